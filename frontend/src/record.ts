@@ -152,24 +152,23 @@ export interface Variable {
   readonly shape: readonly number[];
   /** TensorFlow's name. */
   readonly dtype: string;
-  /** Whether its owner means it to be trained. */
+  /** Whether its owner marks it as trainable. */
   readonly trainable: boolean;
   /** Whether the model lists it among its variables. */
   readonly tracked: boolean;
-  /** Whether it is no variable but a tensor that somebody asked a gradient for. */
+  /** Whether it is not a variable but a tensor for which a gradient was requested. */
   readonly computed: boolean;
-  /** The attribute, as code calls it, that held the variable and holds a tensor now; empty if there is none. */
+  /** The attribute, as written in code, that held the variable and now holds a tensor; empty if there is none. */
   readonly rebound: string;
-  /** Whether the step itself made it. */
+  /** Whether the step itself created it. */
   readonly made: boolean;
   /**
-   * What the user's code calls a variable that only has TensorFlow's name for those without one, such as `self.w`;
-   * empty if it has a name, or that is not known.
+   * The name in the user's code, such as `self.w`, of a variable that only has TensorFlow's default name; empty if it
+   * has another name, or if that is not known.
    */
   readonly written: string;
   /**
-   * The method of the model that computes with it, where its training step does not, such as `classify`; empty if there
-   * is none.
+   * The method of the model that uses it, such as `classify`, if the training step does not; empty if there is none.
    */
   readonly elsewhere: string;
 }
@@ -238,11 +237,11 @@ export interface VariableGradient {
   readonly watched: boolean;
 }
 
-/** An optimizer that applied gradients, and its settings that move weights or hold them still. */
+/** An optimizer that applied gradients, and its settings that move weights or keep them fixed. */
 export interface Optimizer {
   /** Name of its class, such as `AdamW`. */
   readonly type: string;
-  /** Whether it remembers earlier gradients in a way that moves weights: momentum, sums of gradients. */
+  /** Whether its state from earlier gradients moves weights: momentum, sums of gradients. */
   readonly memory: boolean;
   /** Whether its learning rate follows a schedule. */
   readonly scheduled: boolean;
@@ -256,11 +255,14 @@ export interface Optimizer {
   readonly scaled: boolean;
   /** The user's own call of it, such as `opt.apply_gradients(zip(grads, [w]))`; empty if none is known. */
   readonly call: string;
-  /** Whether what it remembers is found by `get_slot` alone, as before Keras 3. */
+  /** Whether its state is only accessible with `get_slot`, as before Keras 3. */
   readonly has_slots: boolean;
 }
 
-/** Of a variable that an optimizer was given a gradient for: what else may have moved it, and where it is measured. */
+/**
+ * The update of a variable for which an optimizer got a gradient: what else may have moved it, and the row of its
+ * measurement.
+ */
 export interface Movement {
   /** Index in `Trace.variables`. */
   readonly variable: number;
@@ -331,24 +333,24 @@ export type HowLost =
   | "unused";
 
 /**
- * A layer that was given an input with a mask and does not hand the mask on; or a tensor with a mask that no layer
- * was given.
+ * A layer that gets an input with a mask and does not propagate the mask; or a tensor with a mask that goes into no
+ * layer.
  */
 export interface DroppedMask {
-  /** Its name; of a tensor that no layer was given, that of the layer that returned it. */
+  /** Its name; for a tensor that goes into no layer, that of the layer that returned it. */
   readonly layer: string;
   /** Its class. */
   readonly type: string;
   /** Index in `Trace.targets`. */
   readonly target: number;
-  /** Row of `Chunk.gradients`: of the gradient at the steps that the mask leaves out, zeros elsewhere. */
+  /** Row of `Chunk.gradients` with the statistics of the gradient at the masked steps, with zeros elsewhere. */
   readonly row: number;
   /**
-   * Whether the layer drops the mask; or hands it on, and computes steps that count from padding too; or no layer was
-   * given the tensor.
+   * Whether the layer drops the mask; or propagates it, but computes unmasked steps from padding too; or the tensor
+   * goes into no layer.
    */
   readonly how: HowLost;
-  /** Index in `Trace.ops` of the op that made that tensor; -1 if it is not known. */
+  /** Index in `Trace.ops` of the op that computes that tensor; -1 if it is not known. */
   readonly op: number;
 }
 
@@ -491,7 +493,7 @@ export interface Trace {
   readonly movements: readonly Movement[];
   /** The blocks of `gradient_override_map` that were in force; none in older logs. */
   readonly overrides: readonly Override[];
-  /** The layers that do not hand a mask on, and the tensors whose mask no layer takes; none in older logs. */
+  /** The layers that do not propagate a mask, and the masked tensors that go into no layer; none in older logs. */
   readonly dropped_masks: readonly DroppedMask[];
   /** The parts of the user's files that edits are made from; none in older logs. */
   readonly passages: readonly Passage[];
@@ -561,11 +563,11 @@ export interface VariableReport {
   /** Null if no gradient arrived, or none was measured. */
   readonly gradient: GradientReport | null;
   /**
-   * Whether a report lists it: the model's own, those that were asked for, and others that a finding is about. The step
-   * may read more.
+   * Whether a report lists it: the model's variables, those for which a gradient was requested, and others with a
+   * finding. The step may read more.
    */
   readonly listed: boolean;
-  /** What the user's code calls it, where it only has TensorFlow's name for variables without one. */
+  /** Its name in the user's code, if it only has TensorFlow's default name. */
   readonly written: string;
 }
 
@@ -631,7 +633,7 @@ export interface Alternative {
 export interface Finding {
   /** The name of the cause (docs/causes.md). */
   readonly cause: string;
-  /** error: will not train; warning: look at it; info: explained, and probably meant. */
+  /** error: will not train; warning: check it; info: explained, and probably intended. */
   readonly severity: Severity;
   /** Names of the variables it is about. */
   readonly variables: readonly string[];
@@ -732,7 +734,7 @@ export interface Diagnosis {
   readonly variables: readonly VariableReport[];
   /** Most severe first. */
   readonly findings: readonly Finding[];
-  /** What could not be determined, a sentence each. */
+  /** Facts that could not be determined, one sentence each. */
   readonly unverified: readonly string[];
   /**
    * The summands of the losses whose gradients were measured separately; none if that was not requested, or no loss is

@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
     for name in (name for demo in demos for name in demo.runs(options.logdir)):
         print(f"\n{told(telling_report(open_run(name, directories[name])))}\n")
     logdir = shlex.quote(options.logdir)
-    print(f"What the repair changed:  tb-gradflow compare {logdir} {' '.join(list(demos[0].runs(options.logdir))[:2])}")
+    print(f"What the fix changed:     tb-gradflow compare {logdir} {' '.join(list(demos[0].runs(options.logdir))[:2])}")
     print(f"All of it in one file:    tb-gradflow report {logdir} --html demo.html")
     if options.no_serve:
         print(f"Look at them:             tensorboard --logdir {logdir}")

@@ -43,7 +43,7 @@ def add_parser(commands: Subparsers) -> None:
         description="Run a training program unchanged, as `python SCRIPT ARGS ...` does, and record each "
         "training in it: each fit of a Keras model, each tf.function that takes a gradient, and each "
         "eager loop that takes one. The report is printed to standard error when the program ends, "
-        "whatever ends it.",
+        "however it ends.",
         epilog="Exit status: the program's, or 1 if --fail-on applies, or 2 if the options are invalid.",
     )
     parser.add_argument(

@@ -17,7 +17,7 @@ _STEP_OF_DESCENT = 1e-5
 
 
 def check(problem: Problem, step: float | None, rate: float | None, gradients: Gradients | None) -> GradientsCheck:
-    """Verdicts on all arguments. `gradients` returns what a training descends along; `None` stands for central
+    """Verdicts on all arguments. `gradients` returns the gradients that the training uses; `None` means central
     differences with `step`."""
     with np.errstate(all="ignore"):
         middle = problem.here()

@@ -18,7 +18,7 @@ from tb_gradflow.gradcheck.report import StepError
 # a factor of a hundred in hand for functions that are less smooth.
 _TOLERANCE = ((1e-10, 1e-5), (1e-5, 1e-2), (1.0, 0.1))
 
-# Slopes smaller than such a share of the argument's largest are not what a descent follows.
+# Slopes smaller than this share of the argument's largest do not influence a descent.
 NEGLIGIBLE = 1e-3
 
 # A slope that three times its uncertainty may change by half is as good as unknown: a factor of two would not show.
@@ -34,14 +34,14 @@ _VISIBLE_BESIDE = 0.03
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """What one argument's differences say of its gradient.
+    """The comparison of one argument's gradient with its differences.
 
     Attributes:
         argument: The argument.
         found: Its differences, one for each direction.
-        tolerance: Relative difference up to which gradients are one.
-        beside: The largest slope that is claimed for any argument: a bias before a batch normalisation has none, and
-            rounding hides that only beside itself.
+        tolerance: Relative difference up to which gradients count as equal.
+        beside: The largest slope of the gradient for any argument: a bias before a batch normalisation has a slope of
+            zero, which rounding hides unless it is compared with the others.
     """
 
     argument: Argument
@@ -50,7 +50,7 @@ class Comparison:
     beside: float = 0.0
 
     def claimed(self, probe: Probe, gradient: Array | None = None) -> float:
-        """What a gradient says of the slope along a direction."""
+        """The slope along a direction according to a gradient."""
         gradient = self.argument.gradient if gradient is None else gradient
         assert gradient is not None
         return float(np.sum(gradient * probe.direction))

@@ -10,13 +10,13 @@ from tb_gradflow.gradcheck.problem import Array, Problem
 
 _STEPS = 8
 
-# So much larger than at the start is no detour.
+# A value this much larger than at the start is not a detour.
 _DIVERGED = 10.0
 
 _MOVE = 1e-3
 
-# Twice the largest rate ends where it began on a parabola; so many times, and so many times the point's own size, is
-# another region of the function.
+# On a parabola, twice the best learning rate ends at the same value; this many times that rate, and this many times the
+# size of the point, leads to another region of the function.
 _LEAP = 100.0
 
 
@@ -46,8 +46,8 @@ def divergence(problem: Problem, gradients: Callable[[Sequence[Array]], Sequence
 def _leap(
     problem: Problem, gradients: Callable[[Sequence[Array]], Sequence[Array]], rate: float, values: Sequence[float]
 ) -> str:
-    """What a first step does that goes so far that the slope says nothing of where it ends, in a sentence; empty if it
-    goes no further than the slope and the curvature reach."""
+    """A sentence about a first step that goes so far that the slope no longer predicts its end; empty if the step stays
+    in the range of the slope and the curvature."""
     limit = _largest_rate(problem, gradients)
     if limit is None or rate < _LEAP * limit:
         return ""

@@ -10,12 +10,12 @@ import numpy as np
 
 from tb_gradflow.gradcheck.problem import Array, Point, Problem
 
-# Steps, as shares of the size of what is moved, from the cube root of epsilon: there rounding, epsilon / h, and
-# curvature, h squared, are of one size for a central difference (Press et al., Numerical Recipes, 5.7).
+# Steps relative to the size of the argument, from the cube root of epsilon: there the errors from rounding, epsilon /
+# h, and from curvature, h squared, have the same size for a central difference (Press et al., Numerical Recipes, 5.7).
 _DECADES = range(-3, 5)
 _LARGEST_STEP = 0.3
 
-# Two that agree and one beside them.
+# Two estimates that agree, and a neighbour.
 _FEWEST_STEPS = 3
 
 # Steps that leave the neighbourhood: where nothing nearer changes a function, it may be made of steps.
@@ -28,43 +28,43 @@ _CONSISTENT = 0.05
 # tolerance.
 _SAME = 1e-6
 
-# Where no two estimates agree within rounding, rounding is larger than the value tells, and so many times that is
+# If no two estimates agree within rounding, rounding is larger than the value suggests, and this many times as much is
 # allowed.
 _ALLOWED = (1.0, 10.0, 100.0)
 
-# The bound on rounding is some four times what it mostly is: sixteen operations that all err to the same side are rare,
-# and errors at random add up to the root of that.
+# The bound on rounding is about four times its typical size: sixteen operations rarely all err in the same direction,
+# and random errors add up to the square root.
 _HIDDEN = 4.0
 
-# Three times a quarter of what the sides differ by is more than a central difference errs where the function bends as
-# much as an exponential over three times the step in which it grows e-fold.
+# Three quarters of the difference between the sides is more than the error of a central difference, as long as the
+# function curves no more than an exponential over three times the step in which it grows e-fold.
 _BEND = 4.0
 
-# Of three measured errors the largest is about a standard deviation; three of these hold nearly all.
+# The largest of three measured errors is about a standard deviation; three of these contain almost all errors.
 _SCATTER = 3.0
 
 # Rounding and a jump set the sides ten times further apart a decade down; a root of the distance, the commonest cusp,
 # three times.
 _CUSP = 8.0
 
-# Decades below the smallest step, twice if need be: an element of 1e-8 beside one of 1 is moved in proportion to itself
-# then.
+# Decades below the smallest step, twice if necessary: an element of 1e-8 next to one of 1 is then moved in proportion
+# to itself.
 _SMALLER = 4
 
 # Halvings of a step. A continuous function keeps less than a millionth of the change then.
 _BISECTIONS = 24
 
-# A larger share of the change that is left then is a jump: it lies far above that millionth, and far below a step of
-# the function's, of which a decade of the argument holds some.
+# If a larger share of the change remains then, it is a jump: this limit is far above that millionth, and far below a
+# single step of a step function, which has several per decade of the argument.
 _LEFT = 1e-4
 
-# Of the way to a far step so many places are looked at for a jump, and the largest changes between them are halved. Of
-# one that is a jump most remains.
+# The number of places on the path to a far step that are examined for a jump; the largest changes between them are
+# bisected. If a change is a jump, most of it remains.
 _SAMPLES = 24
 _SUSPECTED = 3
 _REMAINS = 0.05
 
-# Rounding of a value that many operations have made, in units of its epsilon.
+# Rounding of a value that many operations have computed, in units of its epsilon.
 _NOISE = 16.0
 
 
@@ -94,7 +94,7 @@ class Probe:
 
 @dataclass(frozen=True, eq=False)
 class Differences:
-    """What the function does along one direction.
+    """The values of the function along one direction.
 
     Attributes:
         probe: The direction.
@@ -122,8 +122,8 @@ class Differences:
 
     @cached_property
     def central(self) -> Array:
-        """Central differences: NaN where the function is not finite. Both sides are weighed by how far the other one
-        went, so that curvature cancels where they are not equal, as far as numbers reach."""
+        """Central differences: NaN where the function is not finite. Each side is weighted by the distance of the other
+        one, so that curvature cancels even if the distances differ, as far as precision allows."""
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             return (self.right * self.back + self.left * self.ahead) / (self.ahead + self.back)
 
@@ -141,8 +141,8 @@ class Differences:
 
     @cached_property
     def rounding(self) -> Array:
-        """What rounding alone makes of a difference of two values, for each step: by the values there, which may be
-        smaller by far than those further on, and by what was measured."""
+        """The error from rounding alone in a difference of two values, for each step: from the values there, which may
+        be much smaller than those farther away, and from measurement."""
         values = np.abs(np.stack([self.above, self.below, np.full(len(self.steps), self.middle)]))
         largest: Array = np.max(np.where(np.isfinite(values), values, 0.0), axis=0)
         bound: Array = np.maximum(_NOISE * self.resolution * largest, max(self._scatter, self.inner))
@@ -150,13 +150,13 @@ class Differences:
 
     @cached_property
     def _scatter(self) -> float:
-        """Rounding inside the function, which may exceed that of its value: what the mean of both sides differs by
-        from the middle at the smallest steps. Curvature makes less of it there, and a kink ten times as much at the
-        next step; rounding stays."""
+        """Rounding inside the function, which may exceed that of its value: the difference between the mean of both
+        sides and the middle at the smallest steps. Curvature contributes less there, and a kink ten times as much at
+        the next step; rounding stays the same."""
         off = np.abs(self.above + self.below - 2 * self.middle)[:3]
         if len(off) < 3 or not np.all(np.isfinite(off)) or self.is_jump:
             return 0.0
-        # More than half of the digits is no rounding: the function goes up and down between the steps.
+        # An error of more than half of the digits is not rounding: the function oscillates between the steps.
         most = self.resolution**0.5 * max(abs(self.middle), float(np.max(np.abs(self.above[:3]))))
         return _SCATTER * float(np.max(off)) if off[2] <= 3 * max(off[0], off[1]) and np.max(off) <= most else 0.0
 
@@ -190,8 +190,8 @@ class Differences:
 
     @cached_property
     def uncertainty(self) -> float:
-        """How far the central difference at the best step may be off: what it differs by from its neighbour, or what
-        rounding does to it. Where rounding hides the slope at the neighbours, the sides tell how the function bends."""
+        """The possible error of the central difference at the best step: its difference from its neighbour, or the
+        error from rounding. If rounding hides the slope at the neighbours, the two sides show the curvature."""
         place, rounding = self.best, float(self._blur[self.best]) / _HIDDEN
         beside = [each for each in (place - 1, place + 1) if 0 <= each < len(self.steps)]
         if not any(self._blur[each] / _HIDDEN <= max(abs(self.slope), self.reach) / 2 for each in beside):
@@ -199,8 +199,8 @@ class Differences:
         return max(_change(self.central, place), rounding)
 
     def allows(self, slope: float, margin: float, telling: float) -> bool:
-        """Whether the small steps speak for a slope, as far as rounding lets them tell, up to one at which rounding is
-        less than `telling`; beyond it the function may bend."""
+        """Whether the small steps agree on a slope within rounding, up to a step at which rounding is less than
+        `telling`; beyond it the function may curve."""
         known = np.isfinite(self.central) & np.isfinite(self._blur)
         for off, blur in zip(np.abs(self.central - slope)[known], self._blur[known], strict=True):
             if off > blur + margin:
@@ -211,7 +211,7 @@ class Differences:
 
     @property
     def is_finite(self) -> bool:
-        """Whether at least three steps beside each other have finite values on both sides."""
+        """Whether at least three adjacent steps have finite values on both sides."""
         finite = np.isfinite(self.central)
         return any(finite[place : place + 3].all() for place in range(len(self.steps) - 2))
 
@@ -231,8 +231,7 @@ class Differences:
 
     @cached_property
     def reach(self) -> float:
-        """The largest slope that the function shows at any step, where it is more than rounding: how much it has to do
-        with what is moved."""
+        """The largest slope at any step that exceeds rounding: how strongly the function depends on the argument."""
         slopes = np.where(
             np.maximum(np.abs(self.above - self.middle), np.abs(self.middle - self.below)) > self.rounding,
             np.maximum(np.abs(self.right), np.abs(self.left)),
@@ -307,7 +306,7 @@ class Differences:
 
 def differences(problem: Problem, place: int, probe: Probe, middle: float, steps: Sequence[float]) -> Differences:
     """The function along one direction at each of `steps`; at smaller ones if these do not agree on a slope; and at
-    large ones if none of these changes it. Where small steps do not change it and larger ones do, what lies between is
+    large ones if none of these changes it. If small steps do not change it but larger ones do, the range in between is
     searched for a jump."""
     found = _differences(problem, place, probe, middle, steps)
     if found.is_constant and not found.varies:
@@ -331,8 +330,8 @@ def differences(problem: Problem, place: int, probe: Probe, middle: float, steps
 
 
 def _smaller(point: Point, probe: Probe, resolution: float, first: float) -> list[float]:
-    """Steps below the first: an element that is small beside the others may want them. None is smaller than a share of
-    the element that its own numbers can tell."""
+    """Steps below the first, which an element that is small compared with the others may need. None is below the
+    resolution of the element."""
     moved = probe.direction != 0
     sizes = np.abs(point.astype(np.float64)[moved]) / np.abs(probe.direction[moved])
     least = 16 * resolution * float(np.max(sizes, initial=0.0))
@@ -340,8 +339,8 @@ def _smaller(point: Point, probe: Probe, resolution: float, first: float) -> lis
 
 
 def _leap(problem: Problem, place: int, found: Differences) -> float:
-    """How far the function jumps between the largest step that leaves it as it is and the next, by bisection: next to
-    nothing if it only bends there."""
+    """The height of the jump between the largest step that does not change the function and the next, by bisection:
+    almost zero if it is only curved there."""
     largest = 0.0
     for values, sign in ((found.above, 1.0), (found.below, -1.0)):
         changed = np.flatnonzero(np.isfinite(values) & (np.abs(values - found.middle) > found.rounding))
@@ -365,7 +364,7 @@ def _leap(problem: Problem, place: int, found: Differences) -> float:
 
 
 def jumps_far_from(problem: Problem, place: int, found: Differences) -> bool:
-    """Whether the function jumps somewhere along a direction, as far as three times the size of what is moved."""
+    """Whether the function jumps somewhere along a direction, up to three times the size of the argument."""
     for sign in (1.0, -1.0):
 
         def value(step: float, sign: float = sign) -> float:
@@ -384,7 +383,7 @@ def jumps_far_from(problem: Problem, place: int, found: Differences) -> bool:
 
 
 def _left_by_bisection(value: Callable[[float], float], steps: Array, ends: Sequence[float], noise: float) -> bool:
-    """Whether a change between two steps is still there where they have come next to each other."""
+    """Whether a change between two steps remains when bisection has brought them together."""
     (near, far), (before, after) = steps, ends
     whole = abs(after - before)
     for _ in range(_BISECTIONS):
@@ -413,15 +412,15 @@ def _differences(problem: Problem, place: int, probe: Probe, middle: float, step
 
 
 def _change(estimates: Array, place: int) -> float:
-    """What an estimate differs by from that at the next smaller step, or at the next larger if that is nearer."""
+    """The difference of an estimate from that at the next smaller step, or at the next larger one if that is closer."""
     beside = [estimates[each] for each in (place - 1, place + 1) if 0 <= each < len(estimates)]
     changes = np.abs(np.array(beside) - estimates[place])
     return float(np.min(changes[np.isfinite(changes)], initial=np.inf))
 
 
 def _surest(estimates: Array, blur: Array, allowance: Sequence[float] = _ALLOWED) -> int:
-    """Of the steps whose estimates agree with those at all smaller steps, as far as rounding lets these tell, the one
-    that is the least off (Lepski's rule: what rounding does shrinks with the step, what bending does grows)."""
+    """The most accurate of the steps whose estimates agree with those at all smaller steps within rounding (Lepski's
+    rule: with larger steps the error from rounding shrinks and that from curvature grows)."""
     known = np.flatnonzero(np.isfinite(estimates) & np.isfinite(blur))
     if not len(known):
         return len(estimates) - 1

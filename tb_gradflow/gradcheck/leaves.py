@@ -26,7 +26,7 @@ def is_array(value: Any) -> bool:
 
 
 def leaves(value: Any, is_leaf: IsLeaf, name: str = "") -> Iterator[tuple[str, Any]]:
-    """What is a leaf in there, with its place: `['kernel']`, `[0]`."""
+    """The leaves inside, with their positions: `['kernel']`, `[0]`."""
     if is_leaf(value):
         yield name, value
     elif isinstance(value, Mapping):
@@ -56,7 +56,7 @@ def named_leaves(args: Sequence[Any], is_leaf: IsLeaf) -> list[tuple[str, Any]]:
 
 
 def copied(args: Sequence[Any]) -> tuple[Any, ...]:
-    """The arguments with arrays of their own, which a function may write into."""
+    """The arguments with copies of their arrays, which a function may modify."""
     others = iter([like(leaf, np.asarray(leaf)) for _, leaf in named_leaves(args, is_array)])
     return tuple(replaced(each, is_array, others) for each in args)
 
@@ -65,14 +65,14 @@ def like(value: Any, array: Any) -> Any:
     """An array as the kind of thing that another value is: a list, a number of Python's, an array."""
     if isinstance(value, (list, tuple)):
         return type(value)(array.tolist())
-    # NumPy's numbers have a type of their own, and float64 is one of Python's too.
+    # NumPy scalars have separate types, and float64 is also a Python float.
     if isinstance(value, np.generic):
         return value.dtype.type(array)
     return float(array) if isinstance(value, float) else np.array(array, value.dtype)
 
 
 def gradients_by_argument(found: Any, args: Sequence[Any]) -> list[Any]:
-    """What a gradient function returned, one entry for each argument; `None` for those that it says nothing of."""
+    """The result of a gradient function, one entry for each argument; `None` for those that it leaves out."""
     if len(args) > 1 and isinstance(found, (list, tuple)) and len(found) == len(args):
         return list(found)
     if len(args) == 1 and isinstance(found, tuple) and len(found) == 1:

@@ -22,7 +22,8 @@ class NumpyFunction:
     Args:
         function: Returns a number, or a number and the gradient, as `scipy.optimize` takes it with `jac=True`.
         args: The point.
-        gradient: Takes the same arguments and returns the gradient; `None` if the function does, or nobody does.
+        gradient: Takes the same arguments and returns the gradient; `None` if the function returns it, or if there is
+            none.
     """
 
     def __init__(self, function: Function, args: Sequence[Any], gradient: Function | None) -> None:
@@ -38,7 +39,7 @@ class NumpyFunction:
             )
 
     def problem(self, *, without_gradient: bool) -> Problem:
-        """What is to be checked. Raises SetupError if there is no gradient to check, unless that is meant."""
+        """The gradient to check. Raises SetupError if there is none, unless that is intended."""
         has_gradient = self._gradient is not None or self.returns_gradient
         if not has_gradient and not without_gradient:
             raise SetupError(
@@ -67,7 +68,7 @@ class NumpyFunction:
         return Problem(self._value, arguments, tuple(map(not_compared, left_out)) if has_gradient else ())
 
     def gradients(self, points: Sequence[Array]) -> Sequence[Array]:
-        """The gradient of what is checked, at another point."""
+        """The gradient at another point."""
         names = [name for name, _ in self._leaves]
         listed = dict(zip(names, self._listed(self._gradient_at(self._at(points))), strict=True))
         found = ((listed[name], point) for name, point in zip(self._checked, points, strict=True))

@@ -9,7 +9,7 @@ import numpy as np
 from tb_gradflow.gradcheck.differences import Probe
 from tb_gradflow.gradcheck.problem import Argument, Array
 
-# Two evaluations an element and step: so many elements are checked one by one.
+# Each element and step takes two evaluations: up to this many elements are checked one by one.
 MOST_ELEMENTS = 64
 
 # Of many arguments fewer, so that a network with a hundred variables is checked in some thousand evaluations.
@@ -22,8 +22,8 @@ _ELEMENTS = 12
 
 
 def scales_of(argument: Argument) -> Array:
-    """How large each element is, for steps in proportion: at least a tenth of what is usual in the argument, for zeros
-    too; one where all are zero."""
+    """The size of each element, for proportional steps: at least a tenth of the typical size in the argument, also for
+    zeros; one if all are zero."""
     sizes = np.abs(argument.point.astype(np.float64))
     some = sizes[sizes > 0]
     usual = float(np.median(some)) if some.size else 1.0
@@ -36,7 +36,7 @@ def most_elements(arguments: int) -> int:
 
 
 def probes_of(argument: Argument, most: int = MOST_ELEMENTS) -> Iterator[Probe]:
-    """The directions for one argument, the same in each run; all its elements if there are at most so many."""
+    """The directions for one argument, the same in each run; all its elements if there are few enough."""
     scales = scales_of(argument)
     if argument.point.size <= most:
         for index in range(argument.point.size):
@@ -61,7 +61,7 @@ def directions_of(argument: Argument) -> Iterator[Probe]:
 
 
 def elements_along(argument: Argument, axis: int, beside: tuple[int, ...]) -> Iterator[Probe]:
-    """The elements along one axis, at one place along the others: that of `beside`."""
+    """The elements along one axis, at the position of `beside` on the others."""
     scales = scales_of(argument)
     for place in range(argument.point.shape[axis]):
         spot = (*beside[:axis], place, *beside[axis + 1 :])

@@ -1,4 +1,4 @@
-"""What is checked: a function of arrays, a point, and the gradient that is claimed there."""
+"""The problem to check: a function of arrays, a point, and a gradient at that point."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Point = npt.NDArray[np.floating[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """One array that the function is differentiated for.
+    """One array with respect to which the function is differentiated.
 
     Attributes:
         name: Its place among the arguments: `0`, or `1['kernel']` inside one.
-        point: Its value, in the precision that the function is given.
-        gradient: What is claimed to be the derivative; `None` if there is none.
+        point: Its value, in the precision that the function gets.
+        gradient: The gradient to check; `None` if there is none.
         resolution: Machine epsilon of the function's arithmetic.
         rounds: Whether the function is known to round, compare or choose on the way, and to have a
             custom gradient instead of the derivative there.
@@ -41,12 +41,12 @@ class Argument:
 
 @dataclass(slots=True)
 class Problem:
-    """A function of several arrays, with its random numbers held still.
+    """A function of several arrays, with fixed random numbers.
 
     Attributes:
         value: The function: a finite number, NaN or infinity. It may raise where it is not defined.
-        arguments: What it is differentiated for.
-        notes: What is not compared, in a sentence each.
+        arguments: Its arguments.
+        notes: One sentence for each argument that is not compared.
         evaluations: How often it was called.
     """
 
@@ -72,9 +72,8 @@ class Problem:
         return self._call([argument.point for argument in self.arguments])
 
     def _moved(self, points: Sequence[Point]) -> float:
-        """The function elsewhere than at the point, where its own limits may lie: NaN if it raises. What a solver
-        raises for a singular matrix, or a model for a negative mass, is its own choice. At the point itself all is
-        raised."""
+        """The function away from the point, where it may be undefined: NaN if it raises. A solver may raise for a
+        singular matrix, or a model for a negative mass. At the point itself, every exception is raised."""
         try:
             return self._call(points)
         except Exception:
@@ -86,5 +85,5 @@ class Problem:
 
 
 def not_compared(name: str) -> str:
-    """What is said of an argument that the user's own gradient leaves out."""
+    """The note about an argument that the user's gradient leaves out."""
     return f"Argument {name} was not compared: your gradient returns nothing for it."

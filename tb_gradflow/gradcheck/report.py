@@ -1,4 +1,4 @@
-"""What a check of gradients found: a verdict for each argument, in words, as numbers, as a picture."""
+"""The result of a gradient check: a verdict for each argument, as text, as numbers, and as a plot."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from tb_gradflow.errors import IncorrectGradients
 Verdict = Literal["agrees", "factor", "order", "kink", "straight_through", "disconnected", "random", "step", "differs"]
 """
 agrees            the gradient is the derivative, as far as finite differences can tell
-factor            it is the derivative times a number: a sign, a sum for a mean, a broadcast
-order             it holds the derivative's numbers in another order, or shape
+factor            it is the derivative times a number: a sign, a sum instead of a mean, a broadcast
+order             it has the derivative's numbers in another order, or shape
 kink              the function has a kink or a jump here, and no derivative
-straight_through  the function is flat or jumps, and a straight-through estimator stands in for its derivative
+straight_through  the function is flat or jumps, and a straight-through estimator replaces its derivative
 disconnected      there is no gradient at all
-random            the function gives another value each time
-step              no step, or not the one that was given, suits this function and its precision; of the first it is not
-                  known whether the gradient is right
+random            the function returns a different value each time
+step              no step, or not the requested one, suits this function and its precision; without any step it is
+                  not known whether the gradient is right
 differs           none of these
 """
 
@@ -29,10 +29,10 @@ class StepError:
     """A step that was tried.
 
     Attributes:
-        step: How far the elements were moved, as the median over them.
-        relative: The same as a share of their size.
-        error: Norm of the gradient less the central difference at this step, over the larger of both norms; infinite
-            where the function was not finite.
+        step: The distance by which elements were moved: the median over them.
+        relative: The same, relative to their size.
+        error: Norm of the difference between the gradient and the central difference at this step, divided by the
+            larger of both norms; infinite if the function was not finite.
     """
 
     step: float

@@ -1,4 +1,4 @@
-"""What a tape was asked, what it answered, and how a gradient of the user's own compares with the derivative."""
+"""The requests to a tape and its results, and how custom gradients compare with the derivative."""
 
 from __future__ import annotations
 
@@ -67,18 +67,18 @@ class VariableGradient:
 
 @dataclass(frozen=True, slots=True)
 class Optimizer:
-    """An optimizer that applied gradients, and its settings that move weights or hold them still.
+    """An optimizer that applied gradients, and its settings that move weights or keep them fixed.
 
     Attributes:
         type: Name of its class, such as `AdamW`.
-        memory: Whether it remembers earlier gradients in a way that moves weights: momentum, sums of gradients.
+        memory: Whether its state from earlier gradients moves weights: momentum, sums of gradients.
         scheduled: Whether its learning rate follows a schedule.
         clips: How it clips gradients, such as `clipnorm=1.0`; empty if it does not.
         averages: Whether it may replace the weights by moving averages.
         accumulates: Number of steps over which it sums gradients before it applies them.
         scaled: Whether it divides by a loss scale, and skips steps whose gradients are not finite.
         call: The user's own call of it, such as `opt.apply_gradients(zip(grads, [w]))`; empty if none is known.
-        has_slots: Whether what it remembers is found by `get_slot` alone, as before Keras 3.
+        has_slots: Whether its state is only accessible with `get_slot`, as before Keras 3.
     """
 
     type: str
@@ -94,7 +94,8 @@ class Optimizer:
 
 @dataclass(frozen=True, slots=True)
 class Movement:
-    """Of a variable that an optimizer was given a gradient for: what else may have moved it, and where it is measured.
+    """The update of a variable for which an optimizer got a gradient: what else may have moved it, and the row of its
+    measurement.
 
     Attributes:
         variable: Index in `Trace.variables`.
@@ -177,17 +178,17 @@ HowLost = Literal["dropped", "mixed", "unused"]
 
 @dataclass(frozen=True, slots=True)
 class DroppedMask:
-    """A layer that was given an input with a mask and does not hand the mask on; or a tensor with a mask that no layer
-    was given.
+    """A layer that gets an input with a mask and does not propagate the mask; or a tensor with a mask that goes into no
+    layer.
 
     Attributes:
-        layer: Its name; of a tensor that no layer was given, that of the layer that returned it.
+        layer: Its name; for a tensor that goes into no layer, that of the layer that returned it.
         type: Its class.
         target: Index in `Trace.targets`.
-        row: Row of `Chunk.gradients`: of the gradient at the steps that the mask leaves out, zeros elsewhere.
-        how: Whether the layer drops the mask; or hands it on, and computes steps that count from padding too; or no
-            layer was given the tensor.
-        op: Index in `Trace.ops` of the op that made that tensor; -1 if it is not known.
+        row: Row of `Chunk.gradients` with the statistics of the gradient at the masked steps, with zeros elsewhere.
+        how: Whether the layer drops the mask; or propagates it, but computes unmasked steps from padding too; or the
+            tensor goes into no layer.
+        op: Index in `Trace.ops` of the op that computes that tensor; -1 if it is not known.
     """
 
     layer: str

@@ -1,7 +1,6 @@
-"""What a decoded record must hold besides having the right fields, checked once, where it enters the program.
-
-A log may come from anybody. Behind these checks every index names something that is there, every size and count is a
-number that can be one, and no part is larger than a program could have recorded.
+"""Conditions on a decoded record besides the right fields, checked once, where it enters the program. A log may come
+from anybody. After these checks every index refers to something that exists, every size and count is possible, and no
+part is larger than a program could have recorded.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ MOST_IN_LINE = 100_000
 
 _ID = re.compile("[0-9]{13}", re.ASCII)
 
-# Field of a trace, field of its members, what that indexes, and the least index: -1 stands for none.
+# Field of a trace, field of its members, what that indexes, and the lowest index: -1 means none.
 _INDICES = (
     ("targets", "op", "ops", -1),
     ("targets", "source", "sources", 0),
@@ -54,7 +53,7 @@ _INDICES = (
     ("term_cosines", "variable", "variables", 0),
 )
 
-# Those of whose members `row` is a row of `Chunk.gradients`.
+# Fields whose members have a `row` of `Chunk.gradients`.
 _WITH_ROWS = (
     "inputs",
     "variable_gradients",
@@ -74,7 +73,7 @@ def check_session(session: Session) -> None:
 
 
 def check_trace(trace: Trace) -> None:
-    """Raises MalformedRecord where a number of the trace cannot be."""
+    """Raises MalformedRecord if a number in the trace is impossible."""
     if trace.index < 0:
         raise _wrong("Trace.index", "a number from 0", trace.index)
     if len(trace.ops) > MOST_OPS:
@@ -104,7 +103,7 @@ def check_trace(trace: Trace) -> None:
 
 
 def check_values(values: StepValues, trace: Trace) -> None:
-    """Raises MalformedRecord where they are not of a step of that trace."""
+    """Raises MalformedRecord if they do not belong to a step of that trace."""
     ops, targets = len(trace.ops), len(trace.targets)
     _check_least("StepValues.batch", values.batch, -1)
     for number, value in enumerate(values.values):

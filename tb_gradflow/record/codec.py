@@ -171,7 +171,7 @@ def _integer(value: Json, least: int = -_LARGEST_INT, most: int = _LARGEST_INT) 
         if least <= value <= most:
             return value
         # Not the number itself: Python refuses to write one of very many digits.
-        raise MalformedRecord("", f"expected an int of 64 bits, got one of {value.bit_length()}")
+        raise MalformedRecord("", f"expected an int of at most 64 bits, got one of {value.bit_length()}")
     raise MalformedRecord("", f"expected int, got {_kind(value)}")
 
 

@@ -11,11 +11,11 @@ Passes = Literal["yes", "none", "not_differentiable", "unregistered", "dtype", "
 yes                 its gradient function returns one
 none                it has a gradient function, and that returns None for this input
 not_differentiable  the op type is registered as not differentiable
-unregistered        no entry in the gradient registry: asking raises LookupError
+unregistered        no entry in the gradient registry: a request raises LookupError
 dtype               the tensor is not floating (integer, bool, string): the tape ignores it
-error               the gradient function raised when it was asked
+error               the gradient function raised an error
 state               not a tensor at all: a value written to a variable, and read back from it
-unknown             not asked
+unknown             not requested
 """
 
 
@@ -191,16 +191,16 @@ class Variable:
         name: Keras's `variable.path`, or `tf.Variable.name` without `:0`.
         shape: Sizes.
         dtype: TensorFlow's name.
-        trainable: Whether its owner means it to be trained.
+        trainable: Whether its owner marks it as trainable.
         tracked: Whether the model lists it among its variables.
-        computed: Whether it is no variable but a tensor that somebody asked a gradient for.
-        rebound: The attribute, as code calls it, that held the variable and holds a tensor now; empty if there is
+        computed: Whether it is not a variable but a tensor for which a gradient was requested.
+        rebound: The attribute, as written in code, that held the variable and now holds a tensor; empty if there is
             none.
-        made: Whether the step itself made it.
-        written: What the user's code calls a variable that only has TensorFlow's name for those without one, such as
-            `self.w`; empty if it has a name, or that is not known.
-        elsewhere: The method of the model that computes with it, where its training step does not, such as `classify`;
-            empty if there is none.
+        made: Whether the step itself created it.
+        written: The name in the user's code, such as `self.w`, of a variable that only has TensorFlow's default name;
+            empty if it has another name, or if that is not known.
+        elsewhere: The method of the model that uses it, such as `classify`, if the training step does not; empty if
+            there is none.
     """
 
     name: str

@@ -51,9 +51,9 @@ class VariableReport:
 
     Attributes:
         gradient: Null if no gradient arrived, or none was measured.
-        listed: Whether a report lists it: the model's own, those that were asked for, and others that a finding is
-            about. The step may read more.
-        written: What the user's code calls it, where it only has TensorFlow's name for variables without one.
+        listed: Whether a report lists it: the model's variables, those for which a gradient was requested, and others
+            with a finding. The step may read more.
+        written: Its name in the user's code, if it only has TensorFlow's default name.
     """
 
     name: str
@@ -152,7 +152,7 @@ class Finding:
 
     Attributes:
         cause: The name of the cause (docs/causes.md).
-        severity: error: will not train; warning: look at it; info: explained, and probably meant.
+        severity: error: will not train; warning: check it; info: explained, and probably intended.
         variables: Names of the variables it is about.
         op: The op that causes it; null if there is none.
         source: The user's line; null if unknown.
@@ -269,7 +269,7 @@ class Diagnosis:
         summary: The state of the run in one sentence.
         variables: In the order of the trace.
         findings: Most severe first.
-        unverified: What could not be determined, a sentence each.
+        unverified: Facts that could not be determined, one sentence each.
         terms: The summands of the losses whose gradients were measured separately; none if that was not requested, or
             no loss is a sum.
     """

@@ -54,11 +54,11 @@ GRADIENT_STATISTICS = ("norm", "max_abs", "mean_abs", "zero_fraction", "nan_coun
 """Columns of `Chunk.gradients`. The first three cover the finite elements; they are 0 if there are none."""
 
 MOVEMENT_STATISTICS = ("zeros", "moved", "remembered", "unmoved", "rounded", "rate")
-"""Columns of those rows of `Chunk.gradients` that `Movement`s name: numbers of elements of a variable, and the learning
-rate. The elements for which the optimizer was given a gradient of exactly zero; those of them that the step changed;
-those of these for which the optimizer remembered something of earlier gradients; the elements that the step did not
-change though their gradient is finite and not zero; those of them whose step would have been smaller than the spacing
-of numbers there. NaN where that is not known."""
+"""Columns of the rows of `Chunk.gradients` that belong to `Movement`s: numbers of elements of a variable, and the
+learning rate. The elements for which the optimizer got a gradient of exactly zero; those of them that the step changed;
+those of these for which the optimizer has state from earlier gradients; the elements that the step did not change
+although their gradient is finite and not zero; those of them whose update would have been smaller than the spacing of
+numbers there. NaN if not known."""
 
 VARIABLE_STATISTICS = ("weight_norm", "update_norm", "nonfinite_before", "nonfinite_after")
 """Columns of `Chunk.variables`: L2 norms of the value after the step and of its change in the step, both over the
@@ -103,8 +103,8 @@ class Trace:
         optimizers: The optimizers that applied gradients; none in older logs.
         movements: What moved the variables whose gradient was applied; none in older logs.
         overrides: The blocks of `gradient_override_map` that were in force; none in older logs.
-        dropped_masks: The layers that do not hand a mask on, and the tensors whose mask no layer takes; none in older
-            logs.
+        dropped_masks: The layers that do not propagate a mask, and the masked tensors that go into no layer; none in
+            older logs.
         passages: The parts of the user's files that edits are made from; none in older logs.
         terms: The terms of losses that are sums, if their gradients were measured; none in older logs.
         term_gradients: The gradients of each of these terms.

@@ -65,7 +65,7 @@ def read_trace(value: Json, written: int, upgraders: tuple[Upgrader, ...] = UPGR
 
 
 def read_values(value: Json, trace: Trace) -> StepValues:
-    """What was measured of the forward pass of a step of `trace`: in format 1 alone, so far."""
+    """The forward values of a step of `trace`: so far only in format 1."""
     with _told():
         values = decode(StepValues, value)
         check_values(values, trace)

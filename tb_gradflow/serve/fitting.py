@@ -23,15 +23,15 @@ _COUNTS_OF_MOVEMENT = 5
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """What the numbers of a trace must hold.
+    """The required sizes of a trace's statistics.
 
     Attributes:
-        rows: How many rows of gradients it names, at least.
-        variables: How many variables it has.
-        targets: How many losses.
-        statistics: The rows that hold `GRADIENT_STATISTICS`.
-        movements: Those that hold `MOVEMENT_STATISTICS`.
-        elements: How many elements the variable of each of these has; infinity where that is not known.
+        rows: The minimum number of rows of gradients.
+        variables: The number of variables.
+        targets: The number of losses.
+        statistics: The rows with `GRADIENT_STATISTICS`.
+        movements: The rows with `MOVEMENT_STATISTICS`.
+        elements: The number of elements of the variable of each of these; infinity if it is not known.
     """
 
     rows: int
@@ -73,7 +73,8 @@ def _last_rows_of_cosines(trace: Trace) -> list[int]:
 
 
 def gradients_that_fit(numbers: Floats, sizes: Sizes) -> tuple[Floats, str]:
-    """`[steps, rows, statistics]` in which every number can be one, and what was wrong; empty if nothing."""
+    """`[steps, rows, statistics]` without impossible values, and the problem that was found; empty if there was
+    none."""
     steps, rows, columns = numbers.shape
     if rows < sizes.rows:
         return unmeasured(steps, sizes.rows, columns), f"has {rows} rows, expected {sizes.rows} as its trace says"
@@ -86,9 +87,7 @@ def gradients_that_fit(numbers: Floats, sizes: Sizes) -> tuple[Floats, str]:
         return numbers, ""
     step, row = (int(place[0]) for place in np.nonzero(wrong))
     found = ", ".join(f"{name} {value:g}" for name, value in zip(GRADIENT_STATISTICS, numbers[step, row], strict=True))
-    return np.where(
-        wrong[..., None], np.float32(np.nan), numbers
-    ), f"has in row {row} what no statistics can be ({found})"
+    return np.where(wrong[..., None], np.float32(np.nan), numbers), f"has impossible statistics in row {row} ({found})"
 
 
 def variables_that_fit(numbers: Floats, sizes: Sizes) -> tuple[Floats, str]:
@@ -103,11 +102,11 @@ def variables_that_fit(numbers: Floats, sizes: Sizes) -> tuple[Floats, str]:
         return numbers, ""
     step, variable, column = (int(place[0]) for place in np.nonzero(wrong))
     found = f"{VARIABLE_STATISTICS[column]} {numbers[step, variable, column]:g}"
-    return np.where(wrong, np.float32(np.nan), numbers), f"has for variable {variable} what cannot be ({found})"
+    return np.where(wrong, np.float32(np.nan), numbers), f"has an impossible value for variable {variable} ({found})"
 
 
 def unmeasured(steps: int, rows: int, columns: int) -> Floats:
-    """What a step that measured nothing has."""
+    """The statistics of a step that measured nothing."""
     return np.broadcast_to(np.float32(np.nan), (steps, rows, columns))
 
 

@@ -84,8 +84,8 @@ def _lines(one: Edit, other: Edit, passages: Sequence[Passage]) -> list[str] | N
 def apply(edits: Sequence[Edit], directory: Path, passages: Sequence[Passage] = ()) -> list[Path]:
     """Writes the edits into the files below `directory`, all of them or none, and returns these files.
 
-    Raises LogError where a file is not below `directory`, is no Python, cannot be read or written, or does not read as
-    it was recorded: neither the lines of the edit nor the passages that they lie in. What an edit writes is made of
+    Raises LogError if a file is not below `directory`, is not a Python file, cannot be read or written, or differs from
+    what was recorded, in the lines of the edit or in the passages that contain them. What an edit writes is made of
     these, so that a log of somebody else's cannot bring in anything that the file does not say.
     """
     changed: dict[Path, str] = {}
@@ -99,7 +99,7 @@ def apply(edits: Sequence[Edit], directory: Path, passages: Sequence[Passage] = 
 
 
 def _check_around(edit: Edit, text: str, passages: Sequence[Passage]) -> None:
-    """Raises LogError where none of the passages that an edit lies in reads as it was recorded."""
+    """Raises LogError if none of the passages that contain an edit still reads as it was recorded."""
     around = [
         Edit(each.file, each.line, each.line + each.text.count("\n"), each.text, each.text)
         for each in passages
@@ -127,9 +127,9 @@ def _below(file: str, directory: Path) -> Path:
     if recorded.is_absolute() or ".." in recorded.parts or not inside:
         raise LogError(f"{file:.200} is not below {directory}: run the command where the training was started")
     if not os.path.isfile(path):
-        raise LogError(f"{file:.200} cannot be read: it is no file")
+        raise LogError(f"{file:.200} cannot be read: it is not a file")
     if path.suffix != ".py":
-        raise LogError(f"{file:.200} is no Python file, and edits are of Python alone")
+        raise LogError(f"{file:.200} is not a Python file: only Python files can be edited")
     return path
 
 

@@ -42,7 +42,7 @@ class NotRecorded(LogError):
 
 
 def _bytes(array: Floats) -> int:
-    # What stands for numbers that are damaged is one NaN, however many there are.
+    # Damaged statistics share a single NaN, however many there are.
     return array.itemsize if 0 in array.strides else array.nbytes
 
 
@@ -96,7 +96,7 @@ class History:
 
     @property
     def damaged(self) -> tuple[str, ...]:
-        """What was found of the log that cannot be read, and is left out."""
+        """The parts of the log that cannot be read and are left out."""
         return tuple(dict.fromkeys((*self.index().damaged, *self._damaged)))
 
     def readable(self) -> RunIndex:
@@ -152,8 +152,8 @@ class History:
         return self._numbers(Tag("variables", session, chunk), self._run.variables, len(VARIABLE_STATISTICS))
 
     def measured(self, session: str, head: ChunkHead) -> Floats:
-        """The same as `gradients`, but that it fits the trace: with NaN, as where nothing was measured, in the place of
-        what is damaged."""
+        """The same as `gradients`, but checked against the trace: damaged values are NaN, as if they had not been
+        measured."""
         return self._that_fits(Tag("gradients", session, head.id), head, self.gradients, gradients_that_fit)
 
     def moved(self, session: str, head: ChunkHead) -> Floats:
@@ -170,7 +170,7 @@ class History:
         return ()
 
     def values(self, session: str, step: int, trace: Trace) -> StepValues | None:
-        """What the forward pass of a step of that trace computed; null where that was not measured, or is damaged."""
+        """The forward values of a step of that trace; None if they were not measured, or are damaged."""
         if step not in self.index().with_values:
             return None
         try:

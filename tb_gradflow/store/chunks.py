@@ -1,4 +1,4 @@
-"""The numbers of a log as they lie there, and what they must be: checked once, where they enter the program."""
+"""The statistics of a log as stored, and the conditions on them, checked once, where they enter the program."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def read_head(tag: Tag, table: Array) -> ChunkHead:
 
 
 def read_cost(tag: Tag, table: Array) -> Cost:
-    """What the table of a `cost` tag says. Raises DamagedRecord."""
+    """The content of the table of a `cost` tag. Raises DamagedRecord."""
     if table.shape != (1, len(COST_COLUMNS)):
         _refuse(tag, table, f"[1, {len(COST_COLUMNS)}]")
     _check_bytes(tag, table, _FLOAT64_BYTES)

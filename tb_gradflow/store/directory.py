@@ -135,7 +135,7 @@ class DirectoryReader:
             self._note(path, start, f"{path} cannot be read: {error.strerror or error}")
 
     def _scan_whole(self, file: BinaryIO, path: str, start: int) -> int | None:
-        """Reads until the end, or until what is damaged; answers where it goes on behind that."""
+        """Reads until the end, or until a damaged part; returns where it continues after that."""
         try:
             for place in records(file, path, start):
                 self._keep(file, place)

@@ -1,6 +1,5 @@
-"""Event files, record by record: what is whole in them, whatever lies between.
-
-A file may be cut off, be still growing, have a hole in its middle, or be something else altogether.
+"""Event files, record by record: reads the intact records and skips everything else. A file may be truncated, still
+growing, have a hole in the middle, or be something else entirely.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from tb_gradflow.store.layout import PLUGIN, Tag
 HEADER = struct.Struct("<QI")
 FOOTER = struct.Struct("<I")
 
-# What a record begins with: a length below 2**40, its checksum, and the first byte of an event, that of its wall time.
+# The start of a record: a length below 2**40, its checksum, and the first byte of an event, that of its wall time.
 _BEGINNING = re.compile(rb"(?=\0\0\0.{4}\x09)", re.DOTALL)
 _BEFORE_ZEROS = 5
 _MOST_TRIED = 200_000
@@ -35,7 +34,7 @@ _MOST_TRIED = 200_000
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a record lies: a file, and the offset and length of its data there."""
+    """The position of a record: a file, and the offset and length of the data."""
 
     path: str
     offset: int
@@ -88,7 +87,7 @@ def records(file: BinaryIO, path: str, start: int) -> Iterator[Place]:
 
 
 def next_record(file: BinaryIO, start: int) -> int | None:
-    """Where the first record after `start` begins, behind what is damaged; None if none is found."""
+    """The start of the first record after `start`, past the damage; None if there is none."""
     with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
         for tried, found in enumerate(_BEGINNING.finditer(content, start + _BEFORE_ZEROS + 1)):
             if tried >= _MOST_TRIED:
@@ -102,10 +101,11 @@ def next_record(file: BinaryIO, start: int) -> int | None:
 
 
 def parse(file: BinaryIO, place: Place, *, known: bool = False) -> tuple[Event, str]:
-    """The event that lies there, and what is wrong with its bytes; empty if nothing. Raises LogError if there is none.
+    """The event at that place, and the problem with its bytes, empty if there is none. Raises LogError if there is no
+    event.
 
-    Its checksum is looked at where that is made in C, and its bytes are not known to be good: in Python it takes a
-    second for 8 MB, and the gzipped parts have checksums of their own.
+    The checksum is verified only if it is computed in C and the bytes are not `known` to be intact: in Python it takes
+    a second for 8 MB, and the gzipped parts have their own checksums.
     """
     file.seek(place.offset)
     data = file.read(place.length)

@@ -146,7 +146,7 @@ def unpack_json(blob: bytes, most: int = MOST_JSON) -> Json:
         if b"\\ud" in text:  # halves of surrogate pairs, of which nothing can be printed or written
             value = json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
     except RecursionError:
-        raise ValueError("lists or objects inside one another without end") from None
+        raise ValueError("lists or objects are nested too deeply") from None
     return value
 
 
@@ -160,19 +160,19 @@ def unzipped(blob: bytes, most: int = MOST_JSON) -> bytes:
     except zlib.error as damage:
         raise ValueError(str(damage)) from None
     if not unpacker.eof or unpacker.unused_data:
-        raise ValueError("its end is missing" if not unpacker.eof else "something follows its end")
+        raise ValueError("its end is missing" if not unpacker.eof else "there is data after its end")
     return text
 
 
 def _finite(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
-        raise ValueError(f"{text[:40]} is too large a number")
+        raise ValueError(f"{text[:40]} is too large")
     return number
 
 
 def _no_number(text: str) -> float:
-    raise ValueError(f"{text} is no number in JSON")
+    raise ValueError(f"{text} is not a number in JSON")
 
 
 def blob_value(tag: Tag, blob: bytes) -> Summary.Value:

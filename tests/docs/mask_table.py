@@ -153,7 +153,7 @@ _SECTIONS: dict[Behaviour, tuple[str, str]] = {
         "without it they use the mask and drop it.",
     ),
     "uses": (
-        "Use the mask and end it",
+        "Use the mask and drop it, as nothing is left to mask",
         "The output has no steps any more, or none that padding affects.",
     ),
     "each step alone": (
@@ -161,15 +161,15 @@ _SECTIONS: dict[Behaviour, tuple[str, str]] = {
         "They do not use the mask: padding stays in place, and a later layer has to leave it out.",
     ),
     "mixes and carries": (
-        "Hand the mask on, and let padding into the steps that count",
-        "They do not look at it either, and compute each step from others too. Keras does not warn; the report names "
-        "the layer where padding gets a gradient, with the cause `mask_dropped`. Put zeros in the place of padding in "
-        "front of it, or take `LayerNormalization`, which works on each step alone.",
+        "Propagate the mask, but mix padding into the unmasked steps",
+        "They do not use the mask either, and compute each step from other steps too. Keras does not warn; if padding "
+        "gets a gradient, the report names the layer, with the cause `mask_dropped`. Set padding to zero before the "
+        "layer, or use `LayerNormalization`, which normalises each step separately.",
     ),
     "drops": (
         "Drop the mask",
-        "The layers after them treat padding as data. Keras warns once; the report names the layer where padding gets "
-        "a gradient, with the cause `mask_dropped`.",
+        "The layers after them treat padding as data. Keras warns once; if padding gets a gradient, the report names "
+        "the layer, with the cause `mask_dropped`.",
     ),
     "raises": (
         "Use `mask` with another meaning",
@@ -183,10 +183,10 @@ Which layers of Keras make, use, propagate and drop a mask, measured with Keras 
 two batches of sequences that differ only at the masked steps. The results show whether these steps affect the output,
 and whether the output still has a mask.
 
-A mask belongs to the tensor that a layer returns. What is not a layer drops it, and Keras does not warn: `x + y`,
-`keras.ops.mean(x, axis=1)`, `tf.reduce_mean(x, axis=1)`. The report names it where padding gets a gradient, with the
-cause `mask_dropped`; who multiplies with the mask, gives it to a layer, or takes the last step of a recurrent layer is
-not accused. Of a sum write `keras.layers.Add()([x, y])`.
+A mask belongs to the tensor that a layer returns. Functions that are not layers drop it, and Keras does not warn:
+`x + y`, `keras.ops.mean(x, axis=1)`, `tf.reduce_mean(x, axis=1)`. If padding gets a gradient, the report names the
+function, with the cause `mask_dropped`. Nothing is reported if you multiply by the mask, pass it to a layer, or take
+the last step of a recurrent layer. For a sum, write `keras.layers.Add()([x, y])`.
 """
 
 _REMEDIES = {

@@ -18,13 +18,13 @@ from tests.seeds.trainings import TRAININGS
 
 PAGE = Path(__file__).parents[2] / "docs" / "seeds.md"
 
-_HEAD = """# The questions that this was made from
+_HEAD = """# The questions that started this project
 
-Five questions of people whose gradient did not arrive, and every program in them, typed in as it stands: their own, and
-those of the answers, broken and repaired. The number is the question's. What is said is the same compiled and eagerly,
-for a Keras model with `run_eagerly`; the program whose report is still wrong eagerly says "compiled". The last
-column is `tf.compat.v1`, for programs that the question has in that form: in a session, or as a graph alone where it is
-"not fed". Tests hold the reports to that, and this page too. Made by `python -m tests.seeds.table`.
+Five questions from people whose gradient did not arrive, and every program in them, typed as it stands: their own and
+those in the answers, broken and repaired. The number is that of the question. The report is the same for a compiled
+step and an eager one (for a Keras model, with `run_eagerly`); a program whose report is still wrong eagerly is marked
+"compiled". The last column is for `tf.compat.v1`, if the question has the program in that form: run in a session, or
+only as a graph if it says "not fed". Tests compare the reports with this page. Made by `python -m tests.seeds.table`.
 
 | program | TensorFlow says | the report says | and in TensorFlow 1 |
 |---|---|---|---|

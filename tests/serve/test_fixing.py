@@ -110,7 +110,7 @@ def test_what_is_no_python_file_is_refused(file: str, tmp_path: Path) -> None:
     for name in ("notes.txt", ".git/config"):
         (tmp_path / name).write_text(PROGRAM)
 
-    with pytest.raises(LogError, match=r"cannot be read|no Python file"):
+    with pytest.raises(LogError, match=r"cannot be read|not a Python file"):
         apply([Edit(file, 5, 5, ROUND.before, ROUND.after)], tmp_path)
 
 

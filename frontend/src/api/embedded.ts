@@ -58,7 +58,7 @@ export class EmbeddedSource implements Source {
     const thinned = runs.filter(({recorded, kept}) => kept < recorded).map(({overview, recorded, kept}) => `${kept} of ${recorded} recorded steps of ${overview.name}`);
     const sampled = runs.filter(({recorded, looked_at}) => looked_at < recorded).map(({overview, looked_at}) => `${looked_at} steps of ${overview.name}`);
     const holds = thinned.length === 0 ? "" : ` It contains ${thinned.join(", ")}: steps were left out to keep it small, but no findings.`;
-    const looked = sampled.length === 0 ? "" : ` Findings were looked for in ${sampled.join(", ")}.`;
+    const looked = sampled.length === 0 ? "" : ` Only ${sampled.join(", ")} were analysed.`;
     return `Made by tb-gradflow ${this.#data.version}.${holds}${looked}`;
   }
 

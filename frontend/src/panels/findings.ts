@@ -233,7 +233,7 @@ export class FindingsPanel extends LitElement {
       return nothing;
     }
     return html`<details>
-      <summary>Could not be known: ${sentences.length}</summary>
+      <summary>Not known: ${sentences.length}</summary>
       <ul>
         ${sentences.map((sentence) => html`<li>${sentence}</li>`)}
       </ul>

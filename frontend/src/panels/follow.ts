@@ -35,7 +35,7 @@ export function follow(stops: readonly Stop[], selected: number, go: (node: numb
       ${stops.map(
         (stop, index) => html`<li>
           <button aria-current=${index === at ? "step" : "false"} tabindex=${index === Math.max(0, at) ? 0 : -1} title=${stop.words} @click=${() => go(stop.node)}>
-            <span class="name ${stop.kind}">${stop.name}${stop.isCulprit ? html` <span class="cut" title="Blamed">⊘</span>` : nothing}</span>
+            <span class="name ${stop.kind}">${stop.name}${stop.isCulprit ? html` <span class="cut" title="The cause">⊘</span>` : nothing}</span>
             <span class="gradient ${stop.tone}">${stop.gradient}</span>
           </button>
         </li>`,

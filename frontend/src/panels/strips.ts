@@ -12,7 +12,7 @@ export function summaryStrip(diagnosis: Diagnosis | null, chosen: string | null,
   if (diagnosis === null) {
     return html`<div class="summary" role="status">
       <span class="icon" aria-hidden="true">…</span>
-      <span class="sentence muted">Analysing the gradient: findings come when that is done.</span>
+      <span class="sentence muted">Analysing the gradient. The findings appear when this is done.</span>
     </div>`;
   }
   const at = inOrder(diagnosis.findings).findIndex((finding) => keyOf(finding) === chosen);

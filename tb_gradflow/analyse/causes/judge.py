@@ -24,8 +24,8 @@ def judge(suspects: Iterable[Suspect], rules: tuple[Rule, ...]) -> tuple[Suspect
 
 
 def judge_zeros(suspects: Iterable[Suspect]) -> tuple[Suspect, Verdict] | None:
-    """The first verdict, except that a branch which was not chosen explains its own way alone, and so does a second
-    derivative of zero: what makes zeros of the other paths is reported."""
+    """The first verdict. Exception: a branch that was not chosen explains only its own path, and so does a second
+    derivative of zero; then the cause of the zeros on the other paths is reported."""
     listed = tuple(suspects)
     found = judge(listed, ZERO)
     if found is not None and found[1].cause == "zero_gradient":

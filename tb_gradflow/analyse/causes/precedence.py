@@ -1,7 +1,7 @@
 """Which cause it is: in each situation rules are applied in the order written here, and the first verdict stands.
 
-The order runs from the evidence that leaves no doubt to the fallback that only names the op. `rule` is the main rule of
-a cause. Its further rules, and those that choose between causes, have names of their own.
+The order goes from conclusive evidence to the fallback that only names the op. `rule` is the main rule of a cause. Its
+other rules, and those that choose between causes, have descriptive names.
 """
 
 from __future__ import annotations
@@ -134,8 +134,8 @@ CUT_PRECEDENCE = (
     "nondiff_comparison", "predicate_only", "gradient_cancellation", "output_not_used",
     "stop_gradient_misuse",
 )  # fmt: skip
-"""Of several cuts around one variable, the one to speak of: a custom gradient, which was meant to replace
-what lies beside it; values, then mere conditions, then what was asked for on purpose."""
+"""Which of several cuts around one variable to report: a custom gradient first, because it was meant to replace the ops
+next to it; then values, then mere conditions, then stops on purpose."""
 
 MISSING: tuple[Rule, ...] = (
     xla_boundary.rule,
@@ -150,7 +150,7 @@ MISSING: tuple[Rule, ...] = (
     tape_not_watching.rule,
     tape_scope.rule,
 )
-"""Structure lets the gradient pass, and none arrived."""
+"""The structure lets the gradient pass, but none arrived."""
 
 UNUSED: tuple[Rule, ...] = (
     gradient_cancellation.density_forgets_sample,
@@ -163,7 +163,7 @@ UNUSED: tuple[Rule, ...] = (
     recurrent_weight_single_step.rule,
     output_not_used.rule,
 )
-"""The variable takes no part in the loss. The suspect is the op where its path ends."""
+"""The loss does not depend on the variable. The suspect is the op where its path ends."""
 
 ZERO: tuple[Rule, ...] = (
     custom_gradient_wrong.own_gradient_is_zero,
@@ -217,14 +217,14 @@ ZERO: tuple[Rule, ...] = (
     shift_invariant_parameter.scale_without_influence,
     zero_gradient.rule,
 )
-"""The gradient arrives as nothing but zeros, from this op on."""
+"""From this op on, the gradient is zero everywhere."""
 
 WEIGHTS: tuple[Rule, ...] = (
     nonfinite_weights.rule,
     nonfinite_weights.weights_broken_meanwhile,
     nonfinite_update.broken_by_update,
 )
-"""The weights themselves are not finite. Asked of every variable."""
+"""The weights themselves are not finite. Applied to every variable."""
 
 NOT_FINITE: tuple[Rule, ...] = (
     custom_gradient_wrong.own_gradient_is_not_finite,
@@ -243,7 +243,7 @@ NOT_FINITE: tuple[Rule, ...] = (
     nonfinite_input.last_resort_input,
     not_finite.rule,
 )
-"""The gradient arrives as NaN or infinity, from this op on; or the loss is not finite, and this op hides it from the
+"""From this op on, the gradient is NaN or infinite; or the loss is not finite, and this op hides that from the
 variables."""
 
 FLAT_SLOPE: tuple[Rule, ...] = (second_order_missing.rule,)
@@ -268,7 +268,7 @@ VANISHING: tuple[Rule, ...] = (
     vanishing_depth.small_input,
     vanishing_depth.rule,
 )
-"""The gradient arrives, and is next to nothing."""
+"""The gradient arrives, but is close to zero."""
 
 CONNECTED: tuple[Rule, ...] = (
     custom_gradient_wrong.own_gradient_differs,
@@ -296,23 +296,23 @@ CONNECTED: tuple[Rule, ...] = (
     mask_multiplies_to_zero.masked_by_hand,
     dead_units.rule,
 )
-"""The gradient arrives, and is not what it seems."""
+"""The gradient arrives, but is misleading."""
 
 EXPLODING: tuple[Rule, ...] = (
     custom_gradient_wrong.own_gradient_differs,
     normalise_zero_vector.rule,
     exploding_recurrence.rule,
 )
-"""The gradient arrives, and is huge."""
+"""The gradient arrives, but is huge."""
 
 INTEGER: tuple[Rule, ...] = (integer_dtype.integer_source,)
-"""A gradient is requested for a tensor of integers. The suspect is the op that takes it."""
+"""A gradient is requested for an integer tensor. The suspect is the op that uses it."""
 
 UNMEASURED: tuple[Rule, ...] = (not_measured.rule,)
-"""No step was completed, and structure finds no fault."""
+"""No step was completed, and the structure shows no problem."""
 
 FROZEN: tuple[Rule, ...] = (frozen_by_flag.rule, frozen_by_flag.frozen_alone, non_trainable_state.rule)
-"""The variable is not to be trained."""
+"""The variable is not meant to be trained."""
 
 GIVEN: Mapping[tuple[Status, ...], tuple[Rule, ...]] = MappingProxyType(
     {
@@ -327,4 +327,4 @@ GIVEN: Mapping[tuple[Status, ...], tuple[Rule, ...]] = MappingProxyType(
         ),
     }
 )
-"""The recorder was given the gradient, and no op is known: by what the variable got."""
+"""The gradient was passed to the recorder, so no op is known: by what the variable got."""

@@ -23,7 +23,7 @@ def unrecorded_before(suspect: Suspect) -> list[int]:
 
 
 def unrecorded_between(suspect: Suspect, end: int) -> list[int]:
-    """The ops without a recorded gradient that lie on ways from the variable to `end`, which is one of them."""
+    """The ops without a recorded gradient on the paths from the variable to `end`, which is one of them."""
     topology, measured, target = suspect.topology, suspect.measured, suspect.target
 
     def is_lost(op: int) -> bool:
@@ -57,12 +57,13 @@ PASSED_THROUGH = frozenset(
     | {"ReverseV2", "Tile", "BroadcastTo", "Pack"}
 )
 
-# What the rounds of a loop make is collected in a list.
+# A loop collects the results of its iterations in a list.
 LISTS = frozenset({"TensorListStack", "TensorListGetItem", "TensorListSetItem", "TensorListFromTensor"})
 
 
 def first_of_loop(suspect: Suspect, loop: int) -> int:
-    """Of the variables of one loop, each of which is an op of its own, the first: to speak of the whole loop."""
+    """The op that stands for a whole loop in a message: the first of the loop's variables, each of which is a separate
+    op."""
     return min(_variables_of_loop(suspect, loop))
 
 
@@ -74,7 +75,7 @@ def _variables_of_loop(suspect: Suspect, loop: int) -> list[int]:
 
 
 def keeps_first_state(suspect: Suspect, loop: int) -> bool:
-    """Whether a loop that a mask may skip hands out zeros, as if it skipped every round: what multiplies by them
+    """Whether a loop that a mask may skip returns zeros, as if it skipped every iteration: a value multiplied by them
     gets no gradient either."""
     topology, measured, target = suspect.topology, suspect.measured, suspect.target
 
@@ -94,7 +95,7 @@ def keeps_first_state(suspect: Suspect, loop: int) -> bool:
 
 
 def _inside(suspect: Suspect, loop: int) -> list[int]:
-    """The ops of the loop's rounds that go into what it passes on."""
+    """The ops inside the loop that contribute to its result."""
     trace = suspect.topology.trace
     edges = [edge for place in _variables_of_loop(suspect, loop) for edge in trace.ops[place].inputs]
     queue = [edge.op for edge in edges if edge.carried and edge.op >= 0 and edge.input == 2]
@@ -105,7 +106,8 @@ def _inside(suspect: Suspect, loop: int) -> list[int]:
 
 
 def _gives_zero(suspect: Suspect, product: int, factor: int) -> bool:
-    """Whether the other factor of a product gets zero, though a gradient arrives: this factor is zero."""
+    """Whether the other factor of a product gets a gradient of zero although a gradient arrives at the product: then
+    this factor is zero."""
     measured, target = suspect.measured, suspect.target
     incoming = measured.of_op(target, product)
     others = [edge.op for edge in suspect.topology.trace.ops[product].inputs if edge.op >= 0 and edge.op != factor]

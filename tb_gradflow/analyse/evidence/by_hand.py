@@ -1,4 +1,4 @@
-"""Gradients that the recorder was given: no tape computed them as far as it shows, and no op is to blame."""
+"""Gradients that were passed to the recorder: it did not see a tape compute them, so no op can be named."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from tb_gradflow.analyse.evidence.suspects import Suspect
 from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.record.schema import EAGER
 
-# A loss that has grown by this factor since the first recorded step has left, whatever it does from step to step.
+# A loss that has grown by this factor since the first recorded step diverges, however much it varies from step to step.
 _GROWN = 1e3
 
 
 def is_given(topology: Topology, target: int) -> bool:
-    """Whether the way of a target's gradients is not known: they were computed by hand, or the loss was eager."""
+    """Whether the path of a target's gradients is not known: they were computed by hand, or the loss was eager."""
     trace = topology.trace
     if not 0 <= target < len(trace.targets):
         return False
@@ -20,7 +20,7 @@ def is_given(topology: Topology, target: int) -> bool:
 
 
 def has_grown(suspect: Suspect) -> float:
-    """What the loss is times that of the first recorded step, where that is a lot; 0 otherwise."""
+    """The loss divided by that of the first recorded step, if that is large; otherwise 0."""
     measured, target = suspect.measured, suspect.target
     began = measured.began.get(suspect.topology.trace.targets[target].name)
     now = measured.losses[target] if target < len(measured.losses) else None

@@ -1,4 +1,4 @@
-"""Tensors that are put together, as the heads of a network are, and taken apart again in the loss."""
+"""Tensors that are concatenated, such as the heads of a network, and split again in the loss."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ _SPLITS = frozenset({"Split", "SplitV", "Unpack"})
 
 
 def cuts_behind(suspect: Suspect) -> Iterator[Suspect]:
-    """What cuts off the part of a joined tensor that is made of the variable, where the parts that pass a gradient are
-    others: these return zeros in its place.
-
-    Parts are identified by how many elements they have. Nothing, where those that pass a gradient leave no room for it.
+    """The ops that cut off the variable's part of a joined tensor, if only other parts pass a gradient: the variable's
+    part then gets zeros. Parts are identified by their number of elements. Empty if the parts that pass a gradient
+    leave no room for it.
     """
     topology, ops = suspect.topology, suspect.topology.trace.ops
     join = _join_before(suspect)
@@ -51,9 +50,8 @@ def _join_before(suspect: Suspect) -> int:
 
 
 def _parts(suspect: Suspect, join: int) -> Iterator[tuple[int, int, int, bool]]:
-    """The parts that are taken out of it: op, output, how many elements, and whether a gradient comes from there.
-
-    None at all if it is used in another path too.
+    """The parts that are taken out of it: op, output, number of elements, and whether a gradient comes from there.
+    Empty if another path uses it too.
     """
     topology, ops = suspect.topology, suspect.topology.trace.ops
     influence = topology.influence(suspect.target).hops
@@ -90,7 +88,7 @@ def _first_cuts(suspect: Suspect, part: int, output: int) -> Iterator[Suspect]:
 
 
 def _size(suspect: Suspect, op: int, output: int) -> int:
-    """How many elements an output has of one example; 0 if that is unknown."""
+    """The number of elements of an output for one example; 0 if that is unknown."""
     outputs = suspect.topology.trace.ops[op].outputs
     shape = outputs[output].shape if output < len(outputs) else None
     return prod(size or 1 for size in shape) if shape is not None else 0

@@ -1,4 +1,4 @@
-"""What the ops on the path to a variable do to the size of its gradient."""
+"""How the ops on the path to a variable change the size of its gradient."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from math import prod
 from tb_gradflow.analyse.evidence.suspects import Suspect
 from tb_gradflow.analyse.step.magnitude_path import Course
 
-# One op that alone takes this many orders of magnitude is no matter of depth.
+# If a single op shrinks the gradient by this many orders of magnitude, the depth is not the reason.
 SINGLE_DECADES = 4.0
 
 SAME_VALUE = frozenset({"Reshape", "Cast", "Identity", "ExpandDims", "Squeeze", "Transpose", "BroadcastTo"})
@@ -28,7 +28,7 @@ def course_of(suspect: Suspect) -> Course:
 
 
 def element_count(shape: tuple[int | None, ...] | None) -> int:
-    """How many elements there are, those of an unknown length counted as one; 0 if nothing is known."""
+    """The number of elements, with unknown sizes counted as one; 0 if nothing is known."""
     return prod(length or 1 for length in shape) if shape is not None else 0
 
 
@@ -41,7 +41,7 @@ def just_behind(suspect: Suspect, place: int, count: int = _NEAR) -> list[int]:
 
 
 def read_at(suspect: Suspect, op: int) -> int | None:
-    """The variable whose value an op is, in another shape or type; None if it is none's."""
+    """The variable whose value an op returns, possibly in another shape or type; None if there is none."""
     trace = suspect.topology.trace
     while op >= 0 and trace.ops[op].reads is None and trace.ops[op].type in SAME_VALUE and trace.ops[op].inputs:
         op = trace.ops[op].inputs[0].op
@@ -53,8 +53,8 @@ def steepest(suspect: Suspect) -> tuple[float, int]:
 
 
 def inside_loop(suspect: Suspect, place: int) -> int:
-    """The loop in front of an op, if no gradient was recorded on the way into it: the op is then only where the
-    gradient is next known."""
+    """The loop before an op, if no gradient was recorded inside the loop: the op is then only the next place at which
+    the gradient is known."""
     topology, measured, target = suspect.topology, suspect.measured, suspect.target
 
     def search() -> int:

@@ -9,13 +9,13 @@ from itertools import combinations
 from tb_gradflow.analyse.evidence.discrete import ROUNDING, SAMPLING, SEARCHING
 from tb_gradflow.record.schema import GradientCheck, GradientSample, InputCheck
 
-# Whoever puts one of these into a function with a custom gradient wants another gradient than the derivative.
+# With one of these inside a function, its custom gradient is meant to differ from the derivative.
 _ON_PURPOSE = ROUNDING | SEARCHING | SAMPLING | {"Sign", "StopGradient", "PreventGradient"}
 
-# A gradient that is nearer than this, element by element and over the whole tensor, is an approximation, and meant.
+# A gradient that is closer than this, for each element and for the whole tensor, is an intended approximation.
 _TOLERANCE = 0.05
 
-# The two witnesses; differences in float32 keep about two digits.
+# The two references; differences in float32 keep about two digits.
 _WITNESSES_AGREE = 0.05
 
 
@@ -26,7 +26,7 @@ class Flaw:
     Attributes:
         check: The custom gradient.
         input: The input.
-        sample: The element that shows it best; None where the shape is what is wrong.
+        sample: The element that shows it best; None if the shape is wrong.
     """
 
     check: GradientCheck
@@ -35,7 +35,7 @@ class Flaw:
 
     @property
     def is_backwards(self) -> bool:
-        """Whether it leads away from the derivative, or nowhere."""
+        """Whether it points away from the derivative, or is zero."""
         return self.input.ratio is not None and self.input.ratio <= 0
 
 
@@ -51,7 +51,7 @@ def flaws_of(check: GradientCheck) -> Iterator[Flaw]:
 
 
 def are_swapped(check: GradientCheck) -> bool:
-    """Whether two inputs get each other's gradient, at every element that both are known at."""
+    """Whether two inputs get each other's gradient, at every element for which both are known."""
     known = [{sample.index: sample for sample in each.samples} for each in check.inputs]
     return any(
         bool(one.keys() & other.keys())
@@ -69,7 +69,7 @@ def _is_near(returned: float | None, derivative: float) -> bool:
 
 
 def has_wrong_shape(checked: InputCheck) -> bool:
-    """Whether what is returned cannot be a gradient of the input, whatever is unknown of its shape."""
+    """Whether the returned shape cannot be that of the input, whatever its unknown sizes are."""
     wanted, found = checked.shape, checked.returned_shape
     if wanted is None or found is None:
         return False
@@ -78,12 +78,12 @@ def has_wrong_shape(checked: InputCheck) -> bool:
 
 
 def is_meant(check: GradientCheck) -> bool:
-    """Whether it is of a kind that is another gradient than the derivative on purpose."""
+    """Whether it is of a kind that differs from the derivative on purpose."""
     return check.identity or check.response not in ("linear", "constant") or not _ON_PURPOSE.isdisjoint(check.forward)
 
 
 def _is_wrong(sample: GradientSample) -> bool:
-    # Where the function is flat, a gradient other than zero lets something through, and is meant to.
+    # Where the function is flat, a gradient other than zero is intended.
     if sample.derivative == 0 or sample.returned is None:
         return False
     size = max(abs(sample.returned), abs(sample.derivative))

@@ -1,4 +1,4 @@
-"""Types of ops that have no derivative, by what they are for."""
+"""Types of ops that have no derivative, by purpose."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ INDEX_INPUTS = {
 
 
 def handed_on(suspect: Suspect, part: Discrete) -> set[int]:
-    """The ops of a part that hold the value itself and no truth about it: a position is indexed with anyway where
-    it is compared with zero before, as Keras does to count negative ones from the end."""
+    """The ops of a part that return the value itself, not the result of a comparison. A position is still an index if
+    it is first compared with zero, as Keras does for negative indices."""
     inside = {op for op in part.ops if suspect.type_of(op) not in COMPARISON}
     handed = {suspect.culprit} & inside
-    for op in part.ops:  # each stands behind one that it follows
+    for op in part.ops:  # each follows its producer
         if op in handed:
             handed.update(user for user, _ in suspect.topology.consumers[op] if user in inside)
     return handed

@@ -1,4 +1,4 @@
-"""Losses that have reached zero: the least that most can be, and of some the most."""
+"""Losses that have reached zero, which is the minimum of most losses, and the maximum of some."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from tb_gradflow.analyse.graph.op_sets import constant_of
 from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.record.schema import Op
 
-# What these put out is never negative.
+# Their output is never negative.
 _POSITIVE = frozenset({"Exp", "Sigmoid", "Softmax", "Softplus", "Square", "SquaredDifference", "Abs", "Relu", "Relu6"})
 
-# The sign of the output is that of the input.
+# Their output has the sign of the input.
 _SIGN_KEEPING = frozenset(
     {"Sum", "Mean", "Max", "Min", "Reshape", "Squeeze", "ExpandDims", "Identity", "Cast", "Transpose", "BroadcastTo"}
     | {"AddV2", "Add", "AddN", "Pack", "ConcatV2", "StridedSlice", "GatherV2"}
@@ -19,13 +19,13 @@ _SIGN_KEEPING = frozenset(
 
 
 def is_at_goal(suspect: Suspect) -> bool:
-    """Whether the loss is next to zero, and zero is not the most that it can be: `-sum(exp(-x * x))` is zero where
-    nothing fits at all."""
+    """Whether the loss is close to zero, and zero is not its maximum: `-sum(exp(-x * x))` is zero if nothing fits at
+    all."""
     return suspect.measured.is_learned(suspect.target) and not _is_negative(suspect)
 
 
 def _is_negative(suspect: Suspect) -> bool:
-    """Whether the loss is what the suspect, or something behind it, makes without a sign, and then turns over."""
+    """Whether the loss is the negative of a value without a sign, which the suspect or an op after it computes."""
     ops = suspect.topology.trace.ops
     way = suspect.topology.gradient(suspect.target).from_op(suspect.culprit) if suspect.culprit >= 0 else ()
     sign, before = 0, -1
@@ -39,7 +39,7 @@ def _is_negative(suspect: Suspect) -> bool:
 
 
 def _factor(op: Op, given: int) -> int:
-    """The sign of what an op multiplies by what it is given; 0 if that is not known."""
+    """The sign of the factor by which an op multiplies its input; 0 if it is not known."""
     if op.type == "Neg":
         return -1
     if op.type == "Sub":
@@ -52,7 +52,7 @@ def _factor(op: Op, given: int) -> int:
 
 
 def is_last(topology: Topology, target: int, op: int) -> bool:
-    """Whether no weight is multiplied by the output of an op: then the loss is next."""
+    """Whether the output of an op is not multiplied by any weight: then the loss follows."""
     ops = topology.trace.ops
     way = topology.gradient(target).from_op(op) if op >= 0 and target >= 0 else ()
     return (

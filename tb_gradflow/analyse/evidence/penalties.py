@@ -20,8 +20,8 @@ _CURVED = frozenset(
 
 
 def is_only_added(topology: Topology, variable: int) -> bool:
-    """Whether nothing but sums, and products with constants, lie between a variable and data: its gradient is the same
-    number in every step, and pulls it nowhere in particular, as the penalty on a weight does."""
+    """Whether there are only sums, and products with constants, between a variable and data: its gradient is the same
+    number in every step, and does not depend on the variable as the gradient of a penalty does."""
     ops = topology.trace.ops
     for op in walked(topology.readers[variable], lambda op: () if ops[op].data else topology.onward(op)):
         is_product = ops[op].type == "Mul" and len([edge for edge in ops[op].inputs if edge.op >= 0]) > 1
@@ -31,10 +31,9 @@ def is_only_added(topology: Topology, variable: int) -> bool:
 
 
 def is_penalty_alone(topology: Topology, variable: int, target: int, zeros: Sequence[bool] = ()) -> bool:
-    """Whether the only gradient is that of a penalty on the variable itself, a number that is added to other terms.
-
-    Its way has no part in any data before that sum; ways along which no gradient comes do not count, nor those over ops
-    of which `zeros` says that their gradient is.
+    """Whether the only gradient is that of a penalty on the variable itself, a number that is added to other terms. No
+    data enters its path before that sum. Paths without a gradient do not count, nor paths through ops whose gradient is
+    zero according to `zeros`.
     """
     arrives = topology.gradient(target).hops
     readers = [reader for reader in topology.readers[variable] if arrives[reader] >= 0]
@@ -59,8 +58,8 @@ def is_penalty_alone(topology: Topology, variable: int, target: int, zeros: Sequ
 
 
 def _meets_data(topology: Topology, joins: list[int], arrives: Sequence[int]) -> bool:
-    """Whether sums of numbers, added up further, are added to one that depends on data: penalties are often summed
-    among themselves first."""
+    """Whether a sum of numbers is finally added to a number that depends on data: penalties are often added to each
+    other first."""
     for op in walked(joins, lambda op: (user for user in topology.onward(op) if arrives[user] >= 0)):
         if topology.trace.ops[op].data:
             return topology.trace.ops[op].type in _ADDITIONS
@@ -68,9 +67,9 @@ def _meets_data(topology: Topology, joins: list[int], arrives: Sequence[int]) ->
 
 
 def _is_bent(topology: Topology, joins: list[int], arrives: Sequence[int]) -> bool:
-    """Whether a sum is used otherwise than a term of a loss, which is added up and scaled: the noise that a filter adds
-    to its variance is divided by, and no penalty. Nor is what a loop carries into its next turn, which may do anything
-    to it."""
+    """Whether a sum is used differently from a term of a loss, which is only added and scaled. A filter divides by the
+    noise that it adds to its variance, so this is no penalty. Nor is a value that a loop carries into its next
+    iteration, which may do anything with it."""
 
     def uses(op: int) -> list[tuple[int, Edge]]:
         return [(user, edge) for user, edge in topology.consumers[op] if passes_gradient(edge) and arrives[user] >= 0]
@@ -84,7 +83,7 @@ def _is_bent(topology: Topology, joins: list[int], arrives: Sequence[int]) -> bo
 
 
 def _adds_numbers(trace: Trace, op: int, edge: Edge) -> bool:
-    """Whether numbers are added up there, one of which comes over the edge."""
+    """Whether the edge leads into a sum of numbers."""
     summand = trace.ops[edge.op].outputs[edge.output] if edge.output < len(trace.ops[edge.op].outputs) else None
     total = trace.ops[op].outputs[0] if trace.ops[op].outputs else None
     if summand is None or total is None or summand.shape != () or trace.ops[op].type not in _ADDITIONS:
@@ -97,7 +96,7 @@ def _inputs(trace: Trace, op: int) -> set[int]:
 
 
 def _belongs_to(topology: Topology, ops: set[int]) -> set[int]:
-    """The variables that have a part in some ops."""
+    """The variables that contribute to some ops."""
     read = {reader: variable for variable, readers in enumerate(topology.readers) for reader in readers}
     made_by = ops.union(*(_inputs(topology.trace, op) for op in ops))
     return {read[op] for op in made_by if op in read}

@@ -1,4 +1,4 @@
-"""Which values cannot be positive, or cannot be negative, as far as the ops that make them tell."""
+"""Which values cannot be positive, or cannot be negative, according to the ops that compute them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NEVER_NEGATIVE = frozenset(
     {"Abs", "ComplexAbs", "Square", "SquaredDifference", "Relu", "Relu6", "Softplus", "Exp", "Sigmoid", "Softmax"}
     | {"Sqrt", "Rsqrt", "EuclideanNorm", "L2Loss"}
 )
-# The sign of one value of theirs is that of all their values.
+# All values of such an op have the same sign.
 _KEEPING = frozenset(
     {"Identity", "StopGradient", "Cast", "Reshape", "Transpose", "Squeeze", "ExpandDims", "BroadcastTo", "Tile", "Sum"}
     | {"Mean", "Max", "Min", "Slice", "StridedSlice", "GatherV2", "GatherNd", "Cumsum"}
@@ -23,7 +23,7 @@ _CHOICES = frozenset({"Select", "SelectV2"})
 _ABOVE, _BELOW = frozenset({"Greater", "GreaterEqual"}), frozenset({"Less", "LessEqual"})
 _PRODUCTS = frozenset({"Mul", "RealDiv", "Div", "DivNoNan"})
 
-# Deep enough for a formula; what is farther away is no part of one.
+# Deep enough for a formula; ops that are farther away do not belong to it.
 _DEEP = 24
 
 
@@ -38,7 +38,7 @@ def sign_of(trace: Trace, op: int) -> int:
 
 
 def _sign(trace: Trace, op: int, deep: int, known: dict[tuple[int, int], int]) -> int:
-    """`known` is what was found on other paths: of sums of sums there are more than anybody can walk."""
+    """`known` holds the results of other paths: nested sums have too many paths to follow each one."""
     if op < 0 or not deep:
         return 0
     if (op, deep) not in known:
@@ -67,7 +67,7 @@ def _found(trace: Trace, op: int, deep: int, known: dict[tuple[int, int], int]) 
         return _folded(trace, each, deep, known)
     if each.type not in _SUMS | _PRODUCTS:
         return 0
-    # Old logs do not tell how many inputs there are; none of these has fewer than two.
+    # Old logs do not contain the number of inputs; none of these has fewer than two.
     count = each.input_count or max(2, len(each.inputs) + len(each.constants))
     if each.type in _PRODUCTS and _is_of_itself(each):
         return 1
@@ -84,8 +84,8 @@ def _found(trace: Trace, op: int, deep: int, known: dict[tuple[int, int], int]) 
 
 
 def _folded(trace: Trace, choice: Op, deep: int, known: dict[tuple[int, int], int]) -> int:
-    """The sign of `where(x >= 0, -x, x)` and its like, as TensorFlow's own cross entropy has it; else that which both
-    sides have."""
+    """The sign of `where(x >= 0, -x, x)` and similar expressions, as in TensorFlow's cross entropy; otherwise the sign
+    that both sides have."""
     given = {edge.input: edge.op for edge in choice.inputs if not edge.carried}
     condition = trace.ops[given[0]] if given.get(0, -1) >= 0 else None
     sides = [given.get(place, -1) for place in (1, 2)]
@@ -117,11 +117,11 @@ def _is_of_itself(product: Op) -> bool:
 
 
 def _is_less_its_largest(trace: Trace, op: int) -> bool:
-    """Whether the largest element of what stands on the left is taken away from it."""
+    """Whether the largest element of the left side is subtracted from it."""
     given = {edge.input: edge.op for edge in trace.ops[op].inputs}
     taken = given.get(1, -1)
     while taken >= 0 and trace.ops[taken].type in _HANDING_ON:
-        # Where the largest is infinite, `tf.reduce_logsumexp` takes zero away.
+        # If the largest is infinite, `tf.reduce_logsumexp` subtracts zero.
         side = 1 if trace.ops[taken].type == "SelectV2" else 0
         taken = next((edge.op for edge in trace.ops[taken].inputs if edge.input == side), -1)
     largest = taken >= 0 and trace.ops[taken].type == "Max"
@@ -131,13 +131,13 @@ def _is_less_its_largest(trace: Trace, op: int) -> bool:
 _HANDING_ON = ("StopGradient", "Identity", "Reshape", "ExpandDims", "Squeeze", "SelectV2")
 
 _HANDING_ZEROS_ON = _KEEPING - {"Sum", "Mean", "Cumsum"} | {"SplitV", "Split", "ConcatV2", "Pack", "Unpack", "Abs"}
-# Which of its inputs a function must not be given zero in.
+# The input of a function that must not be zero.
 _NOT_ZERO = {"Log": 0, "RealDiv": 1, "Div": 1, "Reciprocal": 0, "Inv": 0, "Xdivy": 1}
 
 
 def relu_behind(trace: Trace, op: int) -> int:
-    """The ReLU that makes what a logarithm or a division must not be given, in another shape or beside other values; -1
-    if there is none."""
+    """The ReLU that produces the zero that a logarithm or a division must not get, possibly reshaped or concatenated
+    with other values; -1 if there is none."""
     place = _NOT_ZERO.get(trace.ops[op].type, -1) if op >= 0 else -1
     start = [edge.op for edge in trace.ops[op].inputs if edge.input == place] if place >= 0 else []
 
@@ -147,13 +147,13 @@ def relu_behind(trace: Trace, op: int) -> int:
     return next((made for made in walked(start, before) if trace.ops[made].type in ("Relu", "Relu6")), -1)
 
 
-# A sum or product of exponentials that are all zero is zero through these.
+# Through these, a sum or product of exponentials that are all zero stays zero.
 _GATHERING = _KEEPING | _SUMS | LOOPS | {"MatMul", "BatchMatMulV2", "Mul", "Einsum", "Prod"}
 
 
 def vanishing_exponential(trace: Trace, value: int) -> int:
-    """The exponential of what is never positive, and may be far below zero, that a value is added up or multiplied up
-    from; -1 if there is none."""
+    """The exponential from which a value is computed by sums or products, if its input is never positive and may be far
+    below zero; -1 if there is none."""
 
     def before(op: int) -> Sequence[int]:
         return [edge.op for edge in trace.ops[op].inputs] if trace.ops[op].type in _GATHERING else ()

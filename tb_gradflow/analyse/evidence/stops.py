@@ -1,4 +1,4 @@
-"""Paths that a `tf.stop_gradient` closes."""
+"""Paths that a `tf.stop_gradient` cuts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ STOPS = ("StopGradient", "PreventGradient")
 
 
 def keeps_value_alone(topology: Topology, stop: int) -> bool:
-    """Whether a `stop_gradient` is that of `x + stop_gradient(q - x)`, which has the value of `q` and hands the
+    """Whether a `stop_gradient` is that of `x + stop_gradient(q - x)`, which has the value of `q` and passes the
     gradient to `x`."""
     ops = topology.trace.ops
     inner = ops[stop].inputs[0].op if ops[stop].inputs else -1
@@ -27,14 +27,14 @@ def _reads_same(one: Op, other: Op) -> bool:
 
 
 def is_stopped_behind(suspect: Suspect) -> bool:
-    """Whether every way on from the cut leads through a `stop_gradient`."""
+    """Whether every path from the cut onwards leads through a `stop_gradient`."""
     if suspect.op.type in STOPS:
         return False
     return suspect.culprit not in suspect.measured.once(("not stopped", suspect.target), lambda: _not_stopped(suspect))
 
 
 def _not_stopped(suspect: Suspect) -> set[int]:
-    """The ops with a way on to where a gradient arrives that leads through no `stop_gradient`."""
+    """The ops from which a path without a `stop_gradient` leads to a place where a gradient arrives."""
     topology, arrives = suspect.topology, suspect.topology.gradient(suspect.target).hops
     stack = [op for op, hops in enumerate(arrives) if hops >= 0 and suspect.type_of(op) not in STOPS]
     found: set[int] = set()

@@ -1,7 +1,6 @@
-"""What a cause is judged by: a suspect op, and everything known about it.
-
-Structure gives cuts; measured values give birthplaces, the ops whose incoming gradient is fine and whose outgoing
-one is not. Both become suspects, and the functions in `causes` say what they are.
+"""A suspect op, and everything known about it: the input of the rules. The structure shows cuts; measured values show
+birthplaces, the ops whose incoming gradient is fine and whose outgoing one is not. Both become suspects, and the rules
+in `causes` decide which cause they are.
 """
 
 from __future__ import annotations
@@ -19,17 +18,17 @@ from tb_gradflow.record.report import Severity
 from tb_gradflow.record.schema import Edge, Op
 
 NO_OP = -2
-"""Instead of a culprit: no op is to blame."""
+"""Instead of a culprit: no op is the cause."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a suspect is guilty of.
+    """The result of a rule for a suspect.
 
     Attributes:
-        cause: A word of the taxonomy.
+        cause: Name of the cause.
         severity: How bad that is.
-        culprit: The op to blame, where it is another than the suspect; -1 for the suspect itself; `NO_OP`.
+        culprit: The op to name, if it is not the suspect; -1 for the suspect itself; `NO_OP` for none.
     """
 
     cause: str
@@ -69,7 +68,7 @@ class Suspect:
 
     @property
     def edges(self) -> tuple[Edge, ...]:
-        """The inputs over which the culprit should have handed the gradient to the producer."""
+        """The inputs through which the culprit should have passed the gradient to the producer."""
         return tuple(edge for edge in self.op.inputs if edge.op == self.producer) or self.op.inputs
 
     def type_of(self, op: int) -> str:
@@ -77,12 +76,12 @@ class Suspect:
 
 
 Rule = Callable[[Suspect], Verdict | None]
-"""One cause: its verdict, or None if the suspect is not guilty of it. Pure."""
+"""The rule of one cause: its verdict, or None if it does not apply to the suspect. Pure."""
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """Where a value without a derivative turns into floating numbers again, or decides something.
+    """A place where a value without a derivative becomes floating-point again, or decides something.
 
     Attributes:
         consumer: Index of the op that uses it.
@@ -97,7 +96,7 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class Discrete:
-    """The part of the graph behind a culprit that computes with integers and booleans alone.
+    """The part of the graph after a culprit that computes only with integers and booleans.
 
     Attributes:
         ops: The culprit, then what follows it in order of distance; those that make no floating tensor.
@@ -109,10 +108,8 @@ class Discrete:
 
 
 def discrete_part(suspect: Suspect) -> Discrete:
-    """What becomes of the culprit's value, as long as it is discrete.
-
-    A floating value (rounded, say) counts as discrete if nothing but discrete ops use it. Otherwise the part
-    is the culprit alone and has no uses.
+    """Follows the culprit's value as long as it is discrete. A floating-point value, such as a rounded one, counts as
+    discrete if only discrete ops use it. Otherwise the part consists of the culprit alone and has no uses.
     """
     topology, ops = suspect.topology, suspect.topology.trace.ops
     influence = topology.influence(suspect.target).hops
@@ -126,7 +123,7 @@ def discrete_part(suspect: Suspect) -> Discrete:
             if influence[consumer] < 0:
                 continue
             users = [user for user, _ in topology.consumers[consumer] if influence[user] >= 0]
-            # Zeros and ones that are only compared again are as discrete as the truths they were made of.
+            # Zeros and ones that are only compared again are as discrete as the booleans that they were made from.
             counts = is_discrete(consumer) or (ops[consumer].type == "Cast" and users and all(map(is_discrete, users)))
             if counts and consumer not in seen:
                 seen.add(consumer)
@@ -151,9 +148,9 @@ def cut_suspects(measured: Measured, missing: list[State]) -> Iterator[Suspect]:
 
 
 def _is_handed_back_as_argument(suspect: Suspect) -> bool:
-    """Whether the op belongs to a custom gradient that has a gradient for an argument with the variable in it.
-
-    Results stand beside the arguments there, and never hand a gradient on: what cuts the variable off lies further on.
+    """Whether the op belongs to a custom gradient that returns a gradient for an argument which contains the variable.
+    Its op lists the results next to the arguments, and these never pass a gradient: the op that cuts the variable off
+    comes later.
     """
     if suspect.op.type != "IdentityN" or suspect.op.custom_gradient is None:
         return False
@@ -170,7 +167,7 @@ def covered_suspects(measured: Measured, penalised: list[State]) -> Iterator[Sus
         influence, gradient = topology.influence(target).hops, topology.gradient(target).hops
         inside = [reach >= 0 and arrives < 0 for reach, arrives in zip(influence, gradient, strict=True)]
         states = [state for state in penalised if state.target == target]
-        # The value that is penalised may be the one that goes on to the cut.
+        # The penalised value may be the one that leads to the cut.
         shared = {reader for state in states for reader in topology.readers[state.variable] if gradient[reader] >= 0}
         for reader in shared:
             inside[reader] = True
@@ -194,19 +191,20 @@ def birth_suspects(measured: Measured, troubled: list[State], *, zero: bool) -> 
         states = [state for state in troubled if state.target == target]
         readers = {reader for state in states for reader in topology.readers[state.variable]}
         for reader in readers:
-            # The sum over its reads is what is troubled; where the reads themselves are fine, the next op is met.
+            # The problem is in the sum over its reads; if the reads themselves are fine, the search continues at the
+            # next op.
             inside[reader] = arrives[reader] >= 0
 
         def troubling(
             user: int, producer: int, inside: list[bool] = inside, bad: list[bool] = bad, topology: Topology = topology
         ) -> bool:
-            # The rounds of a loop use what it hands out, and what is known of them is nothing.
+            # The iterations of a loop use its results, and nothing is known about them.
             return bad[user] if topology.trace.ops[producer].type in LOOPS else inside[user]
 
         crossings = [
             Crossing(producer, consumer, consumer, edge)
             for producer, is_inside in enumerate(inside)
-            # A sum is not finite where one of its terms is not; what the others return is no news then.
+            # A sum is not finite if one of its terms is not; the other terms then show nothing new.
             if is_inside and (zero or not any(troubling(user, producer) for user in topology.onward(producer)))
             for consumer, edge in topology.consumers[producer]
             if passes_gradient(edge) and arrives[consumer] >= 0 and not inside[consumer]
@@ -218,10 +216,9 @@ def birth_suspects(measured: Measured, troubled: list[State], *, zero: bool) -> 
 
 
 def _followed_through(measured: Measured, target: int, inside: list[bool], crossings: list[Crossing]) -> list[Crossing]:
-    """A part of a joined tensor gets zero while the rest does not: the story goes on behind the join.
-
-    Where something that is taken out of it again gets nothing but zero, the join counts as inside from here on. Else
-    the op is met at which the zeros among the gradient begin.
+    """A part of a joined tensor gets zero while the rest does not: the search continues after the join. If a part that
+    is taken out of it again gets only zeros, the join counts as inside from here on. Otherwise the search ends at the
+    op at which the zeros in the gradient begin.
     """
     topology = measured.topology
     found, joints = [], set()
@@ -277,8 +274,8 @@ def hidden_suspects(measured: Measured, quiet: list[State]) -> Iterator[Suspect]
 
 
 def flat_slopes(measured: Measured) -> Iterator[Suspect]:
-    """Where an inner gradient is differentiated again, and all that comes back is exactly zero: the op of that gradient
-    whose value is the same on each piece of a function made of straight ones."""
+    """If an inner gradient is differentiated again and the result is exactly zero: the op of that gradient whose value
+    is constant on each piece of a piecewise linear function."""
     topology = measured.topology
     ops, targets = topology.trace.ops, topology.trace.targets
     for entry in topology.trace.variable_gradients:
@@ -298,7 +295,7 @@ def suspects_at(
     crossings: list[Crossing],
     exact: list[bool] | None = None,
 ) -> Iterator[Suspect]:
-    """Every crossing that is met first on the way of each variable out of a region, as a suspect."""
+    """The first crossings on the paths of each variable out of a region, as suspects."""
     topology = measured.topology
     met = topology.met_first(inside, crossings)
     for state in states:

@@ -1,4 +1,4 @@
-"""Terms of a loss that no gradient comes from, beside others that one does come from."""
+"""Terms of a loss that give no gradient, next to others that do."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from tb_gradflow.analyse.graph.topology import Crossing, Topology
 from tb_gradflow.analyse.step.measured import Measured
 from tb_gradflow.analyse.step.status import State
 
-# Numbers are added up by these, and scaled on the way; of one number the sum and the mean are that number.
+# These add and scale numbers; the sum and the mean of a single number are that number.
 _ADDING = frozenset({"AddV2", "Add", "AddN", "Sub", "Pack"})
 _HANDING_ON = frozenset({"Identity", "Neg", "Sum", "Mean", "Reshape", "Squeeze", "Cast"})
 
 
 def suspects_of_terms(measured: Measured, connected: list[State]) -> Iterator[Suspect]:
-    """For each variable in a term that teaches nothing, every op that cuts it off from that term."""
+    """For each variable in a term without a gradient, every op that cuts it off from that term."""
     topology = measured.topology
     for target in sorted({state.target for state in connected if state.target >= 0}):
         states = [state for state in connected if state.target == target]
@@ -34,7 +34,8 @@ def suspects_of_terms(measured: Measured, connected: list[State]) -> Iterator[Su
 
 
 def _silent(topology: Topology, target: int) -> list[int]:
-    """The terms of a loss that are computed from variables and hand a gradient back to none; empty if all are so."""
+    """The terms of a loss that are computed from variables and give none of them a gradient; empty if this holds for
+    all terms."""
     terms = _terms(topology, topology.trace.targets[target].op)
     reads = {reader for readers in topology.readers for reader in readers}
     silent = [term for term in terms if reads.isdisjoint(_reached_back(topology, term, reads))]
@@ -44,7 +45,7 @@ def _silent(topology: Topology, target: int) -> list[int]:
 
 
 def _terms(topology: Topology, op: int) -> list[int]:
-    """The single numbers that a loss is the sum of."""
+    """The scalars whose sum is the loss."""
     ops, found = topology.trace.ops, []
     queue = [op] if op >= 0 else []
     seen = set(queue)
@@ -63,13 +64,13 @@ def _terms(topology: Topology, op: int) -> list[int]:
 
 
 def _is_number(topology: Topology, op: int) -> bool:
-    """Whether an op makes a single number, as far as is known."""
+    """Whether an op returns a scalar, as far as is known."""
     outputs = topology.trace.ops[op].outputs
     return bool(outputs) and outputs[0].shape in ((), None)
 
 
 def _reached_back(topology: Topology, term: int, goals: Set[int] = frozenset()) -> set[int]:
-    """The ops that the gradient of a term comes back to, as far as the first of `goals`."""
+    """The ops that the gradient of a term reaches, up to the first of `goals`."""
     found, stack = {term}, [term]
     while stack and stack[-1] not in goals:
         for edge in topology.trace.ops[stack.pop()].inputs:

@@ -1,4 +1,4 @@
-"""Values that are known to be zero in a step, because they are made of variables that began it as zeros."""
+"""Values that are known to be zero in a step, because they are computed from variables that were zero at its start."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tb_gradflow.record.schema import Op
 Zero = frozenset[int] | None
 """The variables that make a value zero; None if it is not known to be zero."""
 
-# Of zero these have the slope zero.
+# These have a slope of zero at zero.
 FLAT_AT_ZERO = frozenset({"Relu", "Relu6", "ReluN", "Square", "Abs", "Pow"})
 
 PRODUCTS = frozenset(
@@ -22,7 +22,7 @@ _SUMS = {"AddV2": 2, "Add": 2, "Sub": 2, "BiasAdd": 2}
 _JOINS = frozenset({"ConcatV2", "Concat", "Pack"})
 _QUOTIENTS = frozenset({"RealDiv", "Div", "DivNoNan"})
 
-# Of zero these make zero.
+# These map zero to zero.
 _KEEPING = frozenset(
     {"Identity", "IdentityN", "Reshape", "Cast", "Transpose", "Squeeze", "ExpandDims", "Slice", "StridedSlice"}
     | {"Split", "SplitV", "Unpack", "GatherV2", "GatherNd", "Tile", "BroadcastTo", "Sum", "Mean", "Max", "Min"}
@@ -30,12 +30,12 @@ _KEEPING = frozenset(
     | {"Asinh", "Atanh", "Erf", "Softsign", "Square", "Sqrt", "Sign", "Expm1", "Log1p", "MaxPool", "AvgPool"}
     | {"SpaceToBatchND", "BatchToSpaceND", "ReverseV2", "Cumsum", "MatrixTranspose", "L2Loss", "StopGradient"}
 )
-# The same where what counts is not their first input: they put a gradient back to where its tensor was taken from.
+# The same for ops whose first input does not matter: they scatter a gradient back to the positions of its tensor.
 _KEEPING_AT = {"StridedSliceGrad": 4, "TanhGrad": 1, "SigmoidGrad": 1}
 
 
 def zero_values(measured: Measured) -> list[Zero]:
-    """For each op, the variables that make its first output zero. In one sweep, as ops stand in order."""
+    """For each op, the variables that make its first output zero. One sweep is enough, because ops are in order."""
 
     def sweep() -> list[Zero]:
         found: list[Zero] = []
@@ -49,7 +49,7 @@ def zero_values(measured: Measured) -> list[Zero]:
 def second_derivatives(measured: Measured) -> list[int]:
     """For each op, the op of an inner gradient whose derivative is zero and makes the op's first output zero; else -1.
 
-    TensorFlow hands a gradient of zeros back through the slope of a ReLU, and it shows as a constant.
+    TensorFlow propagates a gradient of zeros through the slope of a ReLU, where it appears as a constant.
     """
 
     def sweep() -> list[int]:
@@ -98,7 +98,7 @@ def _all(given: dict[int, Zero], count: int) -> Zero:
 
 
 def began_at_zero(measured: Measured, variable: int) -> bool:
-    """The norm is taken after the step: one that equals the step's own length began at zero."""
+    """The norm is measured after the step: if it equals the norm of the update, the variable was zero before."""
     if measured.variables is None:
         return False
     after, moved = (float(measured.variables[variable, column]) for column in (WEIGHT_NORM, UPDATE_NORM))

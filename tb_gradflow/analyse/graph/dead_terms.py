@@ -1,4 +1,4 @@
-"""Terms that are computed and that no loss takes."""
+"""Terms that are computed but belong to no loss."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ _NAMED = re.compile(r"\s*[\w.]+\s*=[^=]")
 
 
 def term_in_vain(topology: Topology, variable: int) -> int:
-    """The last single number that is made of a variable and of data, that would hand a gradient back to the variable,
-    and that nothing a gradient is asked of depends on; -1 if there is none.
-
-    The user's line gives it a name: a number that is printed, summarised or added to a metric right away is no term.
+    """The last scalar that is computed from a variable and data, that would give the variable a gradient, and that no
+    differentiated target depends on; -1 if there is none. The user's line must name it: a number that is only printed,
+    summarised or added to a metric is no term.
     """
     trace = topology.trace
     influences = [topology.influence(target).hops for target in range(len(trace.targets))]

@@ -1,31 +1,31 @@
-"""What kinds of ops and edges there are, as far as several rules ask."""
+"""The kinds of ops and edges that several rules need."""
 
 from __future__ import annotations
 
 from tb_gradflow.record.schema import Edge, Op, Trace
 
-# These see sizes and types, never values: nothing that a variable holds influences what is behind them.
+# These read shapes and types, never values: the value of a variable does not influence what follows them.
 SHAPE_ONLY = frozenset(
     {"Shape", "ShapeN", "Size", "Rank", "ZerosLike", "OnesLike", "VariableShape", "TensorListLength"}
 )
 
 
-# These put tensors together or take parts out of them, and compute nothing.
+# These join tensors or select parts of them, and compute nothing.
 ROUTING = frozenset(
     {"ConcatV2", "Concat", "Pack", "Unpack", "Slice", "StridedSlice", "Split", "SplitV", "GatherV2", "GatherNd", "Pad"}
     | {"PadV2", "BroadcastTo", "Tile"}
 )
 
 
-# These take parts out of a tensor, and none if they are asked for none.
+# These select parts of a tensor, possibly none.
 SELECTING = frozenset({"Slice", "StridedSlice", "GatherV2", "GatherNd", "ResourceGather", "DynamicPartition"})
 
 
-# These take the value of one of several branches, as a whole or by element.
+# These take the value of one of several branches, for the whole tensor or for each element.
 BRANCHES = frozenset({"If", "StatelessIf", "Case", "StatelessCase", "Select", "SelectV2", "Merge", "Switch"})
 
 
-# The derivatives of functions that are made of straight pieces: their own derivative is zero.
+# The derivatives of piecewise linear functions: their own derivative is zero.
 STRAIGHT = frozenset({"ReluGrad", "Relu6Grad", "LeakyReluGrad", "ReluNGrad"})
 
 
@@ -35,7 +35,7 @@ LOOPS = frozenset({"While", "StatelessWhile"})
 SOFTMAX = ("Softmax", "LogSoftmax", "SoftmaxCrossEntropyWithLogits", "SparseSoftmaxCrossEntropyWithLogits")
 
 
-# `unknown` is given the benefit of the doubt: an edge that nobody asked about must not become a cut.
+# `unknown` gets the benefit of the doubt: an edge that was not examined must not become a cut.
 _PASSING = frozenset({"yes", "unknown"})
 
 
@@ -51,13 +51,13 @@ def scopes_of(name: str) -> list[str]:
 
 
 def is_without_elements(trace: Trace, edge: Edge) -> bool:
-    """Whether the tensor that comes over an edge is known to have a size of zero."""
+    """Whether the tensor of an edge is known to be empty."""
     shape = trace.ops[edge.op].outputs[edge.output].shape if edge.op >= 0 else None
     return shape is not None and 0 in shape
 
 
 def passes_gradient(edge: Edge) -> bool:
-    """Whether the gradient crosses the edge, as far as anybody knows."""
+    """Whether the gradient passes the edge, as far as is known."""
     return edge.passes in _PASSING
 
 

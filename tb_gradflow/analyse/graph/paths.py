@@ -1,4 +1,4 @@
-"""The shortest ways through a graph of ops, and sets of ops as bits."""
+"""Shortest paths through a graph of ops, and sets of ops as bits."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Ways:
-    """The shortest way from every op to one target.
+    """The shortest path from every op to one target.
 
     Attributes:
-        hops: Edges between the op and the target; -1 where there is no way.
-        onward: The next op on that way; -1 at the target and where there is no way.
+        hops: Edges between the op and the target; -1 if there is no path.
+        onward: The next op on that path; -1 at the target and if there is no path.
     """
 
     hops: tuple[int, ...]
     onward: tuple[int, ...]
 
     def from_op(self, op: int) -> tuple[int, ...]:
-        """The ops from `op` to the target, both included; empty if there is no way."""
+        """The ops from `op` to the target, both included; empty if there is no path."""
         if op < 0 or self.hops[op] < 0:
             return ()
         way = [op]
@@ -54,9 +54,8 @@ def ways_to(goal: int, sources: Sequence[Sequence[int]]) -> Ways:
 
 
 def walked(start: Iterable[int], further: Callable[[int], Iterable[int]]) -> Iterator[int]:
-    """The ops that one gets to from some, these included: each once, the nearest first. Numbers below zero are no ops.
-
-    What lies beyond an op is asked for after the op was handed out.
+    """The ops that can be reached from some, these included: each once, the nearest first. Numbers below zero are no
+    ops. The neighbours of an op are requested after the op has been yielded.
     """
     queue = [op for op in dict.fromkeys(start) if op >= 0]
     seen = set(queue)

@@ -10,14 +10,14 @@ _NUMBER = re.compile(r" \([0-9]+\)$")
 
 
 def numbered(name: str) -> tuple[str, str]:
-    """A variable's name, and what tells it from others of the same name; empty for the first of them."""
+    """A variable's name, and the suffix that distinguishes it from others of the same name; empty for the first of
+    them."""
     found = _NUMBER.search(name)
     return (name[: found.start()], found.group()) if found is not None else (name, "")
 
 
 def twin_in_use(topology: Topology, variable: int, target: int) -> str:
-    """The name of another variable that is called the same, and that the target does depend on; empty if there is
-    none."""
+    """The name of another variable with the same name, on which the target does depend; empty if there is none."""
     own, _ = numbered(topology.trace.variables[variable].name)
     return next(
         (

@@ -1,4 +1,4 @@
-"""Where the values of ops flow in the end, for all ops in one sweep."""
+"""Where the values of ops finally flow, for all ops in one sweep."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Outlet:
 
 
 def outlets(takers: Sequence[Sequence[int]], copies: Sequence[bool], *, again: bool) -> list[Outlet]:
-    """For each op, by those that take its value and whether it is a copy. `again` says that loops hand values back, so
-    that one sweep may not do."""
+    """The sink of each op, from the ops that use its value and whether it is a copy. `again` means that loops carry
+    values back, so one sweep may not be enough."""
     found = [Outlet(-1, -1, False)] * len(takers)
     changed = True
     while changed:

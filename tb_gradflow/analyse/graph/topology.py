@@ -1,4 +1,4 @@
-"""Who feeds whom in a trace, and how far influence and gradient reach.
+"""Which op feeds which in a trace, and how far influence and gradient reach.
 
 A `Topology` is built once per trace and serves every step of it. All walks are iterative and linear in ops and
 edges, whatever the number of variables: one backward sweep per target answers for all of them.
@@ -19,14 +19,14 @@ from tb_gradflow.record.schema import Edge, Trace, VariableGradient
 
 @dataclass(frozen=True, slots=True)
 class Crossing:
-    """An edge over which something is lost: gradient goes no further back than `culprit`.
+    """An edge at which the gradient is lost: it gets no further back than `culprit`.
 
     Attributes:
         producer: The op that misses the gradient.
         consumer: The op that uses its value.
-        culprit: The op to blame: the consumer, unless the producer already made it something without a gradient.
+        culprit: The op that causes it: the consumer, unless the producer already returned a value without a gradient.
         edge: The consumer's input.
-        handed_by: The op in front of the culprit, where that is further on than the consumer; else -1.
+        handed_by: The op before the culprit, if the culprit comes after the consumer; otherwise -1.
     """
 
     producer: int
@@ -41,7 +41,7 @@ class Topology:
 
     Attributes:
         trace: The trace.
-        consumers: For each op, who uses its value and through which edge, in the order of the trace.
+        consumers: For each op, the ops that use its value and the edges, in the order of the trace.
         readers: For each variable, the ops that read it, in the order of the trace.
         has_carried: Whether any value goes around a loop.
     """
@@ -90,21 +90,22 @@ class Topology:
         return self._gradient_ways[target]
 
     def influences(self, variable: int, target: int) -> bool:
-        """Whether the variable's value takes any part in the target."""
+        """Whether the target depends on the variable's value."""
         hops = self.influence(target).hops
         return any(hops[reader] >= 0 for reader in self.readers[variable])
 
     def receives(self, variable: int, target: int) -> bool:
-        """Whether a way from the target to the variable passes gradient all along."""
+        """Whether some path from the target to the variable passes the gradient everywhere."""
         hops = self.gradient(target).hops
         return any(hops[reader] >= 0 for reader in self.readers[variable])
 
     def onward(self, op: int) -> Sequence[int]:
-        """The consumers that hand gradient on to this op."""
+        """The consumers that pass a gradient to this op."""
         return self._onward[op]
 
     def cut_crossings(self, target: int) -> list[Crossing]:
-        """Every edge where a value that misses the gradient goes on toward the target and the gradient does not."""
+        """Every edge at which a value without a gradient continues toward the target, but the gradient does not come
+        back."""
         influence, gradient = self.influence(target).hops, self.gradient(target).hops
         return [
             Crossing(producer, consumer, self.blamed(producer, consumer, edge), edge)
@@ -115,7 +116,7 @@ class Topology:
         ]
 
     def raising_crossings(self, target: int) -> list[Crossing]:
-        """Every edge at which asking for the target's gradient raises an exception."""
+        """Every edge at which requesting the target's gradient raises an exception."""
         gradient = self.gradient(target).hops
         return [
             Crossing(producer, consumer, consumer, edge)
@@ -125,10 +126,8 @@ class Topology:
         ]
 
     def blamed(self, producer: int, consumer: int, edge: Edge) -> int:
-        """The op to blame for a cut.
-
-        A state edge is the fault of the assignment. A tensor without derivative that an op made from
-        differentiable inputs (the indices of `tf.math.top_k`) is the fault of that op, not of its reader.
+        """The op that causes a cut. For a state edge this is the assignment. For a tensor without derivative that an op
+        computed from differentiable inputs (the indices of `tf.math.top_k`) it is that op, not its reader.
         """
         op = self.trace.ops[producer]
         if edge.passes == "state":
@@ -138,9 +137,8 @@ class Topology:
         return producer if made_it and tensor is not None and not is_float(tensor.dtype) else consumer
 
     def met_first(self, inside: Sequence[bool], crossings: Sequence[Crossing]) -> list[int]:
-        """For each op inside a region, the crossings met first on any way out of it along passing edges.
-
-        Bit sets, one an op: bit `n` stands for the crossing number `n`.
+        """For each op inside a region, the first crossings on all paths out of it along passing edges. One bit set for
+        each op: bit `n` is crossing number `n`.
         """
         met = [0] * len(self.trace.ops)
         for place, crossing in enumerate(crossings):
@@ -165,7 +163,7 @@ class Topology:
         return changed
 
     def way_between(self, starts: Iterable[int], goal: int, *, gradient_only: bool = True) -> tuple[int, ...]:
-        """The shortest way forward from any of `starts` to `goal`, both included; empty if there is none."""
+        """The shortest path forward from any of `starts` to `goal`, both included; empty if there is none."""
         came_from: dict[int, int] = dict.fromkeys(starts, -1)
         queue = deque(came_from)
         while queue:
@@ -216,15 +214,14 @@ class Topology:
         return queue[1:]
 
     def made_by(self, op: int) -> frozenset[int]:
-        """The same as a set, remembered: for ops that every variable is asked about."""
+        """The same as a set, cached: for ops that are looked up for every variable."""
         if op not in self._made_by:
             self._made_by[op] = frozenset(self.ancestors(op))
         return self._made_by[op]
 
     def dead_end(self, variable: int) -> int:
-        """The last op that a variable's value flows into, where nothing uses it any more.
-
-        -1 if nothing computes with it: if nobody reads it, or what was read is merely copied.
+        """The last op that a variable's value flows into and that nothing uses. -1 if nothing computes with the value:
+        if no op reads it, or it is only copied.
         """
         found = [self._outlets[reader] for reader in self.readers[variable]]
         if not any(outlet.computes for outlet in found):
@@ -242,8 +239,8 @@ class Topology:
 
     @cached_property
     def of_variables(self) -> list[bool]:
-        """For each op, whether a variable has a part in its value. Some that none has a part in are listed, because
-        they may not be finite."""
+        """For each op, whether its value depends on a variable. Some that depend on none are included, because they may
+        not be finite."""
         found: list[bool] = []
         for op in self.trace.ops:
             carried = any(edge.carried for edge in op.inputs)
@@ -251,7 +248,7 @@ class Topology:
         return found
 
     def has_factor_of_data(self, op: int) -> bool:
-        """Whether the op is a product with something that no variable has a part in."""
+        """Whether the op is a product with a value that depends on no variable."""
         inputs = [edge for edge in self.trace.ops[op].inputs if edge.op >= 0 and self.of_variables[edge.op]]
         return self.trace.ops[op].type in ("Mul", "MulNoNan") and len(inputs) == 1
 

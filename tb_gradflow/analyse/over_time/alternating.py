@@ -1,7 +1,6 @@
-"""Which variables are without a gradient in this step because it is not their turn, as far as other steps tell.
-
-A step may train one of several parts: the adapter of the task that its batch belongs to, or the row of a list that the
-batch names.
+"""Which variables have no gradient in this step because it trains another part, according to other steps. A step may
+train one of several parts: the adapter of the task that its batch belongs to, or the entry of a list that the batch
+selects.
 """
 
 from __future__ import annotations
@@ -16,14 +15,14 @@ from tb_gradflow.record.schema import GRADIENT_STATISTICS
 
 _SEEN = [GRADIENT_STATISTICS.index(name) for name in ("norm", "nan_count", "inf_count")]
 
-# So many recorded steps are looked at. Parts that take turns show it within a few rounds.
+# The number of recorded steps examined. Parts that take turns show it within a few rounds.
 _NEAR = 64
 
-# Who has waited longer than this, against the longest wait before, has stopped to take part.
+# A variable that has waited longer than this, relative to its longest wait before, no longer takes part.
 _LONGER = 2
 
 Turns = Mapping[int, int]
-"""For each variable that waits its turn, by its index: the last recorded step in which it got a gradient."""
+"""For each variable that is waiting, by its index: the last recorded step in which it got a gradient."""
 
 Bools = npt.NDArray[np.bool_]
 
@@ -31,8 +30,8 @@ Bools = npt.NDArray[np.bool_]
 def turns_of(backwards: Iterable[Piece]) -> Turns:
     """`backwards` are the recorded steps up to the one in question, the latest piece first.
 
-    A variable takes turns if it was without a gradient, got one, and is without again, for no longer than about before.
-    Once is no turn: what gets none from some step on may have been switched off, on purpose or not.
+    A variable takes turns if it had no gradient, got one, and has none again, for not much longer than before. Once is
+    not enough: a variable that gets none from some step on may have been switched off, on purpose or not.
     """
     index: dict[str, int] = {}
     names: list[str] = []
@@ -68,7 +67,7 @@ def _got(piece: Piece, names: list[str], steps: slice = slice(None)) -> Bools:
 
 
 def _last_turn(got: Bools) -> int:
-    """Where the variable had its last turn; -1 if it takes none."""
+    """The last step that trained the variable; -1 if it does not take turns."""
     turns = np.flatnonzero(got)
     if not turns.size:
         return -1

@@ -1,4 +1,4 @@
-"""Since when the weights of a run are not finite, as far as its recorded steps tell."""
+"""Since when the weights of a run are not finite, according to its recorded steps."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class Onset:
     """Where it began.
 
     Attributes:
-        first: The first recorded step from which on every one began with such weights.
+        first: The first recorded step of those, up to the current one, that all began with such weights.
         last: The recorded step before that one; -1 if there is none.
         recorded: Whether it happened in `last` itself.
-        findings: What that step says about it; if it was not recorded, what `last` says of gradients that are huge.
+        findings: The findings of that step about it; if it was not recorded, those of `last` about huge gradients.
     """
 
     first: int
@@ -50,8 +50,8 @@ def onset_of(backwards: Iterable[tuple[int, bool, bool]]) -> Onset | None:
 
 
 def explained_by(onset: Onset, there: Diagnosis, trace: int) -> Onset:
-    """The same with what the diagnosis of its step says, as a step of `trace` may tell it: ops of another trace have
-    other numbers."""
+    """The same with the findings of that step, in a form that is valid for `trace`: ops of another trace have other
+    indices."""
     plight = {variable.name: variable.status for variable in there.variables}
     told = tuple(
         replace(finding, severity="error")
@@ -70,12 +70,12 @@ def _is_birth(finding: Finding, plight: Mapping[str, Status]) -> bool:
 
 
 def _is_growth(finding: Finding) -> bool:
-    """Whether numbers were on their way out of the finite ones."""
+    """Whether values were about to overflow."""
     return finding.cause == "exploding_recurrence" and finding.severity != "info"
 
 
 def told_first(onset: Onset | None, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
-    """What happened where it began, then what the step itself says."""
+    """The findings of the step in which it began, then those of the step itself."""
     if onset is None or all(finding.cause != "nonfinite_weights" for finding in findings):
         return findings
     when = "where it started" if onset.recorded else "the last recorded step before it started"

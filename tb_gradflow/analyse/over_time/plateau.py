@@ -1,4 +1,4 @@
-"""Since when no variable of a run changes any more, although gradients arrive, as far as its recorded steps tell."""
+"""Since when no variable of a run changes any more, although gradients arrive, according to its recorded steps."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tb_gradflow.record.schema import GRADIENT_STATISTICS, VARIABLE_STATISTICS, 
 _NORM, _NAN, _INF = (GRADIENT_STATISTICS.index(name) for name in ("norm", "nan_count", "inf_count"))
 _WEIGHT, _UPDATE = (VARIABLE_STATISTICS.index(name) for name in ("weight_norm", "update_norm"))
 
-# As few steps may be a rate that rises from zero, an epoch that only measures, gradients that are summed up.
+# Fewer steps may be a learning rate that rises from zero, an epoch that only measures, or accumulated gradients.
 _LONG = 64
-# A training that has come to its end rests as well: of what its gradients were in the beginning little is left then.
+# A training at its end does not change either: its gradients are then much smaller than in the beginning.
 _LITTLE_LEFT = 1e-2
 
 Floats = npt.NDArray[np.float32]
@@ -24,14 +24,14 @@ Floats = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """Steps in which nothing changes, up to the one in question.
+    """Steps in which nothing changes, up to the current one.
 
     Attributes:
         since: The first recorded one of them.
         until: The one in question.
         steps: How many were recorded.
         moved: Whether something has changed before.
-        sure: Whether they are the better part of the run, and gradients about as large as in the beginning.
+        sure: Whether they are more than half of the run, and gradients are about as large as in the beginning.
     """
 
     since: int
@@ -42,7 +42,7 @@ class Rest:
 
 
 def rest_of(backwards: Iterable[Piece], beginning: Callable[[], Piece]) -> Rest | None:
-    """None where a step has changed something lately, or nobody knows.
+    """None if a recent step has changed something, or if it is not known.
 
     Args:
         backwards: The recorded steps up to the one in question, the latest piece first.

@@ -1,4 +1,4 @@
-"""What the other recorded steps of a run say about one of them."""
+"""What the other recorded steps of a run show about one of them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tb_gradflow.analyse.over_time.unmoved import Standstill
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """A step that is looked at alone has none of it.
+    """All of it is empty for a single step.
 
     Attributes:
         onset: Since when weights are not finite, where that began before this step; `None` if they are.
         standstill: Variables that get a gradient and never change.
-        rest: Since when no variable changes at all; `None` where one does.
+        rest: Since when no variable changes at all; `None` if one does.
         turns: Variables without a gradient that get one in other steps.
         silences: Vectors of which most elements get no gradient.
         began: By the name of its target, the loss of the first recorded step.
@@ -34,4 +34,4 @@ class RunContext:
 
 
 ALONE = RunContext()
-"""Of a step that is looked at alone."""
+"""For a single step."""

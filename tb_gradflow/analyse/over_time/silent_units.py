@@ -1,4 +1,4 @@
-"""Since when most units of a layer get no gradient, as far as the recorded steps of a run tell."""
+"""Since when most units of a layer get no gradient, according to the recorded steps of a run."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tb_gradflow.record.schema import GRADIENT_STATISTICS, Trace
 
 _ZEROS = GRADIENT_STATISTICS.index("zero_fraction")
 
-# So many recorded steps are looked at.
+# The number of recorded steps examined.
 _NEAR = 64
 
 MOST = 0.75
-"""The share of silent units that is worth a word. At initialization a ReLU is off for half of its inputs: for a single
-row of a batch half of the units are silent, and chance alone hardly makes three quarters of them."""
+"""The share of silent units that is reported. At initialization a ReLU is inactive for half of its inputs: for a single
+row of a batch, half of the units are silent, and three quarters are unlikely by chance."""
 
 FEWEST_UNITS = 16
 """A layer with fewer units may have so many silent ones by chance."""

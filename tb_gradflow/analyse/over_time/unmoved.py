@@ -1,4 +1,4 @@
-"""Which variables get a gradient and never change, as far as the recorded steps of a run tell."""
+"""Which variables get a gradient and never change, according to the recorded steps of a run."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from tb_gradflow.record.schema import GRADIENT_STATISTICS, VARIABLE_STATISTICS, 
 _NORM, _NAN, _INF = (GRADIENT_STATISTICS.index(name) for name in ("norm", "nan_count", "inf_count"))
 _WEIGHT, _UPDATE = (VARIABLE_STATISTICS.index(name) for name in ("weight_norm", "update_norm"))
 
-# Between recorded steps a value shows by its norm, which may be summed up in another order where it is compiled anew.
+# Between recorded steps a change shows in the norm, which may be summed in another order after a recompilation.
 _SAME = 1e-6
 
-# As many make sure: who accumulates gradients changes nothing for a few steps.
+# The number of steps required: gradient accumulation changes nothing for a few steps.
 SURE_FROM = 4
 
 Floats = npt.NDArray[np.float32]
@@ -40,14 +40,14 @@ class Piece:
 
 
 Standstill = Mapping[int, int]
-"""For each variable that stands still, by its index: in how many recorded steps it did, while others changed."""
+"""For each variable that does not change, by its index: in how many recorded steps, while others changed."""
 
 
 def standstill_of(backwards: Iterable[Piece]) -> Standstill:
     """`backwards` are the recorded steps up to the one in question, the latest piece first.
 
-    A variable stands still if no recorded step has changed it, none between them has, and each of the steps that count
-    has changed others and gave it a gradient. Steps in which nothing at all changes say nothing.
+    A variable counts if no recorded step and no step in between has changed it, and each counted step has changed
+    others and gave it a gradient. Steps in which nothing changes at all do not count.
     """
     still: dict[str, float] = {}
     counts: dict[str, int] = {}

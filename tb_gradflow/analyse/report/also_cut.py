@@ -1,4 +1,4 @@
-"""What a message adds of further ops that cut the same variables off."""
+"""A sentence in a message about further ops that cut off the same variables."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from tb_gradflow.record.schema import Op, Trace
 
 
 def also_cut_by(group: Group) -> str:
-    """A sentence on the other ops that cut the same variables off, each on a path of its own; empty if there are none.
+    """A sentence on the other ops that cut off the same variables, each on a separate path; empty if there are none.
 
-    What a function stops inside for itself, as a normalisation does in its variance, is nothing that anybody fixes. Nor
-    are the positions that an op hands to the culprit beside its values, as `tf.sparse.reorder` does.
+    Stops inside a library function, such as in the variance of a normalisation, need no fix. Nor do the positions that
+    an op passes to the culprit next to its values, as `tf.sparse.reorder` does.
     """
     if not group.others or group.verdict.cause in ("second_order_missing", "output_not_used"):
         return ""
@@ -34,20 +34,20 @@ def also_cut_by(group: Group) -> str:
 
 
 def _is_of_a_layer(trace: Trace, index: int) -> bool:
-    """Whether a `stop_gradient` is none of the user's: it stands in a layer, and on no line of theirs."""
+    """Whether a `stop_gradient` is not the user's: it is inside a layer, and not on a line of the user's code."""
     op, source = trace.ops[index], source_of(trace, index)
     said = source is not None and "stop_gradient" in source.code
     return op.type == "StopGradient" and bool(layer_of(trace, index)) and not said
 
 
 def _has_positions_beside(op: Op, output: int) -> bool:
-    """Whether an op's output is floating, and another of its outputs is not."""
+    """Whether an op's output is floating-point, and another of its outputs is not."""
     floating = [is_float(tensor.dtype) for tensor in op.outputs]
     return output < len(floating) and floating[output] and not all(floating)
 
 
 def _call_scope(op: Op) -> tuple[str, str | None]:
-    """What tells the ops of one call from all others: the innermost name scope, and the function that was called."""
+    """What identifies the ops of one call: the innermost name scope, and the function that was called."""
     return op.name.rpartition("/")[0], op.api
 
 

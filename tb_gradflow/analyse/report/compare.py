@@ -1,4 +1,4 @@
-"""What is different between two runs of what is, by and large, the same model. A rule, so it knows no logs."""
+"""The differences between two runs of roughly the same model. Works on records, and reads no logs."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class VariableChange:
 
     @property
     def name(self) -> str:
-        """What the second run calls it, if it has it."""
+        """Its name in the second run, if that has it; otherwise in the first."""
         there = self.now or self.before
         assert there is not None
         return there.name
@@ -64,8 +64,8 @@ class FindingChange:
         finding: As the second run has it, if it does.
         fate: What became of it.
         before: The same finding of the first run, if it stayed.
-        is_new: Whether somebody should look because of it: it came, or became more severe, or took hold of a
-            variable that was better off before; and it is no mere explanation.
+        is_new: Whether it deserves attention: it is new, or more severe, or affects a variable that was better off
+            before; and it is more than an explanation.
     """
 
     finding: Finding
@@ -76,7 +76,7 @@ class FindingChange:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Two steps beside each other.
+    """Two steps compared.
 
     Attributes:
         variables: In the order of the second run, then those that are gone.
@@ -102,7 +102,7 @@ def _listed(diagnosis: Diagnosis) -> list[VariableReport]:
 
 
 def _explained(diagnosis: Diagnosis) -> frozenset[str]:
-    """Variables that findings speak of only to explain them: nobody gains or loses by what becomes of them."""
+    """Variables that findings only explain: a change in them is neither better nor worse."""
     told = {name for finding in diagnosis.findings if finding.severity == "info" for name in finding.variables}
     blamed = {name for finding in diagnosis.findings if finding.severity != "info" for name in finding.variables}
     return frozenset(told - blamed)
@@ -158,7 +158,7 @@ def _finding_changes(
     left = list(before)
     changes = []
     for finding in now:
-        # One that blames the same op is more surely the same than one that only shares a variable.
+        # A finding with the same culprit is more certainly the same than one that only shares a variable.
         alike = sorted(left, key=lambda other: not _blames_same(other, finding))
         same = next((other for other in alike if _is_same(other, finding, renamed)), None)
         if same is not None:
@@ -189,5 +189,5 @@ def _blames_same(before: Finding, now: Finding) -> bool:
 
 
 def _says_where(before: Finding, now: Finding) -> bool:
-    """Whether there is anything to tell two findings of one cause apart by."""
+    """Whether two findings of one cause can be distinguished."""
     return bool(before.variables or before.op or now.variables or now.op)

@@ -1,4 +1,4 @@
-"""From verdicts to findings: groups, words, order."""
+"""From verdicts to findings: grouping, texts, order."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tb_gradflow.analyse.words.seen import examples_of, seen
 from tb_gradflow.record.report import Alternative, Edit, Finding, OpReport, SourceReport
 from tb_gradflow.record.schema import PYTHON, SNAPSHOT, Trace
 
-# What is left where gradients of about one cancel.
+# The remainder when gradients of about one cancel.
 NOISE_BELOW = 1e-5
 
 MOST_EDITS = 4
@@ -36,11 +36,11 @@ _SEVERITIES = ("error", "warning", "info")
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What there is to say of a step.
+    """The conclusions about a step.
 
     Attributes:
         findings: Most severe first.
-        inexact: The suspects whose place is not exactly known.
+        inexact: The suspects whose op is not exactly known.
         noise: Variables whose gradient was found to be rounding noise around zero.
     """
 
@@ -50,7 +50,7 @@ class Found:
 
 
 def findings_of(measured: Measured, states: Sequence[State], expected: Sequence[str]) -> Found:
-    """The findings, and what else was seen on the way to them."""
+    """The findings, and the facts that were found with them."""
     trace = measured.topology.trace
     meant = [state for state in states if _is_expected(trace.variables[state.variable].name, expected)]
     spoken = set(map(id, meant))
@@ -93,15 +93,15 @@ _HELD = ("saturation_clip", "saturation_sigmoid", "saturation_softmax")
 
 
 def _without_anything_learning(judged: Judged) -> Judged:
-    """In a single step a flat function that some variables are behind is a warning, for other batches may reach its
-    slope. Where nothing at all learns from the batch that was chosen, for this reason alone, it is what is wrong."""
+    """In a single step, a flat function before which some variables get no gradient is a warning, because other batches
+    may reach its slope. If no variable at all learns from the chosen batch, only for this reason, it is an error."""
     if judged.verdict.cause not in _HELD or judged.verdict.severity != "warning":
         return judged
     return replace(judged, verdict=replace(judged.verdict, severity="error"))
 
 
 def _is_followed(judged: Judged) -> bool:
-    """Whether values that are known to be zero lead to the very op, into what was not recorded."""
+    """Whether values that are known to be zero lead to this op, into a part that was not recorded."""
     return judged.culprit != judged.suspect.culprit and judged.verdict.cause.startswith("zero_init")
 
 
@@ -125,7 +125,7 @@ def _grouped(measured: Measured, judged: list[Judged]) -> list[Group]:
 
 
 def _taker(judged: Judged) -> str | None:
-    """Of an offset without influence, what kind of op cancels it; None for all other causes."""
+    """The kind of op that cancels an offset without influence; None for all other causes."""
     if judged.verdict.cause != "shift_invariant_parameter" or judged.culprit < 0:
         return None
     taker = takes_out(judged.suspect, judged.culprit)
@@ -143,7 +143,7 @@ def _group(measured: Measured, judged: list[Judged]) -> Group:
 
 
 def _lead(measured: Measured, judged: list[Judged]) -> Judged:
-    """Whose op to show: of the type that most of them have to do with, the nearest to the loss."""
+    """The op to show: of the most frequent type, the one nearest to the loss."""
     ops = measured.topology.trace.ops
     kinds = [ops[each.culprit].type if each.culprit >= 0 else "" for each in judged]
     usual, _ = Counter(kinds).most_common(1)[0]
@@ -197,9 +197,8 @@ def _different(found: Iterable[Candidate]) -> list[Candidate]:
 
 
 def line_of(trace: Trace, cause: str, index: int, target: int) -> int | None:
-    """The number of the user's line that a finding shows: the one behind the op, except that a custom gradient
-    is to be fixed where it is written; without an op, where the tape is to blame, the one that requests the gradient.
-    None if there is none."""
+    """The index of the user's line that a finding shows: the line of the op, or the line where a custom gradient is
+    written; without an op, if the tape is the cause, the line that requests the gradient. None if there is none."""
     own = [check.source for check in trace.gradient_checks if check.op == index and check.source is not None]
     if own and cause == "custom_gradient_wrong":
         return own[0]
@@ -209,7 +208,7 @@ def line_of(trace: Trace, cause: str, index: int, target: int) -> int | None:
 
 
 def path_of(group: Group) -> tuple[int, ...]:
-    """From the variable's first reading op over the culprit to the loss, as far as the path goes."""
+    """From the first op that reads the variable, through the culprit, to the loss, as far as the path goes."""
     topology, target = group.suspect.topology, group.suspect.target
     variable = group.suspect.state.variable
     readers = topology.readers[variable]

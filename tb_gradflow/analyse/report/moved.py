@@ -1,4 +1,4 @@
-"""What a message adds of variables that move without a gradient."""
+"""A sentence in a message about variables that move without a gradient."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from tb_gradflow.analyse.step.measured import UPDATE_NORM, WEIGHT_NORM
 from tb_gradflow.analyse.step.movement import movement_of, why_moved
 from tb_gradflow.analyse.words.names import Group, Text, quoted
 
-# A decay takes the same share of every weight, up to the rounding of a norm in float32.
+# Weight decay shrinks every weight by the same share, up to the rounding of a norm in float32.
 _SAME_SHARE = 1e-3
 
-# Of weights that are not finite it says nothing what moves them; and what will learn from the next step on may move.
+# For weights that are not finite it does not matter what moves them; and variables that will learn from the next step
+# on may move.
 _NO_MATTER = ("nonfinite_weights", "nonfinite_update", "nonfinite_input", "zero_init_by_design")
 
 
 def moved_anyway(group: Group) -> Text:
-    """What moves the group's variables where no gradient does; empty if nothing moves them.
-
-    Momentum passes on what earlier steps brought, a decay takes a share of the weight: of several variables the same.
+    """What moves the group's variables without a gradient; empty if nothing moves them. Momentum applies gradients of
+    earlier steps; weight decay shrinks several variables by the same share.
     """
     measured = group.suspect.measured
     if group.verdict.cause in _NO_MATTER:
@@ -49,13 +49,13 @@ def moved_anyway(group: Group) -> Text:
         )
     return Text(
         f" {they} anyway, by {length:.2g} in this step: not because of this gradient, but because of what the "
-        f"optimizer remembers of earlier ones (Adam, momentum), a weight decay, or your own code.",
+        f"optimizer remembers of earlier ones (Adam, momentum), weight decay, or your own code.",
         f" To keep {them} fixed in such steps, use an optimizer without state, `keras.optimizers.SGD()`.",
     )
 
 
 def _common_share(group: Group, moved: list[int]) -> float:
-    """The share of its length that every one of several variables has moved by; 0 if that differs."""
+    """The share of its norm by which each of several variables has moved; 0 if the shares differ."""
     numbers = group.suspect.measured.variables
     if numbers is None or len(moved) < 2:
         return 0.0

@@ -14,8 +14,8 @@ from tb_gradflow.record.report import Finding
 
 
 def with_terms(measured: Measured, others: Sequence[Finding]) -> tuple[Finding, ...]:
-    """The findings of a step, those about its terms among them, the most severe first. Of gradients that are not
-    finite nothing is concluded."""
+    """The findings of a step, including those about its terms, the most severe first. Nothing is concluded from
+    gradients that are not finite."""
     if not terms_in(measured) or any(each.severity == "error" for each in others):
         return tuple(others)
     found = [*others, *_found(measured, others)]

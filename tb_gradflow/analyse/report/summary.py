@@ -1,4 +1,4 @@
-"""One sentence on a step, and what it leaves open."""
+"""The summary of a step in one sentence, and what is not known about the step."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PLIGHTS = {
 
 
 def summary_of(measured: Measured, states: Sequence[State], findings: Sequence[Finding]) -> str:
-    """How the run is, in one sentence."""
+    """The state of the run, in one sentence."""
     trace = measured.topology.trace
     trainable = [state for state in states if trace.variables[state.variable].trainable]
     loud = [finding for finding in findings if finding.severity != "info"]
@@ -53,7 +53,7 @@ def summary_of(measured: Measured, states: Sequence[State], findings: Sequence[F
     if not of_variables:
         return CATALOGUE[loud[0].cause].headline
     first = of_variables[0]
-    # A finding may name a variable of an earlier trace, in which the trouble began, that this one has not.
+    # A finding may name a variable of an earlier trace, in which the problem began, that this trace does not have.
     status = {trace.variables[state.variable].name: state.status for state in states}
     plights = {name: _PLIGHTS[each] for name, each in status.items() if each in _PLIGHTS}
     if _is_beside_the_loss(measured, first) and status.get(first.variables[0]) == "connected":
@@ -70,8 +70,8 @@ def summary_of(measured: Measured, states: Sequence[State], findings: Sequence[F
 
 
 def _is_beside_the_loss(measured: Measured, finding: Finding) -> bool:
-    """Whether a softmax that is always 1 only makes the output, and the loss is taken from what goes into it: what the
-    variables get is right."""
+    """Whether a softmax that is always 1 only computes the output, while the loss uses its input: the variables then
+    get the right gradient."""
     if finding.cause != "softmax_single_class" or finding.culprit < 0 or finding.target < 0:
         return False
     return measured.topology.influence(finding.target).hops[finding.culprit] < 0
@@ -88,12 +88,12 @@ def _is_requested(state: State) -> bool:
 
 
 def _is_nobodys(state: State) -> bool:
-    """Nobody requests the gradient of a moving average or of a target network."""
+    """No gradient is requested for it, as for a moving average or a target network."""
     return state.status in ("unused", "disconnected", "not_measured") and not _is_requested(state)
 
 
 def _rest(explained: int, nobodys: int) -> str:
-    """What there is to say of the variables that the loss does not reach."""
+    """The end of the sentence, about the variables that the loss does not reach."""
     if explained and nobodys:
         verb = "is" if explained == 1 else "are"
         return f"; {explained} {verb} explained, and no gradient is requested for the other{_many(nobodys)}."
@@ -118,13 +118,13 @@ def _because(measured: Measured, finding: Finding) -> str:
         if finding.cause == "gradient_not_applied" and is_held_by_optimizer(measured, finding):
             return f": the optimizer does not move {many}."
         if _is_made_before(measured, finding):
-            return f": the model does not track {many}." if trace.layers else f": nobody asks for {many}."
+            return f": the model does not track {many}." if trace.layers else f": no gradient is requested for {many}."
         return f": {cause.without_op.format(line=line, them=many, since=since)}."
     if finding.culprit < 0 or finding.cause == "variable_rebound":
         return "."
     shown, verb = finding.culprit, cause.verb
     if cause.shows_forward_op:
-        # The user's own op: that of its gradient says nothing to them.
+        # The user's own op: the op of its gradient means nothing to the user.
         shown = forward if (forward := forward_of(trace, shown)) >= 0 else shown
     if finding.cause == "second_order_missing" and trace.ops[finding.culprit].type in STRAIGHT:
         verb = "is zero"
@@ -135,13 +135,13 @@ def _because(measured: Measured, finding: Finding) -> str:
 
 
 def is_held_by_optimizer(measured: Measured, finding: Finding) -> bool:
-    """Whether this very step shows that the optimizer holds the variables of a finding still."""
+    """Whether this step itself shows that the optimizer keeps the variables of a finding fixed."""
     names = [each.name for each in measured.topology.trace.variables]
     return movement_of(measured, names.index(finding.variables[0])) is not None and measured.rest is None
 
 
 def _is_made_before(measured: Measured, finding: Finding) -> bool:
-    """Whether the variables of the finding are those that a model does not list, and not made by the step."""
+    """Whether the model does not track the variables of the finding, and the step did not create them."""
     made = {each.name for each in measured.topology.trace.variables if each.made}
     return finding.cause == "untracked_variable" and made.isdisjoint(finding.variables)
 
@@ -149,7 +149,7 @@ def _is_made_before(measured: Measured, finding: Finding) -> bool:
 def unverified_in(
     measured: Measured, states: Sequence[State], findings: Sequence[Finding], inexact: Sequence[Suspect]
 ) -> tuple[str, ...]:
-    """What could not be known, a sentence each."""
+    """The facts that are not known, one sentence each."""
     trace = measured.topology.trace
     said = list(trace.notes)
     if measured.gradients is None:

@@ -1,4 +1,4 @@
-"""What a message adds of variables that are without a gradient because it is not their turn."""
+"""A sentence in a message about variables without a gradient that other steps train."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tb_gradflow.analyse.words.names import Group, Text
 
 
 def in_turn(group: Group, text: Text) -> Text:
-    """What is said of the group, with what other steps tell of it."""
+    """The text of the group, with what other steps show about it."""
     turns = group.suspect.measured.turns
     if not waits_its_turn(group.suspect, group.verdict) or not turns.keys() >= set(group.variables):
         return text

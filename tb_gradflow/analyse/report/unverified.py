@@ -1,4 +1,4 @@
-"""Steps in which no gradient was seen: they are not healthy, whatever else is true of them."""
+"""Steps in which no gradient was seen: they do not count as healthy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _RECORD_IT = (
 
 
 def unobserved(topology: Topology) -> tuple[Finding, ...]:
-    """A warning where a step requested no gradient, or none for anything that is known."""
+    """A warning if a step requested no gradient, or only gradients of unknown tensors."""
     trace = topology.trace
     if not trace.targets:
         return (

@@ -1,4 +1,4 @@
-"""Which variable of one run is which of another: by name, by name without numbers, and where both fail by guess."""
+"""Matches the variables of two runs: by name, by name without numbers, and otherwise by a guess."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from typing import Literal
 from tb_gradflow.record.report import VariableReport
 
 Match = Literal["name", "number", "guess"]
-"""How two variables were found to be one: they have the same name; names that differ in the numbers which Keras and
-TensorFlow append to copies; or nothing but their shape, their dtype, their place and a part of their names."""
+"""How two variables were matched: by the same name; by names that differ only in the numbers that Keras and TensorFlow
+append to copies; or only by shape, dtype, position and a part of the name."""
 
-# Comparing how two names are spelt takes some 30 µs; of more pairs than this the order alone decides.
+# Comparing the spelling of two names takes about 30 µs; with more pairs than this, only the order decides.
 _MOST_SPELT = 50_000
 
 
@@ -30,7 +30,7 @@ class Matched:
 
 
 def unnumbered(name: str) -> str:
-    """A name without the numbers that tell copies of a layer, or of a model, apart."""
+    """A name without the numbers that distinguish copies of a layer, or of a model."""
     return re.sub(r"_\d+(?=/|$)", "", name)
 
 
@@ -50,7 +50,7 @@ def _by_name(before: Sequence[VariableReport], now: Sequence[VariableReport]) ->
         names = {before[place].name: place for place in ours}
         numbered = {now[place].name for place in theirs} != names.keys()
         if numbered and len(ours) == len(theirs) and _fit(before, now, ours, theirs):
-            # The second model of a program has `dense_2` for the first one's `dense`: their order tells who is who.
+            # In the second model of a program, `dense` is called `dense_2`: the order determines which is which.
             pairs += [Matched(a, b, "number") for a, b in zip(ours, theirs, strict=True)]
         else:
             pairs += [Matched(names[now[b].name], b, "name") for b in theirs if now[b].name in names]
@@ -86,9 +86,8 @@ def _guessed(
     right: Sequence[int],
     sure: Sequence[Matched],
 ) -> list[Matched]:
-    """Pairs of one shape and dtype that share a scope or a last name and stand between the same neighbours, or nearly.
-
-    The most alike first. Without any of the names in common two variables are two.
+    """Pairs with the same shape and dtype that share a scope or the last part of their name, and have almost the same
+    neighbours. The most similar first. Variables without a common part in their names do not match.
     """
     gaps_before, gaps_now = sorted(pair.before for pair in sure), sorted(pair.now for pair in sure)
     by_kind: dict[object, list[tuple[int, int]]] = defaultdict(list)
@@ -114,7 +113,7 @@ def _guessed(
 
 
 def _alike(before: str, now: str, same_gap: bool, *, spelt: bool) -> float | None:
-    """The more alike, the larger; None for two that are certainly not one."""
+    """A similarity; None for two that are certainly different."""
     scope_before, _, last_before = unnumbered(before).rpartition("/")
     scope_now, _, last_now = unnumbered(now).rpartition("/")
     same_scope, same_last = scope_before == scope_now, last_before == last_now

@@ -48,14 +48,14 @@ class Judged:
 
 
 def judged_of(measured: Measured, states: Sequence[State]) -> list[Judged]:
-    """A verdict for every variable that has something to tell, of those that matter to the caller."""
+    """A verdict for every variable with a problem, of those that matter to the caller."""
     trace = measured.topology.trace
     if not trace.whole:
         listed = [variable.tracked or variable.made or variable.computed for variable in trace.variables]
         states = [state for state in states if listed[state.variable]]
     states = [state for state in states if not _is_storage(measured.topology, state)]
     spoiled = _judged((without_op(measured, state) for state in states), _by(precedence.WEIGHTS))
-    # What else is wrong in a step that computes with such weights follows from them.
+    # Other problems in a step that computes with such weights follow from them.
     known = {state.variable for state in states if measured.nonfinite_weights(state.target) and _has_size(state)}
     known.update(each.suspect.state.variable for each in spoiled)
     judged = _judged_by_status(measured, [state for state in states if state.variable not in known])
@@ -75,11 +75,12 @@ def _judged_by_status(measured: Measured, states: Sequence[State]) -> list[Judge
     given = [state for state in states if is_given(measured.topology, state.target) and state.gradient is not None]
     states = [state for state in states if state not in given]
     cut = [state for state in states if state.status in ("disconnected", "error") and not state.receives]
-    # What no tape watched and nobody requested, such as a target network read outside of the tape, is meant so.
+    # A variable that no tape watched and for which no gradient was requested, such as a target network read outside of
+    # the tape, is intended.
     missing = [
         state for state in states if state.status in ("disconnected", "error") and state.receives and state.entry
     ]
-    # Those that another loss teaches are judged twice: this one teaches nobody.
+    # Variables that another loss trains get a second verdict, because this loss trains none.
     vain = in_vain(measured.topology, states) if len(states) == len(measured.topology.trace.variables) else []
     cuts = _judged(cut_suspects(measured, [state for state in cut if _was_asked(state)]), judge_cuts)
     cuts += _judged(cut_suspects(measured, vain), judge_cuts)
@@ -104,7 +105,7 @@ def _judged_by_status(measured: Measured, states: Sequence[State]) -> list[Judge
 
 
 def _judged_given(measured: Measured, given: Sequence[State]) -> list[Judged]:
-    """Of gradients that were given: what they are, and no op."""
+    """For gradients that were passed to the recorder: their kind, without an op."""
     return [
         judged
         for statuses, rules in precedence.GIVEN.items()
@@ -113,8 +114,8 @@ def _judged_given(measured: Measured, given: Sequence[State]) -> list[Judged]:
 
 
 def _judged_connected(measured: Measured, states: list[State], accused: set[int]) -> list[Judged]:
-    """`accused` are the ops that are reported to cut others off: a term that they cut off as well is no further
-    news."""
+    """`accused` are the ops that are reported to cut off other variables: a term that they also cut off adds nothing
+    new."""
     topology = measured.topology
     penalised = [state for state in states if is_penalty_alone(topology, state.variable, state.target)]
     covered = _judged(covered_suspects(measured, penalised), judge_cuts)
@@ -132,7 +133,7 @@ def _judged_connected(measured: Measured, states: list[State], accused: set[int]
 
 
 def _judged_without_penalty(measured: Measured, states: Iterable[State]) -> list[Judged]:
-    """What makes zeros of all that a variable gets, but for the gradient of a penalty on its size."""
+    """What makes a variable's gradient zero, except for that of a penalty on the variable."""
     topology = measured.topology
     silent = [
         replace(state, status="zero", gradient=_NOTHING, penalised=True)
@@ -146,7 +147,7 @@ _NOTHING = GradientReport(norm=0.0, max_abs=0.0, mean_abs=0.0, zero_fraction=1.0
 
 
 def _judge_terms(suspects: Iterable[Suspect]) -> tuple[Suspect, Verdict] | None:
-    """What was stopped on purpose is nothing to tell of."""
+    """A gradient that was stopped on purpose is not reported."""
     found = judge_cuts(suspects)
     return None if found is None or found[1].cause in ("stop_gradient_misuse", "custom_gradient_wrong") else found
 
@@ -169,44 +170,44 @@ def _with(states: Sequence[State], *statuses: str) -> list[State]:
 
 
 def _huge_alone(measured: Measured, states: Sequence[State]) -> list[State]:
-    """Those with a huge gradient of a loss that is finite; where it is not, that is the story. Of a loss that may be
-    scaled by hand nobody knows how large its gradient would be."""
+    """Variables with a huge gradient of a finite loss; if the loss is not finite, that is reported instead. If the loss
+    may be scaled by hand, the true size of the gradient is not known."""
     if measured.topology.trace.unscaled:
         return []
     return [state for state in _with(states, "exploding") if measured.loss_is_finite(state.target)]
 
 
 def _has_size(state: State) -> bool:
-    """Whether what is to be said of it is the size of its gradient."""
+    """Whether its problem is the size of its gradient."""
     return state.status in ("zero", "vanishing", "exploding", "connected", "not_measured")
 
 
 def _was_asked(state: State) -> bool:
-    """A network that nobody requested a gradient for and that gets none is somebody's target network."""
+    """A network for which no gradient was requested and that gets none is a target network."""
     return state.entry is not None and state.entry.outcome != "not_asked"
 
 
 def without_op(measured: Measured, state: State) -> Suspect:
-    """A suspect where no op is under suspicion."""
+    """A suspect without an op."""
     return Suspect(measured, state, -1, -1)
 
 
 def _ends(measured: Measured, states: Sequence[State]) -> Iterable[Suspect]:
-    """Unused variables that somebody asked for, with the op where the path of each ends."""
+    """Unused variables for which a gradient was requested, with the op where the path of each ends."""
     for state in _with(states, "unused"):
         if _was_asked(state):
             yield Suspect(measured, state, _end_of(measured.topology, state.variable), -1)
 
 
 def _is_storage(topology: Topology, state: State) -> bool:
-    """Whether the step has made the variable to keep what it computes in it, and nobody means to train it."""
+    """Whether the step created the variable only to store computed values in it, not to train it."""
     requested = state.entry is not None and state.entry.outcome != "not_asked"
     written = any(op.writes == state.variable for op in topology.trace.ops)
     return topology.trace.variables[state.variable].made and written and not requested
 
 
 def _end_of(topology: Topology, variable: int) -> int:
-    """Where the way of an unused variable ends; of a tensor that a gradient is requested for, where it is made."""
+    """The op where the path of an unused variable ends; for a tensor, the op that computes it."""
     computed = topology.trace.variables[variable].computed and topology.readers[variable]
     return topology.readers[variable][0] if computed else topology.dead_end(variable)
 
@@ -232,8 +233,8 @@ def _culprit_of(suspect: Suspect, verdict: Verdict) -> int:
 
 
 def _excused_if_skipped(measured: Measured, judged: Iterable[Judged]) -> list[Judged]:
-    """The same as information where the loss is finite and the optimizer left everything as it was: loss scaling
-    tries scales that are too large, and skips those steps. Moving averages go on in them."""
+    """The same as information if the loss is finite and the optimizer changed nothing: loss scaling tries scales that
+    are too large, and skips those steps. Moving averages still change in them."""
     trace = measured.topology.trace
     targets, trained = trace.targets, [variable.trainable for variable in trace.variables]
     moved = measured.variables is not None and bool((measured.variables[trained, UPDATE_NORM] > 0).any())

@@ -1,4 +1,4 @@
-"""Where the forward pass of a step stops being finite, as its values were measured."""
+"""Where the forward pass of a step stops being finite, according to its measured values."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ Test = Callable[[OpValue], bool]
 
 @dataclass(frozen=True, slots=True)
 class Birth:
-    """The first op whose value is not finite, on the way to a target that is not.
+    """The first op whose value is not finite, on the path to a target that is not.
 
     Attributes:
         op: Index of the op.
-        inside: The ops whose values nobody has seen, of a loop, branch or function that the op stands for, the nearest
-            first: what broke is one of them. Empty where the op itself is known to have broken.
-        given: Whether what it was given from outside of the step's ops was not finite already.
+        inside: The ops without measured values in the loop, branch or function that the op stands for, the nearest
+            first: one of them broke. Empty if the op itself is known to have broken.
+        given: Whether its input from outside of the step's ops was already not finite.
     """
 
     op: int
@@ -42,7 +42,7 @@ def is_bad(value: OpValue) -> bool:
 
 
 class Values:
-    """The values of one step by where they stand."""
+    """The values of one step, by op and output."""
 
     def __init__(self, topology: Topology, values: Sequence[OpValue]) -> None:
         self._topology = topology
@@ -50,7 +50,7 @@ class Values:
         self._inputs = {(each.op, each.input): each for each in values if each.input >= 0}
 
     def of(self, op: int, output: int = 0) -> OpValue | None:
-        """An output of an op; None where it was not measured."""
+        """An output of an op; None if it was not measured."""
         return self._outputs.get((op, output))
 
     def given_to(self, op: int, place: int) -> OpValue | None:
@@ -63,7 +63,7 @@ class Values:
         return [value for (each, _), value in self._outputs.items() if each == op] if op >= 0 else []
 
     def given(self, op: int) -> list[OpValue]:
-        """The inputs of an op that no op of the trace makes."""
+        """The inputs of an op that no op of the trace computes."""
         return [value for (each, _), value in self._inputs.items() if each == op]
 
     def inputs(self, op: int) -> list[OpValue]:
@@ -73,13 +73,13 @@ class Values:
         return [*(value for value in made if value is not None), *self.given(op)]
 
     def makers(self, op: int, test: Test) -> list[int]:
-        """The ops that make those inputs of an op that are so."""
+        """The ops that compute those inputs of an op for which it holds."""
         edges = self._topology.trace.ops[op].inputs
         found = [(edge.op, self.of(edge.op, edge.output)) for edge in edges if edge.op >= 0]
         return [maker for maker, value in found if value is not None and test(value)]
 
     def unseen(self, op: int) -> list[int]:
-        """The ops that make floating inputs of an op and were not measured, as those of a loop's rounds."""
+        """The ops that compute floating-point inputs of an op and were not measured, such as those inside a loop."""
         ops = self._topology.trace.ops
         return [
             edge.op
@@ -92,7 +92,7 @@ class Values:
 
 
 def values_of(measured: Measured) -> Values | None:
-    """None where the forward pass was not measured."""
+    """None if the forward pass was not measured."""
     known = measured.values
     if known is None:
         return None
@@ -100,15 +100,15 @@ def values_of(measured: Measured) -> Values | None:
 
 
 def birth_of(measured: Measured, target: int) -> Birth | None:
-    """Where the target stops being finite; None where that was not seen, or the target is finite."""
+    """Where the target stops being finite; None if that was not measured, or if the target is finite."""
     if measured.loss_is_finite(target) or values_of(measured) is None:
         return None
     return measured.once(("birth", target), lambda: _birth_of(measured, target))
 
 
 def birth_before(measured: Measured, op: int) -> Birth | None:
-    """Where what an op is given stops being finite, though the target does not show it, as behind a function that is
-    bounded; None where all of that is finite, or was not measured."""
+    """Where the input of an op stops being finite although the target does not show it, as after a bounded function;
+    None if all of the input is finite, or was not measured."""
     values = values_of(measured)
     if values is None or op < 0:
         return None
@@ -129,19 +129,20 @@ def _birth_of(measured: Measured, target: int) -> Birth | None:
     first = _first(values, [goal], test)
     if first is None or test is is_infinite or first.given or first.inside:
         return first
-    # NaN of infinities: of one minus the other, of zero times one. Those that the program was given are a mask.
+    # NaN from infinities: infinity minus infinity, zero times infinity. Infinities in the input of the program are a
+    # mask.
     infinite = values.makers(first.op, is_infinite)
     before = _first(values, infinite, is_infinite) if infinite else None
     return first if before is None or before.given else before
 
 
 def _first(values: Values, starts: Sequence[int], test: Test) -> Birth | None:
-    """Back along what is so, the first op in the order of the trace that is given nothing of the kind."""
+    """Going back along the ops for which it holds, the first op in the order of the trace that has no such input."""
     queue, found = list(dict.fromkeys(starts)), []
     for op in queue:  # grows while it is walked
         makers = values.makers(op, test)
         unseen = _unseen_before(values, op)
-        # The input of the rounds of a loop.
+        # The input of the iterations of a loop.
         makers += [maker for each in unseen for maker in values.makers(each, test)]
         if makers:
             queue.extend(maker for maker in dict.fromkeys(makers) if maker not in queue)
@@ -159,8 +160,8 @@ def _unseen_before(values: Values, op: int) -> list[int]:
 
 
 def is_cleared(measured: Measured, target: int, op: int) -> bool:
-    """Whether it was seen that an op is not what makes a target not finite: what it makes is finite, or what it is
-    given is not."""
+    """Whether measured values show that an op is not the reason why a target is not finite: its output is finite, or
+    its input is not."""
     values = values_of(measured)
     if values is None or measured.loss_is_finite(target):
         return False

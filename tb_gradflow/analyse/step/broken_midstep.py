@@ -9,8 +9,8 @@ from tb_gradflow.analyse.step.measured import Measured
 
 
 def broken_meanwhile(measured: Measured, target: int) -> tuple[int, ...]:
-    """The variables that the target is computed from, after the step had broken them: they were finite before it, an
-    earlier target gave them a gradient that is not, and they are read behind the update with it."""
+    """The variables that the target is computed from after the step has broken them: they were finite before it, an
+    earlier target gave them a gradient that is not, and they are read after the update with that gradient."""
     return measured.once(("meanwhile", target), lambda: _broken_meanwhile(measured, target))
 
 

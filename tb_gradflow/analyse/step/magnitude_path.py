@@ -1,7 +1,5 @@
-"""How a gradient's size changes on its path from the loss, for all ways in one sweep.
-
-The shortest ways from all ops to a target share their ends, so what was summed up at one op serves all that lie
-behind it.
+"""How a gradient's size changes on its path from the loss, for all paths in one sweep. The shortest paths from all ops
+to a target share their ends, so a sum at one op is reused for all ops before it.
 """
 
 from __future__ import annotations
@@ -15,11 +13,11 @@ from tb_gradflow.analyse.graph.paths import Ways
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What the ops of one type do to the gradient along one way, in decades: orders of magnitude lost.
+    """How the ops of one type change the gradient along one path, in decades: orders of magnitude lost.
 
     Attributes:
-        total: Of all of them; negative if the gradient grows.
-        most: The most that one of them takes, and which op that is.
+        total: The sum; negative if the gradient grows.
+        most: The largest loss at one op, and that op.
         least: The least; where the gradient grows, the most that is added.
     """
 
@@ -29,15 +27,15 @@ class Share:
 
 
 Course = Mapping[str, Share]
-"""One way, by the type of the op that hands the gradient back."""
+"""One path, by the type of the op that propagates the gradient."""
 
 
 @dataclass(frozen=True, slots=True)
 class Courses:
-    """The ways from a target to every op.
+    """The paths from a target to every op.
 
     Attributes:
-        courses: For each op, the way from the target to it; empty where none leads.
+        courses: For each op, the path from the target to it; empty if there is none.
         measured: For each op, the nearest op toward the target whose gradient is known, itself counted.
         levels: For each op, the largest element of its gradient; 0 if not known.
         types: The type of each op.
@@ -49,7 +47,7 @@ class Courses:
     types: Sequence[str]
 
     def to_variable(self, consumers: Sequence[int], level: float) -> Course:
-        """The way to a variable with a gradient of size `level`, whose value goes to `consumers`, nearest first."""
+        """The path to a variable with a gradient of size `level`, whose value goes to `consumers`, nearest first."""
         onward = self.nearest(consumers, level)
         after = self.measured[onward]
         return _with(self.courses[onward], self.types[after], log10(self.levels[after] / level), after)
@@ -62,14 +60,13 @@ class Courses:
 def courses_to(
     ways: Ways, consumers: Callable[[int], Sequence[int]], levels: Sequence[float], types: Sequence[str]
 ) -> Courses:
-    """Sweeps once over all ways. The target's gradient with respect to itself is one where it was not measured.
-
-    A tensor that several ops use gets the sum of what they return, and only that sum is known. It is put down to the
-    one whose own gradient is nearest to it in size: the others need not have done anything to theirs.
+    """Sweeps once over all paths. The target's gradient with respect to itself is one if it was not measured. A tensor
+    that several ops use gets the sum of their gradients, and only that sum is known. It is attributed to the op whose
+    incoming gradient is closest to it in size, because that op changes it least.
 
     Args:
-        ways: The shortest ways, which count where a gradient is not known and in graphs with loops.
-        consumers: Of each op, those that hand gradient back to it.
+        ways: The shortest paths, which are used where a gradient is not known and in graphs with loops.
+        consumers: For each op, the ops that propagate a gradient to it.
         levels: For each op, the largest element of its gradient; 0 if not known.
         types: The type of each op.
     """

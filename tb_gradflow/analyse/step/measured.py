@@ -24,7 +24,7 @@ _LEARNED = 1e-10
 # Sigmoid and tanh are flat in float32 from about 17 and 9 on, and weights are of about one.
 LARGE_INPUT = 50.0
 
-# A gradient is vanishing whose largest element is below.
+# A gradient is vanishing if its largest element is below.
 VANISHING_BELOW = 1e-7
 
 _LARGEST = float(np.finfo(np.float32).max)
@@ -34,7 +34,7 @@ Answer = TypeVar("Answer")
 
 
 class Measured:
-    """What one step measured on a trace.
+    """The measurements of one step on a trace.
 
     Attributes:
         topology: The trace it was measured on.
@@ -42,8 +42,8 @@ class Measured:
         variables: float32 `[variables, 4]`; None likewise.
         losses: The value of each target; empty if no step was completed.
         values: What the forward pass computed; None if that was not measured.
-        step: The optimizer's number of the step, which is how many came before; -1 if that is not known.
-        alone: Whether it is no step of a training, but a single one on a batch that somebody chose.
+        step: The optimizer's number of the step, that is, the number of steps before it; -1 if it is not known.
+        alone: Whether it is a single step on a chosen batch, not a step of a training.
         onset: See `RunContext`, as of standstill, rest, turns, silences and began.
     """
 
@@ -70,7 +70,7 @@ class Measured:
         self._found: dict[Hashable, Any] = {}
 
     def once(self, question: Hashable, search: Callable[[], Answer]) -> Answer:
-        """What `search` finds, which is remembered: many variables ask the same of one op."""
+        """The result of `search`, cached: the same question about an op comes up for many variables."""
         if question not in self._found:
             self._found[question] = search()
         found: Answer = self._found[question]
@@ -87,7 +87,8 @@ class Measured:
 
     @cached_property
     def nonfinite_before(self) -> frozenset[int]:
-        """The trainable variables that held NaN or infinities before the step. A constant mask may do so on purpose."""
+        """The trainable variables that contained NaN or infinity before the step. A constant mask may do so on
+        purpose."""
         return self._nonfinite(NONFINITE_BEFORE)
 
     @cached_property
@@ -107,7 +108,7 @@ class Measured:
         return self.variables is not None and bool(self.variables[variable, UPDATE_NORM] > 0)
 
     def nonfinite_weights(self, target: int) -> tuple[int, ...]:
-        """Of the variables that were not finite before the step, those that take part in the target."""
+        """Of the variables that were not finite before the step, those on which the target depends."""
         return tuple(
             variable for variable in sorted(self.nonfinite_before) if self.topology.influences(variable, target)
         )
@@ -120,7 +121,7 @@ class Measured:
 
     @cached_property
     def nonfinite_inputs(self) -> tuple[tuple[str, GradientReport], ...]:
-        """The parts of the batch that hold NaN or infinities, with the statistics of their values."""
+        """The parts of the batch that contain NaN or infinity, with the statistics of their values."""
         reports = [(each.name, self.of_row(each.row)) for each in self.topology.trace.inputs]
         return tuple(
             (name, report) for name, report in reports if report is not None and (report.nan_count or report.inf_count)
@@ -142,7 +143,7 @@ class Measured:
         return float(np.nan_to_num(self.gradients[rows, MAX_ABS]).max(initial=0.0))
 
     def is_learned(self, target: int) -> bool:
-        """Whether the target is so near to zero that small gradients are what is to be expected."""
+        """Whether the target is so close to zero that small gradients are expected."""
         return 0 <= target < len(self.losses) and abs(self.losses[target]) < _LEARNED
 
     def of_row(self, row: int | None) -> GradientReport | None:

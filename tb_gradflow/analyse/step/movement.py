@@ -1,4 +1,4 @@
-"""What moved a variable, or held it still, element by element: as an optimizer's update was measured."""
+"""What moved a variable, or kept it fixed, element by element, according to the measured update of an optimizer."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import numpy as np
 from tb_gradflow.analyse.step.measured import Measured
 from tb_gradflow.record.schema import MOVEMENT_STATISTICS, Movement, Optimizer
 
-# Their update of one element depends on the others, or on sums of gradients alone: elements without a gradient move
-# though nothing is remembered of them (Jordan et al., Muon, 2024; McMahan et al., Ad Click Prediction, 2013).
+# Their update of one element depends on the others, or only on sums of gradients: elements without a gradient move
+# although no state exists for them (Jordan et al., Muon, 2024; McMahan et al., Ad Click Prediction, 2013).
 _WHOLE = {
     "Muon": "Muon orthogonalises each update as a whole matrix, which spreads it over all elements",
     "Ftrl": "Ftrl recomputes each weight from its accumulated gradients, whatever the weight is",
     "FtrlOptimizer": "Ftrl recomputes each weight from its accumulated gradients, whatever the weight is",
     "ScheduleFreeAdamW": "ScheduleFreeAdamW recomputes each weight from two averages that it keeps",
 }
-# What they keep stands for the weight itself: it moves nothing by being there, and is not to be set to zero.
+# Their state represents the weight itself: it does not move the weight, and must not be set to zero.
 _KEEP_WEIGHTS = ("Ftrl", "FtrlOptimizer", "ScheduleFreeAdamW")
 
 
@@ -30,13 +30,13 @@ class Moved:
 
     Attributes:
         known: Its settings.
-        optimizer: What applied it.
+        optimizer: The optimizer that applied it.
         size: How many elements it has.
-        zeros: Those for which the optimizer was given a gradient of exactly zero.
+        zeros: Those for which the optimizer got a gradient of exactly zero.
         moved: Those of them that the step changed.
-        remembered: Those of these for which the optimizer remembered something.
+        remembered: Those of these for which the optimizer has state.
         unmoved: Those with a gradient that the step did not change.
-        rounded: Those of them whose step is smaller than the spacing of numbers there.
+        rounded: Those of them whose update is smaller than the spacing of numbers there.
         rate: The learning rate; `None` if it is not known.
     """
 
@@ -57,14 +57,14 @@ class Moved:
 
     @property
     def by_memory_alone(self) -> bool:
-        """Whether all that moves without a gradient does so by what is remembered of earlier gradients: whoever sets
-        that to zero holds it still."""
+        """Whether all elements that move without a gradient do so because of the optimizer's state from earlier
+        gradients: setting that to zero keeps them fixed."""
         others = self.known.decay or self.known.constraint or self.optimizer.averages
         return self.moved == self.remembered and not others and self.optimizer.type not in _WHOLE
 
 
 def movement_of(measured: Measured, variable: int) -> Moved | None:
-    """How a variable was updated; `None` where that was not seen."""
+    """How a variable was updated; `None` if that was not recorded."""
     trace = measured.topology.trace
     known = next((each for each in trace.movements if each.variable == variable), None)
     if known is None or measured.gradients is None or np.isnan(measured.gradients[known.row, 0]):
@@ -77,7 +77,7 @@ def movement_of(measured: Measured, variable: int) -> Moved | None:
 
 
 def why_moved(moved: Moved) -> str:
-    """What moves elements whose gradient is zero, as the subject of no sentence: "what Adam remembers of …"."""
+    """What moves elements whose gradient is zero, as a clause without a full stop: "what Adam remembers of …"."""
     name, reasons = moved.optimizer.type, []
     if moved.remembered and name not in _KEEP_WEIGHTS:
         kept = "gradients that it accumulates" if moved.optimizer.accumulates > 1 else "gradients of earlier steps"
@@ -110,8 +110,8 @@ class Mask:
 
 
 def mask_in(code: str, variable: str) -> Mask | None:
-    """The mask of a variable in a line of code: what it is multiplied by, or what a `tf.where` chooses it by. Found
-    by the variable's own name, or by the mask's if that says what it is."""
+    """The mask of a variable in a line of code: the factor that it is multiplied by, or the condition of a `tf.where`.
+    Found by the variable's name, or by the mask's name if that is telling."""
     try:
         tree = ast.parse(code.strip())
     except SyntaxError:
@@ -133,7 +133,7 @@ def mask_in(code: str, variable: str) -> Mask | None:
 
 
 def _chosen_in(tree: ast.AST, variable: str) -> Mask | None:
-    """The variable in one branch of a `tf.where`, and what chooses that branch."""
+    """The variable in one branch of a `tf.where`, and the condition for that branch."""
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call) or len(node.args) != 3 or not ast.unparse(node.func).endswith("where"):
             continue

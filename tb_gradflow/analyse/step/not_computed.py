@@ -1,5 +1,5 @@
-"""Which gradients could not be computed, where running the step failed at that: XLA would not compile them, or a
-matrix has no inverse."""
+"""Which gradients could not be computed, if the step failed because of that: XLA could not compile them, or a matrix
+has no inverse."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LISTS = re.compile("tensor ?list|TensorArray", re.IGNORECASE)
 
 _NO_INVERSE = re.compile("not invertible|not successful|singular", re.IGNORECASE)
 
-# Their gradients invert, or solve with, what they are given or what they make.
+# Their gradients invert, or solve with, their input or output.
 _INVERTING = (
     *("MatrixDeterminant", "LogMatrixDeterminant", "MatrixInverse", "MatrixSolve", "MatrixSolveLs"),
     *("MatrixTriangularSolve", "Cholesky", "Qr", "MatrixSquareRoot"),
@@ -20,8 +20,8 @@ _INVERTING = (
 
 
 def inverting_ops(topology: Topology, target: int) -> list[int]:
-    """The ops whose gradient cannot be computed as a matrix has no inverse, the nearest to the loss first; empty if
-    the step did not fail at that."""
+    """The ops whose gradient cannot be computed because a matrix has no inverse, the nearest to the loss first; empty
+    if the step did not fail because of that."""
     if not _NO_INVERSE.search(topology.trace.failure):
         return []
     arrives = topology.gradient(target).hops
@@ -30,8 +30,8 @@ def inverting_ops(topology: Topology, target: int) -> list[int]:
 
 
 def is_refused_by_xla(topology: Topology, variable: int, target: int) -> bool:
-    """Whether the variable's gradient would have to come through a function that XLA was to compile, or through the
-    step that it was to compile as a whole, and it could not."""
+    """Whether the variable's gradient would have to pass through a function, or a whole step, that XLA had to compile
+    but could not."""
     if "XLA" not in topology.trace.failure or not topology.receives(variable, target):
         return False
     compiled = {place for place, op in enumerate(topology.trace.ops) if op.compiled}
@@ -57,8 +57,8 @@ def ops_that_raise(topology: Topology) -> frozenset[int]:
 
 
 def refused_op(topology: Topology) -> int:
-    """The op inside a function that XLA compiles at which it gave up: the first loop where it minds the lists that
-    loops keep for their gradient, else the first op; -1 if there is none."""
+    """The op inside a function compiled by XLA at which compilation failed: the first loop if XLA rejects the lists
+    that loops keep for their gradient, otherwise the first op; -1 if there is none."""
     compiled = [place for place, op in enumerate(topology.trace.ops) if op.compiled]
     loops = [place for place in compiled if topology.trace.ops[place].type in LOOPS]
     return (loops if loops and _LISTS.search(topology.trace.failure) else [*compiled, -1])[0]

@@ -1,7 +1,5 @@
-"""What the training step gave each variable, as one word.
-
-Structure comes first: TensorFlow turns a missing gradient into zeros at the boundary of a function, and where the
-caller asked for it, and such a zero is still a disconnection.
+"""The status of each variable in a training step. Structure comes first: TensorFlow turns a missing gradient into zeros
+at the boundary of a function, and where the caller requested it, and such a zero is still a disconnection.
 """
 
 from __future__ import annotations
@@ -17,7 +15,8 @@ from tb_gradflow.record.schema import Trace, VariableGradient
 
 EXPLODING_ABOVE = 1e4
 
-# With several losses a variable has the best that any of them gives it, except that one bad number spoils the sum.
+# With several losses, a variable has the best status from any of them, except that one non-finite gradient makes the
+# sum non-finite.
 _PREFERENCE: tuple[Status, ...] = (
     "nan", "inf", "exploding", "connected", "not_measured", "vanishing", "zero", "error", "disconnected", "unused",
     "integer",
@@ -26,15 +25,15 @@ _PREFERENCE: tuple[Status, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What a variable got.
+    """The result for a variable.
 
     Attributes:
         variable: Index of the variable.
-        status: The word for it.
+        status: Its status.
         target: The target that decided the status; -1 if the trace has none.
-        entry: The tape's answer that decided it; None if no target was asked for this variable.
-        gradient: The numbers; None if no gradient arrived, or none was measured.
-        receives: Whether structure says that the target's gradient reaches the variable.
+        entry: The tape's result that decided it; None if no gradient was requested for this variable.
+        gradient: The statistics; None if no gradient arrived, or none was measured.
+        receives: Whether the target's gradient reaches the variable according to the structure.
         penalised: Whether a penalty on the variable gives it a gradient, and `status` is about the rest.
     """
 
@@ -60,10 +59,9 @@ def states(topology: Topology, measured: Measured) -> tuple[State, ...]:
 
 
 def in_vain(topology: Topology, found: Sequence[State]) -> list[State]:
-    """What variables got from a loss that was asked for many and gave none of them anything, though it is made of them.
-
-    They get a gradient from another loss, as from that of an inner loop, and that one decides their status. A loss
-    without any gradient at all teaches nothing anyway.
+    """The results of variables for a loss that depends on them, whose gradient was requested for many of them, and that
+    gave none of them a gradient. They get a gradient from another loss, such as that of an inner loop, and that one
+    decides their status. A loss without any gradient is reported anyway.
     """
     asked: dict[int, list[VariableGradient]] = {}
     for entry in topology.trace.variable_gradients:
@@ -84,7 +82,7 @@ def _is_taught_elsewhere(topology: Topology, state: State, entry: VariableGradie
 
 
 def without_noise(state: State) -> State:
-    """The same for a gradient that is nothing but what rounding has left of zero."""
+    """The same for a gradient that is only rounding noise."""
     return replace(state, status="vanishing") if state.status == "connected" else state
 
 
@@ -111,13 +109,13 @@ def _state(
 
 
 def is_integer_source(trace: Trace, variable: int) -> bool:
-    """Whether a gradient is requested for a tensor of integers: there is no such thing."""
+    """Whether a gradient is requested for an integer tensor, which has none."""
     source = trace.variables[variable]
     return source.computed and source.dtype.startswith(("int", "uint"))
 
 
 def tensor_targets(trace: Trace) -> frozenset[int]:
-    """The targets whose gradient was requested for tensors, and for no variable."""
+    """The targets whose gradient was requested only for tensors, not for variables."""
     requested: dict[int, list[bool]] = {}
     for entry in trace.variable_gradients:
         if entry.outcome != "not_asked":
@@ -127,7 +125,7 @@ def tensor_targets(trace: Trace) -> frozenset[int]:
 
 def _answered(topology: Topology, measured: Measured, entry: VariableGradient, unregistered: frozenset[int]) -> State:
     gradient = measured.of_variable(entry)
-    # Of a gradient that was given by hand the structure says nothing.
+    # The structure says nothing about a gradient that was computed by hand.
     by_hand = topology.trace.targets[entry.target].by_hand and entry.outcome == "value"
     receives = by_hand or topology.receives(entry.variable, entry.target)
     if entry.outcome == "value" and gradient is not None and not is_zero(gradient):
@@ -158,9 +156,8 @@ def _of_numbers(gradient: GradientReport) -> Status:
 
 
 def _not_asked(topology: Topology, variable: int, entries: list[VariableGradient]) -> State:
-    """A variable whose gradient nobody requested gets none, even where one would arrive.
-
-    Calls that request the gradient of tensors alone, such as that of an image, train nothing and forget nothing.
+    """A variable whose gradient was not requested gets none, even if one would arrive. Calls that request only
+    gradients of tensors, such as that of an image, train nothing, so they leave nothing out.
     """
     of_tensors = tensor_targets(topology.trace)
     if not topology.trace.targets:
@@ -180,8 +177,8 @@ def _not_asked(topology: Topology, variable: int, entries: list[VariableGradient
 
 
 def _behind_error(topology: Topology, target: int) -> frozenset[int]:
-    """Variables that asking `target` for their gradient raises for: one path to an op whose gradient cannot be built is
-    enough, whatever other paths there are."""
+    """Variables for which requesting the gradient of `target` raises an error: one path to an op whose gradient cannot
+    be built is enough, even if there are other paths."""
     refused = {crossing.producer for crossing in topology.raising_crossings(target)}
     refused.update(inverting_ops(topology, target))
     if not refused:

@@ -1,4 +1,4 @@
-"""Terms of a loss by layer: which of them teaches a layer, and whether they pull it the same way."""
+"""Terms of a loss by layer: which of them trains a layer, and whether their gradients point in the same direction."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tb_gradflow.record.report import TermReport, TermVariable
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two terms, over the variables that both reach.
+    """Two terms, for the variables that both reach.
 
     Attributes:
         one: Index of the first one among the terms.
@@ -39,14 +39,14 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class LayerTerms:
-    """What the terms of one loss teach a layer.
+    """The gradients of the terms of one loss for a layer.
 
     Attributes:
-        layer: What the names of its variables begin with; of a variable without a layer its name.
+        layer: The common start of its variables' names; for a variable without a layer, its name.
         target: Index of the loss in the trace.
-        norms: Of the gradient that each term gives it, by the term's index.
-        shares: Those norms over their sum; empty where all are zero.
-        conflict: The two terms that pull most against each other; None where no two have an angle.
+        norms: The norm of the gradient that each term gives it, by the term's index.
+        shares: Those norms divided by their sum; empty if all are zero.
+        conflict: The two terms that oppose each other most; None if no two have an angle.
     """
 
     layer: str
@@ -74,7 +74,7 @@ def layer_of(variable: str) -> str:
 
 
 def pairs_of(terms: Sequence[TermReport], variables: Sequence[str] | None = None) -> Iterator[Pair]:
-    """Each two terms of one loss, over the variables that both reach, or those of them that are listed."""
+    """The pairs of terms of one loss, for the variables that both reach, or those of them that are listed."""
     known = [{each.variable: each for each in term.variables} for term in terms]
     for one, other in combinations(range(len(terms)), 2):
         if terms[one].target != terms[other].target:

@@ -1,4 +1,4 @@
-"""What each term of a loss taught each variable in one step."""
+"""The gradient that each term of a loss gave each variable in one step."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from tb_gradflow.record.report import Cosine, SourceReport, TermReport, TermVari
 from tb_gradflow.record.schema import COSINES_IN_ROW, Term
 
 VALUE, WEIGHT = 0, 1
-"""Columns of the row of a term."""
+"""Columns of a term's row."""
 
 
 def terms_in(measured: Measured) -> tuple[TermReport, ...]:
-    """The terms of the losses, in their order; none where no step was completed."""
+    """The terms of the losses, in their order; empty if no step was completed."""
     if measured.gradients is None:
         return ()
     return measured.once("terms", lambda: tuple(_reports(measured)))
@@ -68,7 +68,7 @@ def _reports(measured: Measured) -> Iterator[TermReport]:
 
 
 def term_names(measured: Measured) -> list[str]:
-    """The name of each term; with that of its loss in front where two losses have terms of one name."""
+    """The name of each term; with the name of its loss before it if two losses have terms with the same name."""
     trace = measured.topology.trace
     given = [term.name for term in trace.terms]
     return [
@@ -82,7 +82,7 @@ def _is_ambiguous(term: Term, given: list[str]) -> bool:
 
 
 def _cosines(measured: Measured, terms: list[int], first: int | None) -> Mapping[tuple[int, int], float | None]:
-    """For each two terms that reach a variable, in the order of the trace, their cosine."""
+    """The cosine of each pair of terms that reach a variable, in the order of the trace."""
     assert measured.gradients is not None
     pairs = [(one, other) for place, one in enumerate(terms) for other in terms[place + 1 :]]
     if first is None:

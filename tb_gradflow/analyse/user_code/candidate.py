@@ -1,4 +1,4 @@
-"""What an edit costs, beside the edit: of several the first that works is offered."""
+"""Edits and their costs: of several, the first that works is offered."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Candidate:
 Maker = Callable[[Group], Iterator[Candidate]]
 """The fixes for one cause, the best first."""
 
-# Around these an operator needs no brackets.
+# Inside these an operator needs no brackets.
 _CLOSED = (ast.Assign, ast.AnnAssign, ast.Return, ast.Expr, ast.keyword, ast.Lambda, ast.Tuple, ast.List, ast.Dict)
 
 
@@ -39,7 +39,7 @@ def candidates(cost: str, *drafted: Edit | None) -> Iterator[Candidate]:
 
 
 def in_place_of(code: Code, node: ast.expr, text: str) -> str:
-    """An operator's text as it may stand where `node` stands: in brackets where its surroundings need them."""
+    """An operator's text in the position of `node`: in brackets if its surroundings need them."""
     outer = code.parent(node)
     if isinstance(outer, _CLOSED):
         return text

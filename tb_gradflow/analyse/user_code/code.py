@@ -1,4 +1,4 @@
-"""A passage of the user's source as a syntax tree that still knows where each part of it is written."""
+"""A passage of the user's source as a syntax tree with the position of each part in the text."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from tb_gradflow.record.schema import Passage, Trace
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
-"""What has a body that runs when it is called."""
+"""Nodes with a body that runs when they are called."""
 
 _SCOPES = (*FUNCTIONS, ast.ClassDef)
-# What evaluates a part of itself more than once, later, or perhaps never.
+# Nodes that evaluate one of their parts more than once, later, or perhaps never.
 _DEFERRED = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.IfExp, ast.BoolOp, ast.While)
 
 
@@ -27,7 +27,7 @@ class Code:
     """
 
     def __init__(self, passage: Passage) -> None:
-        """Raises SyntaxError or ValueError where the text is no Python."""
+        """Raises SyntaxError or ValueError if the text is not valid Python."""
         self.passage = passage
         self.text = passage.text
         self.tree = ast.parse(passage.text)
@@ -56,13 +56,13 @@ class Code:
         return self._starts[line - 1] + len(before.decode(errors="replace"))
 
     def written(self, node: ast.AST) -> str:
-        """A node as the user wrote it; on one line, where that needs no brackets of its own."""
+        """A node as the user wrote it; on one line if it then needs no brackets."""
         start, end = self.span(node)
         text = self.text[start:end]
         return ast.unparse(node) if "\n" in text and not isinstance(node, (ast.Call, ast.Subscript)) else text
 
     def operand(self, node: ast.AST) -> str:
-        """The same, in brackets where an operator beside it would tear it apart."""
+        """The same, in brackets if an adjacent operator would bind more strongly."""
         whole = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Constant, ast.Tuple, ast.List)
         return self.written(node) if isinstance(node, whole) else f"({self.written(node)})"
 
@@ -70,27 +70,27 @@ class Code:
         return self._parents.get(node)
 
     def around(self, node: ast.AST) -> Iterator[ast.AST]:
-        """The nodes that a node lies in, the innermost first."""
+        """The nodes that contain a node, the innermost first."""
         outer = self._parents.get(node)
         while outer is not None:
             yield outer
             outer = self._parents.get(outer)
 
     def statement(self, node: ast.AST) -> ast.stmt | None:
-        """The statement that a node is a part of, or is."""
+        """The statement that contains a node, or is the node."""
         return next((each for each in (node, *self.around(node)) if isinstance(each, ast.stmt)), None)
 
     def scope(self, node: ast.AST) -> ast.AST:
-        """The function whose body a node lies in, else the class, else the whole passage."""
+        """The function whose body contains a node; otherwise the class, otherwise the whole passage."""
         return next((each for each in self.around(node) if isinstance(each, _SCOPES)), self.tree)
 
     def function(self, node: ast.AST) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
-        """The innermost function with statements that a node lies in."""
+        """The innermost function with statements that contains a node."""
         found = (each for each in self.around(node) if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef)))
         return next(found, None)
 
     def block(self, statement: ast.stmt) -> list[ast.stmt]:
-        """The statements that a statement stands among, itself too."""
+        """The block of statements that contains a statement."""
         outer = self._parents.get(statement)
         for name in ("body", "orelse", "finalbody"):
             listed = getattr(outer, name, None)
@@ -108,7 +108,7 @@ class Code:
         return False
 
     def starts_a_line(self, statement: ast.stmt) -> bool:
-        """Whether nothing stands in front of a statement on its line."""
+        """Whether a statement is the first on its line."""
         start, _ = self.span(statement)
         return not self.text[:start].rpartition("\n")[2].strip()
 
@@ -123,8 +123,7 @@ class Code:
         return parameters | {each.id for each in parts if isinstance(each, ast.Name)}
 
     def free_name(self, node: ast.AST, *wanted: str, besides: Collection[str] = ()) -> str:
-        """A name that the function around a node does not use, nor `besides` has; of those wanted the first that is
-        free."""
+        """A name that neither the function around a node nor `besides` uses: the first free one of those wanted."""
         scopes = [each for each in self.around(node) if isinstance(each, FUNCTIONS)]
         taken = self.names(scopes[-1] if scopes else self.tree).union(besides)
         free = (name for name in wanted if name not in taken)
@@ -132,7 +131,8 @@ class Code:
         return next(free, None) or next(name for name in numbered if name not in taken)
 
     def statements_at(self, line: int) -> list[ast.stmt]:
-        """The statements that a line of the file belongs to, the innermost first; of one with a body its head alone."""
+        """The statements that a line of the file belongs to, the innermost first; a statement with a body counts only
+        with its head."""
         place = line - self.passage.line + 1
         found = [
             node
@@ -144,7 +144,7 @@ class Code:
     def parts_at(self, line: int) -> list[ast.expr]:
         """The expressions on a line of the file, in the order in which Python evaluates them: parts before the whole.
 
-        What lies in a `lambda` or a comprehension of the same statement counts, as far as it lies on the line.
+        This includes the parts of a `lambda` or comprehension of the same statement that are on the line.
         """
         place = line - self.passage.line + 1
         return [node for node in self.parts_around(line) if node.lineno <= place <= (node.end_lineno or node.lineno)]
@@ -172,12 +172,12 @@ def _evaluated(node: ast.AST) -> Iterator[ast.AST]:
 
 @dataclass(frozen=True)
 class Program:
-    """The user's files, as far as a trace has them."""
+    """The user's files, as far as a trace contains them."""
 
     passages: tuple[Code, ...]
 
     def at(self, file: str, line: int) -> Code | None:
-        """The passage that a line lies in."""
+        """The passage that contains a line."""
         for code in self.passages:
             first = code.passage.line
             if code.passage.file == file and first <= line < first + len(code.lines):
@@ -188,7 +188,8 @@ class Program:
         return tuple(code for code in self.passages if code.passage.file == file)
 
     def modules(self, file: str) -> dict[str, str]:
-        """What names of a file stand for which modules, or for which parts of one: `tf` for `tensorflow`."""
+        """The imported names of a file, and the modules or parts of modules that they stand for: `tf` for
+        `tensorflow`."""
         found = {}
         for code in self.of_file(file):
             for node in ast.walk(code.tree):
@@ -203,15 +204,15 @@ class Program:
 
 
 def program_of(trace: Trace) -> Program:
-    """The files of a trace that made its step: those that its lines are in, and those that name the most of its layers
-    and variables; all of them where none does. What cannot be parsed is left out."""
+    """The files of a trace that define its step: those that contain its lines, and those that name most of its layers
+    and variables; all files if none does. Files that cannot be parsed are left out."""
     listed = [*(layer.name for layer in trace.layers), *(variable.name for variable in trace.variables)]
     names = {part for name in listed for part in name.split("/")} - _GIVEN_BY_KERAS
     lines = frozenset(source.file for source in trace.sources)
     return _of_step(trace.passages, frozenset(names), lines)
 
 
-# What any model's variables are called says nothing of the file.
+# Names that the variables of any model have do not identify a file.
 _GIVEN_BY_KERAS = frozenset(
     ("kernel", "recurrent_kernel", "bias", "gamma", "beta", "embeddings", "moving_mean", "moving_variance")
 )

@@ -1,4 +1,4 @@
-"""Where a variable or a layer is made, and what the user's code calls it."""
+"""Where a variable or a layer is created, and its name in the user's code."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tb_gradflow.analyse.words.names import Group
 from tb_gradflow.record.schema import Trace
 
 MAKERS = ("Variable", "add_weight", "get_variable", "add_variable")
-"""What makes a variable when it is called."""
+"""Functions that create a variable."""
 
 
 @dataclass(frozen=True)
 class Definition:
-    """A call that makes a variable or a layer.
+    """A call that creates a variable or a layer.
 
     Attributes:
         code: The passage.
@@ -30,13 +30,13 @@ class Definition:
 
     @property
     def bound_to(self) -> str:
-        """What it is assigned to, such as `self.scale`; empty if that is nothing."""
+        """The target that it is assigned to, such as `self.scale`; empty if there is none."""
         outer = self.code.parent(self.call)
         return self.code.written(outer.targets[0]) if isinstance(outer, ast.Assign) and len(outer.targets) == 1 else ""
 
 
 def definition_of_variable(program: tuple[Code, ...], name: str) -> Definition | None:
-    """The one call that makes the variable of a name; `None` if there is none, or there are several."""
+    """The only call that creates the variable with this name; `None` if there is none, or there are several."""
     last = name.rpartition("/")[2].partition(":")[0]
     found = [
         Definition(code, node)
@@ -51,8 +51,8 @@ def definition_of_variable(program: tuple[Code, ...], name: str) -> Definition |
 
 
 def definition_of_layer(program: tuple[Code, ...], trace: Trace, name: str) -> Definition | None:
-    """The one call that makes the layer of a name: by the name that it gives, by the attribute that holds it, or as the
-    only one of its class."""
+    """The only call that creates the layer with this name: found by the name in the call, by the attribute that holds
+    the layer, or as the only one of its class."""
     calls = [
         Definition(code, node)
         for code in program
@@ -71,8 +71,8 @@ def definition_of_layer(program: tuple[Code, ...], trace: Trace, name: str) -> D
 
 
 def _by_number(calls: list[Definition], names: set[str], name: str) -> Definition | None:
-    """Of several layers of a class that have no name of their own Keras numbers them in the order in which they are
-    made: `dense`, `dense_1`. `None` where that is not the order in which they are written."""
+    """Keras numbers layers of one class without explicit names in the order of their creation: `dense`, `dense_1`.
+    `None` if that is not the order in which they are written."""
     numbers = {each: _NUMBER.search(each) for each in names}
     ordered = sorted(names, key=lambda each: int(found[1]) if (found := numbers[each]) is not None else -1)
     stems = {each[: found.start()] if (found := numbers[each]) is not None else each for each in names}
@@ -101,8 +101,8 @@ def layers_of_group(group: Group) -> Iterator[str]:
 
 
 def expression_of(place: Place, name: str) -> str | None:
-    """What the function of a place may call a variable: the name or attribute that it is bound to, or the trainable
-    variables of the layer that it belongs to; `None` if that is not known."""
+    """How the function at a place can refer to a variable: the name or attribute that it is bound to, or the trainable
+    variables of its layer; `None` if that is not known."""
     program = place.program.of_file(place.source.file)
     defined = definition_of_variable(program, name)
     if defined is not None and defined.bound_to and _is_seen_from(place, defined):
@@ -115,7 +115,7 @@ def expression_of(place: Place, name: str) -> str | None:
 
 
 def _is_seen_from(place: Place, defined: Definition) -> bool:
-    """Whether what a name is bound to can be read in the function of a place."""
+    """Whether a name can be read in the function at a place."""
     statement = place.statement
     if statement is None:
         return False

@@ -1,4 +1,4 @@
-"""Changes of a passage, put together into one edit of whole lines."""
+"""Changes of a passage, combined into one edit of whole lines."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tb_gradflow.record.report import Edit
 
 
 class Draft:
-    """Collects changes of one passage. The passage itself stays as it is."""
+    """Collects changes of one passage. The passage itself is not modified."""
 
     def __init__(self, code: Code) -> None:
         self.code = code
@@ -18,7 +18,7 @@ class Draft:
         self._names: set[str] = set()
 
     def free_name(self, node: ast.AST, *wanted: str) -> str:
-        """A name for the draft's own use, which neither the function around a node nor the draft has so far."""
+        """A new name that neither the function around a node nor the draft uses so far."""
         name = self.code.free_name(node, *wanted, besides=self._names)
         self._names.add(name)
         return name
@@ -34,7 +34,7 @@ class Draft:
         return self
 
     def insert_before(self, statement: ast.stmt, *lines: str) -> Draft:
-        """Writes statements in front of one that begins its line, at its indentation."""
+        """Inserts statements before one that is the first on its line, at its indentation."""
         start, _ = self.code.span(statement)
         decorators = getattr(statement, "decorator_list", [])
         if decorators:
@@ -44,7 +44,7 @@ class Draft:
         return self
 
     def insert_after(self, statement: ast.stmt, *lines: str) -> Draft:
-        """Writes statements behind one."""
+        """Inserts statements after one."""
         _, end = self.code.span(statement)
         newline = self.code.text.find("\n", end)
         end = len(self.code.text) if newline < 0 else newline
@@ -53,8 +53,8 @@ class Draft:
         return self
 
     def computed_before(self, node: ast.expr, *wanted: str) -> str:
-        """A name or an attribute for the value of `node`: what the user wrote, where that can be written twice, else a
-        free name that a statement in front gives it. Empty where neither is possible."""
+        """A name or an attribute for the value of `node`: the user's own expression if it can be written twice,
+        otherwise a free name that an inserted statement assigns. Empty if neither is possible."""
         if is_plain(node):
             return self.code.written(node)
         statement = self.code.statement(node)
@@ -65,7 +65,7 @@ class Draft:
         return name
 
     def edit(self) -> Edit | None:
-        """The edit; `None` if it changes nothing, or what comes of it is no Python."""
+        """The edit; `None` if it changes nothing, or the result is not valid Python."""
         text, changes = self.code.text, sorted(self._changes, key=lambda change: change[:2])
         if not changes or any(left[1] > right[0] for left, right in itertools.pairwise(changes)):
             return None

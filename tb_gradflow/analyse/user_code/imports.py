@@ -12,9 +12,8 @@ _TENSORFLOW, _OPS, _KERAS = (re.compile(rf"(?<![\w.]){name}\.(?=[a-z])") for nam
 
 
 def as_imported(group: Group, text: str) -> str:
-    """A fix with `t.sigmoid` for `tf.sigmoid` where the file has `import tensorflow as t`, and the same for Keras.
-
-    What the user's own code is quoted with stays as it is: a file that has the usual name keeps it.
+    """A fix with `t.sigmoid` instead of `tf.sigmoid` if the file has `import tensorflow as t`, and the same for Keras.
+    A file that also has the usual name keeps it.
     """
     source = group.source
     if source is None or "`" not in text:

@@ -32,15 +32,15 @@ _METHODS = {
 }  # fmt: skip
 """Methods of an array that a tensor does not have."""
 
-# What they are given comes back unchanged, as far as its value goes.
+# They return the value that they are given.
 _CONVERSIONS = frozenset({"array", "asarray", "asanyarray", "ascontiguousarray", "float32", "float64", "copy"})
 
 _MODULES = ("np", "numpy", "onp", "math")
 
 
 def put_into(code: str) -> tuple[str, str] | None:
-    """Of a tensor that a line puts into a part of an array, the array and the tensor, as they are written; None for
-    any other line."""
+    """The array and the tensor, as written, if a line stores a tensor in a part of an array; None for any other
+    line."""
     try:
         body = ast.parse(code.strip()).body
     except SyntaxError:
@@ -88,7 +88,7 @@ def _simple_statements(tree: ast.AST) -> list[ast.stmt]:
 
 
 class Inside(ast.NodeTransformer):
-    """Takes conversions away and translates functions.
+    """Removes conversions and translates functions.
 
     Attributes:
         changed: Whether anything was.
@@ -150,7 +150,7 @@ class Inside(ast.NodeTransformer):
         return node
 
     def _leaky(self, node: ast.Call) -> ast.expr:
-        """A leaky ReLU written out: the kernel takes its slope as a number of Python's alone."""
+        """A leaky ReLU written out, because the kernel accepts only a Python number as its slope."""
         values, slope = argument_of(node, 0, "features"), argument_of(node, 1, "alpha")
         if values is None or slope is None:
             return node
@@ -193,7 +193,7 @@ class _Filled(ast.NodeTransformer):
 
 
 def _stacked(given: ast.expr, tensorflow: str) -> ast.expr:
-    """What an array is made of; a list of tensors is stacked."""
+    """The elements of an array; a list of tensors is stacked."""
     if isinstance(given, (ast.List, ast.ListComp)):
         return ast.Call(ast.parse(f"{tensorflow}.stack", mode="eval").body, [given], [])
     return given

@@ -1,4 +1,4 @@
-"""What a function is called where the user's file takes such functions from: `tf.nn.softmax` or `keras.ops.softmax`."""
+"""The name of a function in the library that the user's file uses: `tf.nn.softmax` or `keras.ops.softmax`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _IN_TENSORFLOW = {
     "prod": "reduce_prod", "max": "reduce_max",
     "arange": "range", "relu": "nn.relu", "log1p": "math.log1p", "power": "pow",
 }  # fmt: skip
-"""Where TensorFlow's name differs from that of `keras.ops`."""
+"""Functions whose name in TensorFlow differs from that in `keras.ops`."""
 
 
 _NOT_IN_MATH = frozenset({
@@ -30,7 +30,7 @@ class Library:
     """Functions on tensors.
 
     Attributes:
-        prefix: What stands in front of a function's name: `tf`, `keras.ops`, `ops`.
+        prefix: The part before a function's name: `tf`, `keras.ops`, `ops`.
         is_keras: Whether that is `keras.ops`.
         is_math: Whether it is `tf.math`, as `from tensorflow import math` has it, and no more of TensorFlow.
     """
@@ -45,7 +45,7 @@ class Library:
 
     def name(self, function: str) -> str:
         if self.is_math:
-            # What it lacks is no Python, so that no edit comes of it.
+            # A function that it lacks gives invalid Python, so no edit is made.
             name = _IN_TENSORFLOW.get(function, function).rpartition(".")[2]
             return f"{self.prefix}.{name}" if name not in _NOT_IN_MATH else "<unknown>"
         return f"{self.prefix}.{function if self.is_keras else _IN_TENSORFLOW.get(function, function)}"
@@ -55,7 +55,7 @@ class Library:
         return f'"{name}"' if self.is_keras or self.is_math else f"{self.prefix}.{name}"
 
     def size(self, of: str, axis: str) -> str:
-        """The size of an axis, also where only a running step knows it."""
+        """The size of an axis, even if it is known only at run time."""
         return f"{self.name('shape')}({of})[{axis}]"
 
 

@@ -1,4 +1,4 @@
-"""Where a finding's op is written: the call or the operator of the user's that made it."""
+"""Where a finding's op is written: the call or the operator in the user's code that created it."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _PYTHON = ("np", "numpy", "math", "random", "onp")
 
 @dataclass(frozen=True)
 class Place:
-    """What a finding's edit starts from.
+    """The starting point of a finding's edit.
 
     Attributes:
         group: The finding.
         program: The user's files.
         code: The passage that the line is in.
         source: The line.
-        node: What the user wrote there; `None` where their line does not show it, or not which of several it is.
+        node: What the user wrote there; `None` if the line does not show it, or does not show which of several it is.
     """
 
     group: Group
@@ -41,12 +41,12 @@ class Place:
 
     @property
     def call(self) -> ast.Call | None:
-        """The call, where it is one."""
+        """The call, if it is one."""
         return self.node if isinstance(self.node, ast.Call) else None
 
     @property
     def subject(self) -> ast.expr | None:
-        """What the call is about: its first argument; of an operator its first side that is no number."""
+        """The subject of the call: its first argument; for an operator, its first side that is not a number."""
         if isinstance(self.node, ast.Call):
             values = [*self.node.args, *(each.value for each in self.node.keywords if each.arg in _SUBJECTS)]
             if not values and isinstance(self.node.func, ast.Attribute):
@@ -88,7 +88,8 @@ _SUBJECTS = ("x", "input", "a", "logits", "tensor", "value", "lengths", "params"
 
 
 def place_of_group(group: Group, op: int | None = None) -> Place | None:
-    """Where the culprit of a finding is written, or another op; `None` if no line of the user's is known and kept."""
+    """Where the culprit of a finding, or another op, is written; `None` if the log has no line of the user's code for
+    it."""
     index = group.culprit if op is None else op
     number = group.trace.ops[index].source if index >= 0 else None
     return place_at(group, number, index) if number is not None else None
@@ -111,7 +112,7 @@ def _node_of(group: Group, code: Code, source: Source, index: int) -> ast.expr |
     python = tuple(name for name in _PYTHON if not modules.get(name, "").startswith("tensorflow."))
     found = [node for node in code.parts_at(source.line) if made_by(node, op) and not _is_constant(node, python)]
     if not found:
-        # Of a statement over several lines AutoGraph knows one alone, which may be that of another part.
+        # For a statement over several lines AutoGraph knows only one, which may be that of another part.
         around = code.parts_around(source.line)
         found = [node for node in around if made_by(node, op) and not _is_constant(node, python)]
     if len(found) < 2:
@@ -126,8 +127,8 @@ def _node_of(group: Group, code: Code, source: Source, index: int) -> ast.expr |
     naming = [node for node in found if short(group) in code.names(node)]
     if len(naming) == 1:
         return naming[0]
-    # Of nested calls the innermost is the first that the value meets; of comparisons beside one another each may be
-    # of data alone.
+    # Of nested calls, the innermost is the first that the value reaches; of several comparisons, each may be of data
+    # only.
     if isinstance(found[0], (ast.Compare, ast.BinOp)) and not _are_nested(found):
         return None
     return found[0]
@@ -138,25 +139,25 @@ def _are_nested(nodes: list[ast.expr]) -> bool:
 
 
 def made_by(node: ast.AST, op: Op) -> bool:
-    """Whether a call or an operator may have made an op: by the function that was called, or the operator's sign."""
+    """Whether a call or an operator may have created an op: judged by the function that was called, or the operator."""
     name = op.api or spoken(op.type)
     if isinstance(node, ast.Call):
         return name_of(node.func) == name.rpartition(".")[2] or name_of(node.func) in _ALSO.get(op.type, ())
     if isinstance(node, ast.Compare):
         written = _OPERATORS.get(type(node.ops[0])) if len(node.ops) == 1 else None
-        # Of an array and a tensor Python compares the tensor with the array.
+        # For an array and a tensor, Python compares the tensor with the array.
         return written is not None and name in (written, _TURNED.get(written))
     if isinstance(node, (ast.BinOp, ast.UnaryOp)):
         return _OPERATORS.get(type(node.op)) == name
     return False
 
 
-# What else people call it by.
+# Other functions that create it.
 _ALSO = {"Round": ("round", "rint"), "Select": ("where",), "SelectV2": ("where",), "Sign": ("sign",)}
 
 
 def _is_constant(node: ast.expr, python: tuple[str, ...]) -> bool:
-    """Whether Python or NumPy computes it, so that no op of TensorFlow's comes of it."""
+    """Whether Python or NumPy computes it, so that it creates no TensorFlow op."""
     if isinstance(node, ast.Call):
         return ast.unparse(node.func).partition(".")[0] in python or _has_numbers_alone(node)
     sides = [each for each in ast.iter_child_nodes(node) if isinstance(each, ast.expr)]

@@ -1,4 +1,4 @@
-"""What several causes say of a value that is not finite."""
+"""Phrases of several causes about a value that is not finite."""
 
 from __future__ import annotations
 

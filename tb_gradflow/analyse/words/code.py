@@ -1,4 +1,4 @@
-"""What the user wrote on a line: the call that made an op, taken apart, so that a fix can speak in their names."""
+"""The call in the user's line that created an op, parsed, so that a fix can use the user's names."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class Call:
     """A call or an operator on the user's line.
 
     Attributes:
-        text: All of it, as they wrote it.
-        arguments: Its positional arguments, then the named ones with their names; of an operator, its two sides.
-        head: What stands in front of the bracket, such as `tf.round`; the operator itself.
+        text: The whole expression, as written.
+        arguments: Its positional arguments, then the named ones with their names; for an operator, its two sides.
+        head: The part before the bracket, such as `tf.round`; or the operator.
     """
 
     text: str
@@ -52,13 +52,13 @@ class Call:
         return not self.head.replace(".", "").replace("_", "").isalnum()
 
     def argument(self, place: int, name: str) -> str | None:
-        """One argument, given by its place or by its name; None if it is not given."""
+        """An argument by position or name; None if it is not given."""
         named = [each.partition("=")[2] for each in self.arguments if each.startswith(f"{name}=")]
         plain = [each for each in self.arguments if not _NAMED.match(each)]
         return next(iter(named), None) or (plain[place] if place < len(plain) else None)
 
     def with_argument(self, place: int, name: str, value: str) -> str:
-        """The same call with another value for an argument that is given by its place or by its name."""
+        """The same call with another value for an argument that is given by position or name."""
         others, old = list(self.arguments), self.argument(place, name)
         for index, each in enumerate(others):
             if each in (old, f"{name}={old}"):
@@ -66,7 +66,7 @@ class Call:
         return f"{self.head}({', '.join(others)})"
 
     def with_subject(self, value: str) -> str:
-        """The same call of another value."""
+        """The same call with another subject."""
         others = list(self.arguments)
         place = [_without_name(each) for each in others].index(self.subject)
         others[place] = others[place].removesuffix(self.subject) + value
@@ -82,18 +82,17 @@ def _divides_by_a_number(call: Call) -> bool:
 
 
 def call_on(line: str, api: str | None, about: str = "") -> Call | None:
-    """The call of `api` on `line`; None if the line does not parse, or calls it under another name.
-
-    Of several, one that speaks of the name `about` is meant; else the first, and none of a label, of a number or of
-    NumPy if there is another: in `tf.math.log(x) / tf.math.log(10.0)` it is the logarithm of `x`. None too for one of
-    several comparisons, of which each may be of data alone.
+    """The call of `api` on `line`; None if the line does not parse, or calls it by another name. Of several calls, the
+    one that mentions the name `about`; otherwise the first, preferably not one of a label, a number or NumPy: in
+    `tf.math.log(x) / tf.math.log(10.0)` it is the logarithm of `x`. Also None for several comparisons, because each may
+    be of data only.
     """
     tree = _parsed(line)
     if tree is None or not api:
         return None
     name = api.rpartition(".")[2]
     found = [call for node in ast.walk(tree) for call in _calls(node, name, api)]
-    # Of `cast(cast(x, int), float)` the innermost is meant: it is the first that the value meets.
+    # In `cast(cast(x, int), float)` the innermost counts: it is the first that the value reaches.
     inner = [call for call in found if not any(call.head + "(" in argument for argument in call.arguments)] or found
     inner = [call for call in inner if not _is_constant(call)] or inner
     inner = [call for call in inner if not _divides_by_a_number(call)] or inner
@@ -105,14 +104,14 @@ def call_on(line: str, api: str | None, about: str = "") -> Call | None:
 
 
 def calls_in_order(line: str, api: str) -> list[Call]:
-    """The calls of `api` on `line` that may make an op, in the order in which Python evaluates them."""
+    """The calls of `api` on `line` that may create an op, in the order in which Python evaluates them."""
     tree, name = _parsed(line), api.rpartition(".")[2]
     return [call for node in _evaluated(tree) for call in _calls(node, name, api) if not _is_constant(call)]
 
 
 def _evaluated(node: ast.AST | None) -> Iterator[ast.AST]:
-    """A node's parts and then itself, as Python evaluates them. What a function on the line does is not known here:
-    it may run later, or never."""
+    """The parts of a node and then the node, in the order of evaluation. Bodies of functions on the line are left out:
+    they may run later, or never."""
     if node is None or isinstance(node, (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
         return
     for part in ast.iter_child_nodes(node):
@@ -121,7 +120,7 @@ def _evaluated(node: ast.AST | None) -> Iterator[ast.AST]:
 
 
 def fractional_power_on(line: str, found: Call) -> Call:
-    """`found`, or where that is a square or a cube, another power of the same name on `line` that is none.
+    """`found`; or, if that is a square or a cube, another power of the same name on `line` that is not.
 
     In `tf.pow(tf.pow(a, 2) + tf.pow(b, 2), 0.5)` only the outer one has an infinite derivative at zero.
     """
@@ -134,7 +133,7 @@ def fractional_power_on(line: str, found: Call) -> Call:
 
 
 def is_whole_power(power: Call) -> bool:
-    """Whether a power is a square, a cube or another whole number's: of these every value has a finite derivative."""
+    """Whether the exponent of a power is an integer: then every value has a finite derivative."""
     try:
         return float(power.arguments[1].rpartition("=")[2]) in range(1, 100)
     except (IndexError, ValueError):
@@ -142,12 +141,12 @@ def is_whole_power(power: Call) -> bool:
 
 
 def _is_constant(call: Call) -> bool:
-    """Whether no op of TensorFlow's comes of it: Python and NumPy compute it, or a number is all it is given."""
+    """Whether it creates no TensorFlow op: Python or NumPy computes it, or its argument is a number."""
     return _is_number(call.subject) or call.head.partition(".")[0] in _PYTHON
 
 
 def call_around(line: str, inner: Call) -> Call | None:
-    """The call on `line` that is given `inner` for its first argument; None if there is none."""
+    """The call on `line` whose first argument is `inner`; None if there is none."""
     tree = _parsed(line)
     calls = [_call(node) for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args] if tree else []
     return next((call for call in calls if call.arguments[0] == inner.text), None)
@@ -176,7 +175,7 @@ def _inequality(node: ast.AST) -> Compared | None:
 
 
 def assigned_by(line: str) -> str:
-    """The name that a line gives a value to; empty if it does something else."""
+    """The name to which a line assigns a value; empty for other lines."""
     tree = _parsed(line)
     body = tree.body if isinstance(tree, ast.Module) else []
     statement = body[0] if len(body) == 1 else None
@@ -207,7 +206,7 @@ def _is_number(expression: str) -> bool:
 
 
 def sides_of(expression: str, operator: str) -> tuple[str, str] | None:
-    """The two sides of an operator that the whole expression is; None if it is something else."""
+    """The two sides of the operator, if the whole expression is one operator; otherwise None."""
     tree = _parsed(expression)
     body = tree.body if isinstance(tree, ast.Module) else []
     node = body[0].value if len(body) == 1 and isinstance(body[0], ast.Expr) else None
@@ -217,7 +216,8 @@ def sides_of(expression: str, operator: str) -> tuple[str, str] | None:
 
 
 def without_cast(expression: str) -> str:
-    """What is cast or rounded, of `tf.cast(x, tf.int32)` or `tf.round(x)`; anything else as it is."""
+    """The argument of a cast or rounding, such as `tf.cast(x, tf.int32)` or `tf.round(x)`; other expressions
+    unchanged."""
     try:
         node = ast.parse(expression, mode="eval").body
     except SyntaxError:
@@ -233,7 +233,7 @@ def is_simple(expression: str) -> bool:
 
 
 def bracketed(expression: str) -> str:
-    """The expression, in brackets where an operator beside it would tear it apart."""
+    """The expression, in brackets if an adjacent operator would bind more strongly."""
     try:
         node = ast.parse(expression, mode="eval").body
     except SyntaxError:
@@ -243,7 +243,7 @@ def bracketed(expression: str) -> str:
 
 
 def negated(condition: str) -> str:
-    """Where a condition does not hold, as code."""
+    """The negation of a condition, as code."""
     tree = _parsed(condition)
     body = tree.body if isinstance(tree, ast.Module) else []
     node = body[0].value if len(body) == 1 and isinstance(body[0], ast.Expr) else None
@@ -282,7 +282,7 @@ def _name_of(function: ast.expr) -> str | None:
 
 
 def _parsed(line: str) -> ast.AST | None:
-    """The line as Python; what opens a block is closed, and a statement cut short is not guessed at."""
+    """The line as a syntax tree. A line that opens a block is completed; a truncated statement is not."""
     text = line.strip()
     for candidate in (text, text + "\n    pass", text.rstrip(",")):
         try:

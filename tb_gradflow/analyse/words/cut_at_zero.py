@@ -1,4 +1,4 @@
-"""Words for a logarithm, a divisor or a root that a ReLU makes exactly zero."""
+"""Texts for a logarithm, a divisor or a root whose input a ReLU makes exactly zero."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ _DIVISIONS = ("RealDiv", "Div")
 
 
 def of_relu(writer: Writer) -> Writer:
-    """What `writer` says, and where the zeros come from. Where the user's line has no such call, as with a distribution
-    that takes it inside, that is the place to fix."""
+    """The text of `writer`, and the origin of the zeros. If the user's line has no such call, as with a distribution
+    that takes a logarithm inside, the fix is at that origin."""
 
     def written(group: Group) -> Text:
         text, relu = writer(group), relu_behind(group.trace, group.culprit)
@@ -35,7 +35,7 @@ def of_relu(writer: Writer) -> Writer:
 
 
 def _positive(group: Group, relu: int) -> str:
-    """What to write for the ReLU, on the user's own line where that calls it."""
+    """The replacement for the ReLU, in the user's line if that calls it."""
     source, maker = source_of(group.trace, relu), called(group.trace, relu)
     call = call_on(source.code, maker.strip("`")) if source is not None else None
     if call is None and source is None:

@@ -44,7 +44,7 @@ class Template:
 
 
 def filled(template: str, names: Mapping[str, str]) -> str:
-    """The template with what its names stand for. Other braces stay: the user's code, a part of it, may have some."""
+    """The template with its names replaced. Other braces stay, because the user's code may contain some."""
 
     def stands_for(found: re.Match[str]) -> str:
         return found[0][0] if found[1] is None else names.get(found[1], found[0])
@@ -53,19 +53,19 @@ def filled(template: str, names: Mapping[str, str]) -> str:
 
 
 def fields(group: Group) -> dict[str, str]:
-    """What a template may speak of.
+    """The names that a template may use.
 
     they_get: The variables and "get", in number; they_take, they_are, they_have: likewise; they_have_flag,
         is_to, is_given: the verbs alone.
     them: "it" or "them"; their: "its" or "their".
     op: The culprit with its place; place: that alone; fn: without; kind: its op type.
-    whole, x, bx: The user's call of it; what they call it with; the same, fit to stand beside an operator.
-    head: What they call it.
-    behind: The type of the softmax or sigmoid that makes the input of the culprit; empty if none does.
-    lib: Where they take such functions from.
+    whole, x, bx: The user's call of it; its argument; the argument in brackets if an operator needs them.
+    head: The function's name in that call.
+    behind: The type of the softmax or sigmoid that computes the input of the culprit; empty if none does.
+    lib: The module from which the user takes such functions.
     variable: The first variable's own name; layer: its layer, quoted; attribute: its layer, as code may call it.
-    pattern: For `expected`. line: Where the gradient was asked for, in brackets.
-    size: How large the gradient is, in words; zero: the same of one that is exactly zero.
+    pattern: For `expected`. line: Where the gradient was requested, in brackets.
+    size: How large the gradient is, in words; zero: the same for one that is exactly zero.
     plight: What is not finite: the gradient of the variables, or the loss alone.
     """
     return {**_of_variables(group), **_of_culprit(group)}
@@ -121,13 +121,13 @@ def _layer(group: Group) -> str:
 
 
 def _owner(name: str) -> str:
-    """The layer of a variable, as the user knows it: a recurrent layer, not the cell in it."""
+    """The layer of a variable that the user knows: a recurrent layer, not the cell in it."""
     layer = name.rpartition("/")[0]
     around, _, last = layer.rpartition("/")
     return around if around and _CELL.fullmatch(last) else layer
 
 
-# As Keras names those that it makes itself.
+# The names that Keras gives to layers that it creates itself.
 _CELL = re.compile(r"(?:lstm|gru|simple_rnn|conv_lstm)_cell(?:_\d+)?")
 
 
@@ -169,7 +169,7 @@ def _size(group: Group) -> str:
 
 
 def _beside_penalty(group: Group) -> str:
-    """What variables get of which some have a penalty, and nothing else; empty if none has."""
+    """What variables get if some of them get only the gradient of a penalty; empty if none does."""
     penalised = [state.penalised for state in group.states]
     if all(penalised):
         return _BUT_FOR_PENALTY

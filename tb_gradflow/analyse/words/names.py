@@ -1,4 +1,4 @@
-"""How a finding calls things: variables, functions, places."""
+"""The names in a finding: variables, functions, places."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Group:
     Attributes:
         verdict: What was found.
         suspect: The first of the suspects it was found on.
-        states: The variables and what they got, in the order of the trace.
-        culprit: Index of the op to blame; -1 if none is.
+        states: The variables and their results, in the order of the trace.
+        culprit: Index of the culprit; -1 if there is none.
         others: Further culprits that would still cut the same variables off.
         culprits: The culprit of each variable.
         is_cut: Whether the cause is one by which structure cuts variables off.
@@ -66,21 +66,21 @@ class Group:
         return tuple(self.trace.variables[variable].name for variable in self.variables)
 
 
-# The output of these are values that went in, or nearly so.
+# Their output values are input values, exactly or almost.
 _SAME_VALUES = frozenset(
     {"Identity", "Reshape", "Squeeze", "ExpandDims", "StridedSlice", "GatherV2", "GatherNd", "Cast", "Transpose"}
     | {"Maximum", "Minimum", "ClipByValue", "Sub", "AddV2", "SelectV2"}
 )
 
-# What is added up and scaled goes through these.
+# Sums and scaling use these.
 TERMS = frozenset({"Sum", "Mul", "AddV2", "Mean", "Reshape", "Squeeze", "ExpandDims", "RealDiv", "Identity"})
 
 _NEAR = 8
 
 Writer = Callable[[Group], Text]
-"""Words for one cause."""
+"""Writes the texts of one cause."""
 
-# Op types whose name says too little, or too much, to a person.
+# Op types whose names are unclear to users, or too detailed.
 _SPOKEN = {
     "AddV2": "+", "Sub": "-", "Mul": "*", "RealDiv": "/", "FloorDiv": "//", "FloorMod": "%", "Pow": "**",
     "Less": "<", "LessEqual": "<=", "Greater": ">", "GreaterEqual": ">=", "Equal": "==", "NotEqual": "!=",
@@ -101,7 +101,7 @@ _SPOKEN = {
 
 
 def spoken(kind: str) -> str:
-    """What a person calls an op type."""
+    """The usual word for an op type."""
     return _SPOKEN.get(kind, kind)
 
 
@@ -120,7 +120,8 @@ def subject(group: Group, verb: str, verbs: str) -> str:
 
 
 def short(group: Group) -> str:
-    """The first variable's own name, as the user's code may well call it; of a tensor what they call it."""
+    """The last part of the first variable's name, which the user's code probably uses; for a tensor, the user's
+    name."""
     if group.trace.variables[group.variables[0]].computed:
         return group.names[0]
     written = group.trace.variables[group.variables[0]].written
@@ -129,7 +130,7 @@ def short(group: Group) -> str:
 
 
 def called(trace: Trace, index: int) -> str:
-    """What the user calls an op: the function as they wrote it on their line, or else the kind of op."""
+    """The user's name for an op: the function as written in their line, or otherwise the kind of op."""
     op, source = trace.ops[index], source_of(trace, index)
     if op.custom_gradient and op.api is None:
         return "the custom gradient"
@@ -148,7 +149,7 @@ def place_of(trace: Trace, index: int) -> str:
     """Where an op is: file and line, or the layer, or the name scope. In brackets, empty if there is nothing to say."""
     source, layer = source_of(trace, index), layer_of(trace, index)
     if source is not None:
-        # Where the line called a layer, and not the op itself, the layer is what they know.
+        # If the line called a layer, not the op itself, the user knows the layer.
         inside = f"in layer `{layer}`, " if layer and trace.ops[index].api is None else ""
         return f" ({inside}{file_name(source.file)}:{source.line})"
     if layer:
@@ -169,7 +170,7 @@ def layer_of(trace: Trace, index: int) -> str:
 
 
 class _Layers:
-    """The layers of one trace, told apart by identity: they may be thousands."""
+    """The layers of one trace, compared by identity because there may be thousands."""
 
     def __init__(self, layers: tuple[Layer, ...]) -> None:
         self.layers = layers
@@ -181,15 +182,15 @@ class _Layers:
         return isinstance(other, _Layers) and self.layers is other.layers
 
 
-# Of the last few traces: findings ask for layers again and again, and several reports may be made at the same time.
+# Cached for the last few traces: findings look up layers often, and several reports may be made at the same time.
 @functools.lru_cache(maxsize=4)
 def _layers_by_scope(of: _Layers) -> Mapping[str, Layer]:
     return {layer.scope: layer for layer in of.layers}
 
 
 def made_by(group: Group, types: Sequence[str], through: frozenset[str] = _SAME_VALUES) -> str:
-    """The type of the op that makes the input of the culprit, if it is one of `types` and nothing but ops of
-    `through` lies between; empty otherwise. What is divided by is no part of what is made."""
+    """The type of the op that computes the input of the culprit, if it is one of `types` and only ops of `through` are
+    between them; otherwise empty. Divisors do not count."""
     trace = group.trace
     queue = [edge.op for edge in (group.op.inputs if group.op is not None else ()) if edge.op >= 0]
     for op in queue:  # grows while it is walked
@@ -216,8 +217,8 @@ def call_of(group: Group) -> Call | None:
 
 
 def _call_in_order(trace: Trace, index: int, code: str, name: str) -> Call | None:
-    """Of several calls of one function on a line the one that made an op: ops are made in the order in which Python
-    evaluates the line. None where the line made more or fewer of these ops than it has calls."""
+    """The one of several calls of a function on a line that created an op: ops are created in the order in which Python
+    evaluates the line. None if the line created more or fewer of these ops than it has calls."""
     calls = calls_in_order(code, name)
     if len(calls) < 2:
         return None
@@ -236,12 +237,13 @@ def api_of(group: Group) -> str:
 
 
 def network_of(name: str) -> str:
-    """What the layer of a variable belongs to, as far as names tell; empty if that is nothing."""
+    """The parent of a variable's layer, according to the names; empty if there is none."""
     return name.partition("/")[0] if name.count("/") > 1 else ""
 
 
 def result_of_line(group: Group) -> str:
-    """What the user's line calls its result, where nothing that the line computes goes on to the loss; else empty."""
+    """The name of the result in the user's line, if nothing that the line computes reaches the loss; otherwise
+    empty."""
     trace, target = group.trace, group.suspect.target
     if group.source is None or group.op is None or target < 0:
         return ""
@@ -252,14 +254,15 @@ def result_of_line(group: Group) -> str:
 
 
 def unused_name(group: Group, *names: str) -> str:
-    """A name for a value in between that the user's line does not use for something else; of several, the first."""
+    """A name for an intermediate value that the user's line does not use for something else: the first of several."""
     code = group.source.code if group.source is not None else ""
     free = (name for name in (names or ("v", "raw", "before_limits")) if re.search(rf"\b{name}\b", code) is None)
     return next(free, "unlimited")
 
 
 def namespace(group: Group) -> str:
-    """The module the user takes such functions from: `tf` or `keras.ops`. Of an operator the rest of the line tells."""
+    """The module from which the user takes such functions: `tf` or `keras.ops`. For an operator, the rest of the line
+    decides."""
     api = (group.op.api if group.op is not None else None) or ""
     code = group.source.code if group.source is not None and not api.startswith("tf.") else ""
     keras = api.startswith("keras.") or (_KERAS_OPS.search(code) is not None and "tf." not in code)

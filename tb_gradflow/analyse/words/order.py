@@ -1,4 +1,4 @@
-"""Words for places that are looked for by order: of a sort, or of the largest values."""
+"""Texts for positions that depend on the order of values: from a sort, or of the largest values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from tb_gradflow.analyse.words.names import Group, call_of, namespace
 
 
 def largest(group: Group) -> str:
-    """Of the places of the largest values; as weights of what is picked at them: top-k pooling (Gao and Ji, 2019)."""
+    """For the positions of the largest values, which become weights of the selected values: top-k pooling (Gao and Ji,
+    2019)."""
     call = call_of(group)
     whole = call.text if call is not None else "tf.math.top_k(x, k)"
     keras = namespace(group) == "keras.ops"
@@ -24,7 +25,7 @@ def largest(group: Group) -> str:
 
 
 def _gather(group: Group, keras: bool) -> str:
-    """Picks rows, or rows of each example where there are places for each."""
+    """Selects rows, or rows of each example if there are positions for each."""
     places = group.op.outputs[-1].shape if group.op is not None else None
     if places is not None and len(places) > 1:
         return "keras.ops.take_along_axis(rows, places[..., None], axis=1)" if keras else _OF_EACH
@@ -35,8 +36,8 @@ _OF_EACH = "tf.gather(rows, places, batch_dims=1)"
 
 
 def in_order(group: Group) -> str:
-    """Whoever picks from other tensors wants these in order, whoever gathers what was sorted the sorted values, and
-    whoever computes with the order ranks."""
+    """Code that selects from other tensors needs those in order; code that gathers from the sorted tensor needs the
+    sorted values; code that computes with the order needs ranks."""
     part = discrete_part(group.suspect)
     users = [*part.ops[1:], *(use.consumer for use in part.uses)]
     call, keras = call_of(group), namespace(group) == "keras.ops"
@@ -54,7 +55,7 @@ def in_order(group: Group) -> str:
 
 
 def _in_soft_order(x: str, first: str, down: bool, keras: bool, numbers: bool) -> str:
-    """SoftSort (Prillo and Eisenschlos, 2020): each row of the matrix is nearly one at the place of its value."""
+    """SoftSort (Prillo and Eisenschlos, 2020): each row of the matrix is almost one at the position of its value."""
     softmax = "keras.ops.softmax" if keras else "tf.nn.softmax"
     product = "keras.ops.matmul" if keras else "tf.linalg.matvec" if numbers else "tf.matmul"
     order = f"-{{lib}}.sort(-{x})" if down else f"{{lib}}.sort({x})"
@@ -63,8 +64,8 @@ def _in_soft_order(x: str, first: str, down: bool, keras: bool, numbers: bool) -
 
 
 def _picks_from_others(group: Group) -> set[int]:
-    """The ops that pick at the places, if that is all that is done with these, and from other tensors than the one in
-    which they were looked for; else none."""
+    """The ops that select at the positions, if the positions have no other use, and if they select from tensors other
+    than the one that was ordered; otherwise none."""
     topology, ops = group.suspect.topology, group.trace.ops
     influence = topology.influence(group.suspect.target).hops
     searched = topology.made_by(group.culprit)
@@ -87,7 +88,7 @@ _PICKING = ("GatherV2", "GatherNd", "Gather")
 
 
 def _are_numbers(group: Group, picks: set[int]) -> bool:
-    """Whether a single number is picked at each place."""
+    """Whether a single number is selected at each position."""
     places = group.op.outputs[-1].shape if group.op is not None else None
     picked = [group.trace.ops[op].outputs[0].shape for op in picks]
     return places is not None and all(shape is not None and len(shape) == len(places) for shape in picked)

@@ -1,4 +1,4 @@
-"""Words for blocks of `gradient_override_map`: where they are, and which ops they do not reach."""
+"""Texts about blocks of `gradient_override_map`: their lines, and the ops that they do not reach."""
 
 from __future__ import annotations
 

@@ -14,12 +14,12 @@ FROM_LOGITS = "compute the loss from the logits, `from_logits=True`"
 
 
 def is_output(group: Group) -> bool:
-    """Whether no weight is multiplied by the output of the culprit: then the loss is next."""
+    """Whether the output of the culprit is not multiplied by any weight: then the loss follows."""
     return is_last(group.suspect.topology, group.suspect.target, group.culprit)
 
 
 def large_inputs(group: Group) -> str:
-    """What to do about a batch of large numbers; empty if it holds none."""
+    """What to do about a batch of large numbers; empty if it contains none."""
     trace, measured = group.trace, group.suspect.measured
     large = [(each.name, report.max_abs) for each in trace.inputs if (report := measured.of_row(each.row)) is not None]
     told = [(name, size) for name, size in large if size > LARGE_INPUT and name.partition("[")[0] != "y"]
@@ -32,7 +32,7 @@ def large_inputs(group: Group) -> str:
 
 CHECK = "`tb_gradflow.check_gradients(loss_fn, args, gradient)` compares them with finite differences"
 
-# TensorFlow's name of a node, in front of what it says.
+# TensorFlow's name of a node, before its message.
 NODE_NAME = re.compile(r"\{+[^{}]*\}+ ?")
 
 

@@ -1,4 +1,4 @@
-"""What the measured forward pass says of an op that broke: what it was given, and in which rows of the batch."""
+"""Sentences from the measured forward pass about an op that broke: its input, and the rows of the batch."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ CAUSES = frozenset(
     }
     | {"zero_over_zero"}
 )
-"""Of findings with these causes values are spoken of."""
+"""Findings with these causes report values."""
 
-# The largest exponent of which the exponential is a number of that type.
+# The largest exponent whose exponential is finite in that dtype.
 _EXPONENT = {"float16": 11.09, "bfloat16": 88.7, "float32": 88.7, "float64": 709.8}
 
 _LARGEST = {"float16": "65504", "bfloat16": "3.4e38", "float32": "3.4e38", "float64": "1.8e308"}
 
-# Which input is at a point where the function or its slope is not finite, and how the user calls such a function.
+# The input that may be at a singular point of the function or its slope, and the user's names for such a function.
 _ARGUMENT = {
     "Log": (0, ("log",)), "Sqrt": (0, ("sqrt",)), "Rsqrt": (0, ("rsqrt",)), "Reciprocal": (0, ("reciprocal",)),
     "RealDiv": (1, ("/", "divide")), "Div": (1, ("/", "divide")), "Xdivy": (1, ("xdivy",)), "Xlogy": (1, ("xlogy",)),
@@ -39,12 +39,12 @@ _ARGUMENT = {
 
 _MOVING = ("Reshape", "Transpose", "Squeeze", "ExpandDims", "Identity", "Cast")
 
-# So many rows are written out, and so many numbers of one.
+# The number of rows that are listed, and of numbers in a row.
 _WRITTEN, _SHOWN = 5, 8
 
 
 def seen(group: Group) -> str:
-    """What was measured, as sentences behind a message; empty if nothing was, or it says no more."""
+    """The measured values, as sentences after a message; empty if there are none, or they add nothing."""
     values = values_of(group.suspect.measured)
     if values is None or not _is_broken(group):
         return ""
@@ -54,13 +54,13 @@ def seen(group: Group) -> str:
 
 
 def examples_of(group: Group) -> tuple[int, ...] | None:
-    """The rows of the batch in which it begins, the first of many; None where that is not known."""
+    """The rows of the batch in which it begins, only the first if there are many; None if they are not known."""
     rows = rows_of(group) if _is_broken(group) else None
     return rows.first if rows is not None else None
 
 
 def makes_nan_of_infinity(group: Group) -> bool:
-    """Whether the culprit was seen to be given infinities and no NaN, and to make NaN of them."""
+    """Whether the culprit's measured input contains infinities but no NaN, and its output NaN."""
     values = values_of(group.suspect.measured)
     if values is None or group.culprit < 0 or not any(map(is_nan, values.outputs(group.culprit))):
         return False
@@ -69,7 +69,7 @@ def makes_nan_of_infinity(group: Group) -> bool:
 
 
 def argument_of(group: Group) -> OpValue | None:
-    """What the culprit was given where it is a function that is not finite everywhere; None if that is not known."""
+    """The culprit's input, if it is a function that is not finite everywhere; None if it is not known."""
     values = values_of(group.suspect.measured)
     if values is None or group.op is None or group.op.type not in _ARGUMENT:
         return None
@@ -77,7 +77,7 @@ def argument_of(group: Group) -> OpValue | None:
 
 
 def name_of_argument(group: Group) -> str:
-    """That as the user's line has it, in code quotes; empty if it does not show."""
+    """That input as written in the user's line, in code quotes; empty if the line does not show it."""
     call = call_of(group)
     if call is None or group.op is None or group.op.type not in _ARGUMENT:
         return ""
@@ -89,7 +89,7 @@ def name_of_argument(group: Group) -> str:
 
 
 def rows_of(group: Group) -> Rows | None:
-    """The rows of the batch in which the culprit breaks; None where that is not known, or it is all of them."""
+    """The rows of the batch in which the culprit breaks; None if they are not known, or if it is all of them."""
     measured = group.suspect.measured
     values, known = values_of(measured), measured.values
     if values is None or known is None:
@@ -150,7 +150,7 @@ def _written(rows: Rows, group: Group) -> str:
 
 
 def _example(group: Group, rows: Rows) -> str:
-    """The first of the rows, where the log may hold it; empty otherwise."""
+    """The first of the rows, if the log may contain it; otherwise empty."""
     known = group.suspect.measured.values
     kept = [each for each in known.examples if each.row in rows.first] if known is not None else []
     if not kept:
@@ -161,7 +161,7 @@ def _example(group: Group, rows: Rows) -> str:
 
 
 def _column(group: Group) -> str:
-    """Where along the last axis, if it is one place; empty otherwise."""
+    """The position along the last axis, if it is the only one; otherwise empty."""
     values = values_of(group.suspect.measured)
     made = values.of(group.culprit) if values is not None and group.culprit >= 0 else None
     if made is None or made.columns is None or made.columns.count != 1 or made.shape[-1] < 2:
@@ -174,7 +174,7 @@ def _column(group: Group) -> str:
 
 
 def _given(group: Group, values: Values) -> str:
-    """What the op was given, in one sentence; empty if that is not known, or says nothing."""
+    """The op's input, in one sentence; empty if it is not known, or explains nothing."""
     assert group.op is not None
     kind, dtype = group.op.type, group.op.outputs[0].dtype if group.op.outputs else ""
     value, name = argument_of(group), name_of_argument(group) or "the input"
@@ -210,7 +210,7 @@ def _at_zero(group: Group, values: Values, value: OpValue, subject: str) -> str:
 
 
 def _all_nan(made: OpValue) -> bool:
-    """Whether all that is not finite is zero divided by zero."""
+    """Whether every value that is not finite comes from zero divided by zero."""
     return made.nan_count > 0 and not made.inf_count and not made.negative_inf_count
 
 
@@ -230,7 +230,7 @@ def _size(value: OpValue) -> float:
 
 
 def words_of_argument(group: Group, undefined: str, at_zero: str, either: str) -> str:
-    """What a function of positive numbers was given, by what was measured: less than zero, zero, or not known."""
+    """Whether the measured input of a function of positive numbers was below zero, zero, or is not known."""
     value = argument_of(group)
     if value is None or not (value.negative or value.zeros):
         return either

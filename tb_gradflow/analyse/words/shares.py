@@ -1,4 +1,4 @@
-"""Which side of a `tf.where` or branch of a `tf.cond` gets the gradient: what the derivative of a choice is."""
+"""Which side of a `tf.where` or branch of a `tf.cond` gets the gradient, that is, the derivative of a choice."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ CHOICES = ("Select", "SelectV2")
 
 
 def who_gets_it(group: Group, choice: int) -> str:
-    """Which side of a `tf.where` gets how much of the gradient in this step, a sentence; empty if that is unknown."""
+    """A sentence on the share of the gradient that each side of a `tf.where` gets in this step; empty if it is not
+    known."""
     taken = _share_of_first(group, choice)
     if taken is None:
         return ""
@@ -22,7 +23,7 @@ def who_gets_it(group: Group, choice: int) -> str:
 
 
 def _sides(group: Group, choice: int) -> tuple[str, str]:
-    """What the user gives it for both cases, as they wrote it."""
+    """The user's expressions for both cases, as written."""
     source, name = source_of(group.trace, choice), called(group.trace, choice).strip("`")
     call = call_on(source.code, name) if source is not None else None
     first, second = ((call.argument(place, name) if call is not None else None) for place, name in ((1, "x"), (2, "y")))
@@ -30,8 +31,8 @@ def _sides(group: Group, choice: int) -> tuple[str, str]:
 
 
 def _share_of_first(group: Group, choice: int) -> float | None:
-    """In how many of the elements the first side is taken: where its gradient is other than zero, of those in which
-    the gradient of the result is."""
+    """The share of the elements in which the first side is selected: those in which its gradient is not zero, among
+    those in which the gradient of the result is not zero."""
     suspect, ops = group.suspect, group.trace.ops
     whole = suspect.measured.of_op(suspect.target, choice) if suspect.target >= 0 else None
     result = ops[choice].outputs[0] if ops[choice].outputs else None
@@ -49,5 +50,5 @@ def _share_of_first(group: Group, choice: int) -> float | None:
 
 
 def _alike(side: Tensor, result: Tensor | None) -> bool:
-    """Whether both have as many elements: the gradient of what was broadcast is a sum."""
+    """Whether both have the same number of elements: the gradient of a broadcast value is a sum."""
     return result is not None and side.shape is not None and side.shape == result.shape

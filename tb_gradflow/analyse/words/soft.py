@@ -1,4 +1,4 @@
-"""Words for comparisons: a smooth stand-in for one, and what is then done with it instead of a choice."""
+"""Texts for comparisons: a smooth replacement, and its use instead of a choice."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from tb_gradflow.analyse.words.names import Group, call_of, namespace, short, so
 _LESS = ("Less", "LessEqual")
 EQUAL = ("Equal", "NotEqual")
 
-# How wide a soft step is: of values about one, and of positions, which are one apart.
+# The width of a soft step: for values of about one, and for positions, which are one apart.
 _NARROW, _WIDE = 0.1, 0.5
 
 
 def soft_step(group: Group) -> str:
-    """A smooth stand-in for the comparison on the user's line, with their names in it."""
+    """A smooth replacement for the comparison in the user's line, with their names."""
     lib, call = namespace(group), call_of(group)
     if is_sequence_mask(group):
         return _soft_mask(call, short(group))
@@ -45,7 +45,7 @@ def soft_step(group: Group) -> str:
 
 def both_conditions(group: Group) -> tuple[str, str] | None:
     """The user's `a & b` or `tf.logical_and(a, b)` of this comparison and another, and a product of two soft steps for
-    it: a soft step beside a condition does not run. None where what becomes of it is more than a number."""
+    it: a soft step combined with a condition does not run. None if the result is used as more than a number."""
     call, source = call_of(group), group.source
     uses = discrete_part(group.suspect).uses
     only_cast = bool(uses) and all(group.suspect.type_of(use.consumer) == "Cast" for use in uses)
@@ -70,8 +70,8 @@ def _compares_integers(group: Group) -> bool:
 
 
 def _as_float(group: Group, side: str) -> str:
-    """One side of a comparison of integers: without the cast that made it one, or what it was a line before; what has
-    no gradient anyway, such as a range, made a floating number."""
+    """One side of a comparison of integers: without the cast that made it an integer, or with its value from the line
+    before; a value without a gradient anyway, such as a range, is cast to float."""
     bare = without_cast(side)
     if bare != side:
         return bracketed(bare)
@@ -91,7 +91,7 @@ def _float(group: Group) -> str:
 
 
 def _soft_mask(call: Call | None, name: str) -> str:
-    """A smooth `tf.sequence_mask` of one length or of many: about 1 below it and about 0 from there on."""
+    """A smooth `tf.sequence_mask` of one or many lengths: about 1 below the length and about 0 from there on."""
     length = bracketed(without_cast(call.argument(0, "lengths") or name)) if call else name
     size = (call.argument(1, "maxlen") if call else "n") or f"tf.math.ceil(tf.reduce_max({length}))"
     return f"tf.sigmoid(({length}[..., None] - tf.range({size}, dtype=tf.float32) - 0.5) / 0.2)"
@@ -109,9 +109,8 @@ def is_zero_written(expression: str) -> bool:
 
 
 def passed_through(group: Group) -> str:
-    """Code that keeps the value of the user's call and lets the gradient of its argument pass.
-
-    An argument that is more than a name gets one, so that it is not computed twice (it may draw random numbers).
+    """Code that keeps the value of the user's call and passes the gradient to its argument. An argument that is not a
+    name is assigned to one, so that it is not computed twice (it may draw random numbers).
     """
     lib, call, v = namespace(group), call_of(group), unused_name(group)
     if call is None:

@@ -1,4 +1,4 @@
-"""Steps that are too steep: the number that the input of a function was multiplied by before."""
+"""Functions that are too steep: the number by which their input was multiplied before."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tb_gradflow.analyse.graph.op_sets import constant_of
 from tb_gradflow.analyse.words.names import Group, called, place_of
 
 MUCH = 10.0
-"""A factor that makes of values of about one such as saturate: a sigmoid's slope at 10 is 5e-5, and tanh's 8e-9."""
+"""A factor with which values of about one saturate the function: a sigmoid's slope at 10 is 5e-5, and tanh's 8e-9."""
 
 # A shift between the factor and the function leaves it as steep, and a square makes it steeper.
 _SHIFTS = ("AddV2", "Add", "Sub", "Neg", "Identity", "Cast", "Reshape", "Square")
@@ -15,8 +15,8 @@ _FAR = 4
 
 
 def made_large(group: Group) -> str:
-    """By what number the value that goes into the culprit was multiplied or divided before; empty if by none that
-    makes it much larger."""
+    """The number by which the culprit's input was multiplied or divided before; empty if that does not make it much
+    larger."""
     place = _argument(group, group.culprit) if group.culprit >= 0 else -1
     for _ in range(_FAR):
         if place < 0:
@@ -30,7 +30,7 @@ def made_large(group: Group) -> str:
 
 
 def made_large_between_limits(group: Group) -> str:
-    """The same of a limit, where the number may also stand between it and another that comes after it."""
+    """The same for a limit, where the number may also be between it and a later limit."""
     if told := made_large(group):
         return told
     onward, ops = group.suspect.topology.onward, group.trace.ops
@@ -47,7 +47,7 @@ def less_steep(told: str) -> str:
 
 
 def _argument(group: Group, op: int) -> int:
-    """The op whose value goes into another, of several the one that is computed from variables; -1 for none."""
+    """The producer of an op's input; of several, the one that is computed from variables; -1 if there is none."""
     given = [edge.op for edge in group.trace.ops[op].inputs if edge.op >= 0]
     learned = [place for place in given if group.suspect.topology.of_variables[place]]
     return next(iter(learned or given), -1)

@@ -1,4 +1,4 @@
-"""Rows that are looked up by a position: what the user's line takes them from."""
+"""Rows that are looked up by a position: the table in the user's line."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _LOOKUPS = ("GatherV2", "ResourceGather")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A look-up that is all that a position is made for.
+    """A look-up that is the only use of a position.
 
     Attributes:
         call: The user's own call of it.
-        table: What they take the rows from.
-        rank: How many axes that has.
+        table: The table that contains the rows.
+        rank: Its number of axes.
         keras: Whether they write it in Keras's functions.
     """
 
@@ -53,7 +53,7 @@ def looked_up(group: Group) -> Row | None:
     return Row(call, table, rank, namespace(group) == "keras.ops")
 
 
-# Along another axis, or of each element of the batch its own.
+# Along another axis, or a different row for each element of the batch.
 _OTHERWISE = ("axis=", "batch_dims=")
 
 

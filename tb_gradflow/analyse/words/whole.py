@@ -1,4 +1,5 @@
-"""Numbers that go on as integers: what takes them, and how the way there and back is passed straight through."""
+"""Numbers that are converted to integers: the ops that use these, and a straight-through estimator around the
+conversion and back."""
 
 from __future__ import annotations
 
@@ -10,8 +11,8 @@ from tb_gradflow.record.schema import Op
 
 
 def only_as_integers(group: Group) -> bool:
-    """Whether nothing but integers is made of the culprit's value, and no floating number of these again: whatever is
-    passed through at the culprit ends at the integers anyway."""
+    """Whether only integers are computed from the culprit's value, and no float from these again: a straight-through
+    estimator at the culprit would end at the integers anyway."""
     topology, ops = group.suspect.topology, group.trace.ops
     influence = topology.influence(group.suspect.target).hops
     users = [user for user, _ in topology.consumers[group.culprit] if influence[user] >= 0]
@@ -32,7 +33,7 @@ _COMPUTING = LOOPS | {"Cast", "If", "StatelessIf", "Case", "StatelessCase", "Eag
 
 
 def weighed_in_place_of_integers(group: Group) -> str:
-    """What to write where an op is given an integer: positions that are weighed by how far they lie inside."""
+    """The fix for an op with an integer argument: positions weighted by how far inside they are."""
     taker = next(use.consumer for use in discrete_part(group.suspect).uses)
     call = call_of(group)
     size = bracketed(without_cast(call.subject)) if call is not None else "size"
@@ -60,8 +61,7 @@ def weighed_in_place_of_integers(group: Group) -> str:
 
 
 def round_trip(group: Group) -> str:
-    """The user's expression that makes integers and then floating numbers of them again; empty if it cannot be
-    determined."""
+    """The user's expression that converts to integers and then back to floats; empty if it cannot be determined."""
     call, source = call_of(group), group.source
     if call is None or source is None:
         return ""
@@ -82,7 +82,8 @@ def round_trip(group: Group) -> str:
 
 
 def passed_around(group: Group) -> str:
-    """Code that keeps the value of the way there and back and passes the gradient by; empty if that is unknown."""
+    """Code that keeps the value of the conversion and back, and passes the gradient around it; empty if that is not
+    known."""
     whole, call = round_trip(group), call_of(group)
     if not whole or call is None:
         return ""

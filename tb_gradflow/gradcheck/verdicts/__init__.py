@@ -1,1 +1,1 @@
-"""One file for each kind of verdict: what it is recognised by, and its words."""
+"""One file for each kind of verdict: how it is recognised, and its text."""

@@ -14,7 +14,7 @@ _SIMPLE = (-1.0, 2.0, 0.5, -2.0, -0.5)
 
 
 def factor_of(comparison: Comparison) -> float | None:
-    """What the gradient is times the derivative, the same everywhere; `None` if it is no such multiple."""
+    """The common factor between the gradient and the derivative; `None` if there is none."""
     smooth = comparison.smooth
     yours = np.array([comparison.claimed(each.probe) for each in smooth])
     right = np.array([each.slope for each in smooth])

@@ -11,7 +11,7 @@ from tb_gradflow.gradcheck.verdicts.words import places, told
 
 
 def is_between(comparison: Comparison, each: Differences) -> bool:
-    """Whether what the gradient claims at a kink is a slope of one side, or between both."""
+    """Whether the gradient at a kink is the slope of one side, or between both."""
     if each.is_jump:
         return False
     left, right = sorted(each.sides)

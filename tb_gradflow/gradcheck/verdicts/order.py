@@ -20,7 +20,7 @@ Fits = Callable[[Array], bool]
 # Fewer numbers are the same by chance.
 _FEWEST = 3
 
-# Along an axis of more elements no order is looked for, and so many places of one are listed.
+# Axes with more elements are not searched for an order; and at most this many positions are listed.
 _LONGEST = 64
 _SHOWN = 4
 
@@ -101,8 +101,8 @@ def _along_an_axis(problem: Problem, place: int, comparison: Comparison) -> str:
 
 
 def _permuted(gradient: Array, derivative: Array, tolerance: float) -> tuple[str, bool]:
-    """How a gradient is ordered that holds the very numbers of the derivative, and whether it holds matrices in Fortran
-    order; empty if it does not hold them.
+    """The order of a gradient that has exactly the numbers of the derivative, and whether its matrices are in Fortran
+    order; empty if it has other numbers.
     """
     yours, right = gradient.ravel(), derivative.ravel()
     if not _same_numbers(yours, right, tolerance):
@@ -131,8 +131,8 @@ def _floor(values: Array, tolerance: float) -> float:
 
 
 def _same_numbers(yours: Array, right: Array, tolerance: float) -> bool:
-    """Whether both hold the same numbers, sorted. Those of two gradients that have nothing to do with each other come
-    near to that where there are many: the numbers have to be nearer to their like than to their neighbours."""
+    """Whether both have the same numbers when sorted. With many numbers, even two unrelated gradients come close to
+    that: so each number must be closer to its counterpart than to its neighbours."""
     one, other = np.sort(yours), np.sort(right)
     gaps = np.diff(other)
     distinct = gaps[gaps > _floor(other, tolerance) / 10]
@@ -146,7 +146,7 @@ def _equal(one: Array, other: Array, floor: float, tolerance: float) -> bool:
 
 
 def _shortest(yours: Array, right: Array, floor: float, tolerance: float) -> int:
-    """The length of the smallest run from the start that holds the same numbers in both."""
+    """The length of the shortest prefix that has the same numbers in both."""
     lengths = range(1, len(right) + 1)
     same = (each for each in lengths if _equal(np.sort(yours[:each]), np.sort(right[:each]), floor, tolerance))
     return next(same, len(right))

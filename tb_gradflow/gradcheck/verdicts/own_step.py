@@ -55,7 +55,7 @@ def differenced(comparison: Comparison, own: tuple[str, float]) -> ArgumentCheck
 
 
 def of_step(problem: Problem, place: int, comparison: Comparison, step: float) -> ArgumentCheck:
-    """The verdict on finite differences with one step, beside those with the best."""
+    """The verdict on finite differences with one step, compared with those with the best."""
     argument = comparison.argument
     coarse = next((each for each in comparison.found if is_coarse(each)), None)
     if coarse is not None:

@@ -1,4 +1,4 @@
-"""The gradient stands in for the derivative of a function that is made of steps."""
+"""The gradient replaces the derivative of a piecewise constant function."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ def straight_through(comparison: Comparison, found: Sequence[Differences]) -> Ar
 def jumping_further_on(
     problem: Problem, place: int, comparison: Comparison, wrong: Sequence[Differences]
 ) -> list[Differences]:
-    """Of the directions along which the gradient is wrong, those along which the function jumps further on, if it is
-    known to round, compare or choose and to have a gradient of its own: a codebook whose nearest entry is taken has a
-    smooth distance to it as well. Some are looked at."""
+    """The directions along which the gradient is wrong and the function jumps farther away, if it is known to round,
+    compare or choose and to have a custom gradient: a codebook with nearest-entry lookup also has a smooth distance to
+    the entry. Only some directions are examined."""
     if not comparison.argument.rounds:
         return []
     # Single elements first, and those on which both disagree most.
@@ -87,8 +87,8 @@ def partly_straight_through(comparison: Comparison, found: Sequence[Differences]
 
 
 def is_coarse(each: Differences) -> bool:
-    """Whether the function seems smooth, and its value is rounded: small steps do not show, and large ones tell a slope
-    by differences that are small beside the value."""
+    """Whether the function seems smooth but its value is rounded: small steps do not change it, and large ones give a
+    slope from differences that are small compared with the value."""
     far = each.central[-2:]
     if not each.is_constant or not np.all(np.isfinite(far)) or not np.all(far):
         return False

@@ -39,7 +39,7 @@ def common(comparison: Comparison, error: float | None) -> dict[str, Any]:
 
 
 def places(found: Sequence[Differences]) -> str:
-    """Where in the argument, as far as single elements are meant; empty otherwise."""
+    """The position in the argument, if single elements are meant; otherwise empty."""
     indices = [each.probe.index for each in found if each.probe.index is not None]
     if not indices or found[0].probe.direction.size == 1:
         return ""

@@ -1,4 +1,4 @@
-"""Ops that no gradient is to be taken through, because that raises, in a step that is only measured."""
+"""Ops through which no gradient may be taken, because that raises an error; only in a step that is only measured."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tb_gradflow.trace.graph.variables import raw_variable
 
 
 class StopsAtBarriers(Instrument):
-    """Has each gradient of a traced step go no further back than the results of some ops.
+    """Stops each gradient of a traced step at the results of some ops.
 
     Args:
         barriers: The names of the flat ops.

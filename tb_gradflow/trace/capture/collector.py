@@ -58,11 +58,11 @@ class Scope:
     """What to measure of a step.
 
     Attributes:
-        tensors: For which tensors on the way to ask: all, layers' outputs, or none but variables.
+        tensors: The tensors on the path whose gradients to request: all, layers' outputs, or only variables.
         exact: Whether to leave out the tensors whose measurement could change how the step rounds.
-        barriers: The names of flat ops that no gradient is to be taken through, because that raises, in a step that
-            is only measured: it is given zeros in the place of missing gradients, so that it comes to its end. `None`
-            for a step as the user wrote it.
+        barriers: The names of flat ops through which no gradient may be taken, because that raises an error. Such a
+            step is only measured: it gets zeros instead of missing gradients, so that it completes. `None` for a step
+            as the user wrote it.
     """
 
     tensors: Tensors = "all"
@@ -74,19 +74,19 @@ class Collector:
     """Collects the gradient calls of one step.
 
     Args:
-        variables: The model's variables; those that the step turns out to read besides are added.
+        variables: The model's variables; others that the step reads are added.
         symbols: How the step's tensors relate to its graph.
         scope: What to measure.
-        instruments: Measure more of each gradient. Each of them is between the step and those before it: it asks the
-            tape through them, and is given the answer first.
+        instruments: Additional measurements of each gradient. Each instrument wraps those before it: it sends requests
+            to the tape through them, and gets the result first.
 
     Attributes:
         calls: In order.
         layers: By name scope.
-        rows: The statistics of the answers.
+        rows: The statistics of the results.
         leaves_out_xla: See `Listener`.
-        applied: What optimizers were given, in order.
-        keeps_gradients: Whether the gradients of tensors on the way are kept until the step is over.
+        applied: The arguments of optimizers, in order.
+        keeps_gradients: Whether the gradients of tensors on the path are kept until the step is over.
     """
 
     by_tape = True
@@ -125,7 +125,7 @@ class Collector:
         return self._fault or self.symbols.fault
 
     def fail(self, fault: Exception) -> None:
-        """The step cannot be recorded, and runs on."""
+        """The step cannot be recorded, but continues."""
         self._fault = self._fault or fault
 
     def knows(self, tensor: Any) -> bool:
@@ -141,14 +141,14 @@ class Collector:
             yield
 
     def more(self) -> dict[str, Any]:
-        """Tensors that the step is to hand out besides its statistics, each under a name of its own."""
+        """Tensors that the step must return in addition to its statistics, each under a unique name."""
         return {name: tensor for each in self._parts() for name, tensor in each.more().items()}
 
     def _parts(self) -> list[Instrument | Symbols]:
         return [*self.instruments, self.symbols]
 
     def gradient(self, original: Ask, tape: Any, target: Any, sources: Any, *rest: Any) -> Any:
-        """Stands in for `tape.gradient(target, sources, output_gradients, unconnected_gradients)`."""
+        """Replaces `tape.gradient(target, sources, output_gradients, unconnected_gradients)`."""
         prepared = self._prepared(tape, target, sources, rest)
         if prepared is None:
             return original(tape, target, sources, *rest)
@@ -173,9 +173,9 @@ class Collector:
     def jacobian(
         self, original: Callable[[], tuple[Any, Sequence[bool]]], tape: Any, target: Any, sources: Any, *rest: Any
     ) -> Any:
-        """Stands in for `tape.jacobian(target, sources, unconnected_gradients)` and its like, which `original` calls;
-        it returns the answer, and for each source whether it is more than zeros in the place of a missing one. What
-        they answer is measured whole, and nothing is requested besides."""
+        """Replaces `tape.jacobian(target, sources, unconnected_gradients)` and similar methods, which `original` calls;
+        it returns the result, and for each source whether it is more than zeros instead of a missing one. The whole
+        result is measured, and nothing else is requested."""
         is_measured = self._scope.barriers is None
         prepared = self._prepared(tape, target, sources, (None, *rest)) if is_measured else None
         if prepared is None:
@@ -197,10 +197,10 @@ class Collector:
     def _prepared(
         self, tape: Any, target: Any, sources: Any, rest: Sequence[Any]
     ) -> tuple[Request, dict[Ref, Any]] | None:
-        """What is recorded of a request, and the tensors to ask for besides; `None` where it cannot be recorded."""
+        """The record of a request, and the additional tensors to request; `None` if it cannot be recorded."""
         found: list[tuple[Request, dict[Ref, Any]]] = []
         with self._faults_kept():
-            # Own work is done where no tape may record, and so none could be seen there.
+            # The recorder's own work runs where no tape records, so no tape could see it there.
             is_inner = is_watched_by_another(tape)
             with self.symbols.own_work():
                 self.symbols.check_request()
@@ -208,7 +208,7 @@ class Collector:
         return found[0] if found else None
 
     def _read_by_instruments(self, request: Request, ask: Ask) -> tuple[Ask, list[Reading]]:
-        """What asks the tape, through all instruments, and what they have to do when it has answered."""
+        """The request to the tape, through all instruments, and their work after the result."""
         readings: list[Reading] = []
         with self._own_work():
             for each in self.instruments:
@@ -217,7 +217,7 @@ class Collector:
         return ask, readings
 
     def _raised(self, request: Request) -> None:
-        """The tape has raised."""
+        """The tape has raised an error."""
         with self._own_work():
             for source in flat_sources(request.sources):
                 index = self.variables.index_of_source(source)
@@ -225,7 +225,7 @@ class Collector:
                     request.call.variables[index] = Answer("error", None)
 
     def _close(self, request: Request, readings: Sequence[Reading], asked: Any) -> None:
-        """The answers are kept: lets the instruments add to them, and the step have what lies in another graph."""
+        """The results are kept: lets the instruments add to them, and the step return tensors of another graph."""
         call = request.call
         for each in readings:
             each.answered(asked)
@@ -233,7 +233,7 @@ class Collector:
         call.flattener.extend(backward=True, inner=call.inner)
 
     def forget_uncalled(self) -> None:
-        """Where the step is over: gradients in functions that it does not call are none of its own."""
+        """Called after the step: gradients in functions that it does not call do not belong to it."""
         kept = []
         for call in self.calls:
             if isinstance(call.rows.tensor, Sink) and not call.rows.tensor.is_passed_on:
@@ -243,15 +243,15 @@ class Collector:
         self.calls = kept
 
     def finish(self) -> None:
-        """The step is over: adds to the flat ops what shows only now."""
+        """The step is over: adds facts that are known only now to the flat ops."""
         self.symbols.finish(self.flattener(self.root), self.calls)
 
     def own_ops(self) -> None:
-        """All that the step's graph has gained was made by the recorder, not by the user's step."""
+        """All ops that were added to the step's graph were created by the recorder, not by the user's step."""
         self.flattener(self.root).extend(backward=True)
 
     def scaled(self, loss: Any, result: Any) -> None:
-        """An optimizer has multiplied a loss with a scale before it is differentiated."""
+        """An optimizer has multiplied a loss by a scale before it is differentiated."""
         self._has_scaled = self._has_scaled or result is not loss
         if result is not loss and self.knows(result):
             symbol = self.symbols.symbol(result)
@@ -260,17 +260,17 @@ class Collector:
 
     @property
     def unscaled(self) -> bool:
-        """Whether an optimizer has divided gradients by a loss scale with which none has multiplied a loss."""
+        """Whether an optimizer has divided gradients by a loss scale by which no loss was multiplied."""
         return self._has_divided and not self._has_scaled
 
     def applying(self, apply: Callable[[], Any], optimizer: Any, given: Sequence[Any], *, divides: bool) -> Any:
-        """Runs an optimizer's update, whose ops are no part of the forward graph.
+        """Runs an optimizer's update, whose ops do not belong to the forward graph.
 
         Args:
             apply: Runs it.
             optimizer: The optimizer.
             given: Its arguments.
-            divides: Whether it divides the gradients by a scale of the loss before.
+            divides: Whether it first divides the gradients by a loss scale.
         """
         if self._scope.barriers is not None:
             return None  # only measured: what the optimizer would make of invented zeros is nothing to see
@@ -278,7 +278,7 @@ class Collector:
         graph = self.symbols.graph_now()
         with self._own_work():
             self.flattener(graph).extend()
-            # One optimizer may hand over to another one, in a branch that only this one knows.
+            # An optimizer may call another one, in a branch that only the first knows.
             if graph is self.root and not self._is_applying and not is_replica():
                 frames = frames_of(tf_stack.extract_stack())
                 for applied in applied_by(optimizer, given):
@@ -295,7 +295,8 @@ class Collector:
         return result
 
     def _is_here(self, gradient: Any) -> bool:
-        """Whether it can be measured in the step itself. A function inside of an eager step applies its own."""
+        """Whether it can be measured in the step itself. A function inside of an eager step applies gradients
+        itself."""
         parts = tf.nest.flatten(gradient, expand_composites=True)
         return all(
             self.knows(each) or isinstance(each, tf.__internal__.EagerTensor) for each in parts if tf.is_tensor(each)
@@ -310,8 +311,8 @@ class Collector:
         return applied
 
     def moving(self, known: int) -> list[tuple[int, int, Given]]:
-        """For each variable that was seen to be updated once, and is one of the first so many: its index, that of the
-        update, and what the optimizer was given for it."""
+        """For each variable that was updated exactly once, up to a maximum number: its index, that of the update, and
+        the optimizer's arguments for it."""
         found: dict[int, list[tuple[int, int, Given]]] = {}
         for number, applied in enumerate(self.applied):
             for each in applied.given:
@@ -329,7 +330,7 @@ class Collector:
         self.layers.setdefault(scope, Layer(scope, str(layer.name), type(layer).__name__))
 
     def given(self, layer: Any, value: Any) -> None:
-        """A layer of Keras 3 is about to work on a value."""
+        """A Keras 3 layer is about to be called with a value."""
         with self._own_work():
             dropped = dropped_by(layer, value)
             if dropped is not None:
@@ -338,15 +339,14 @@ class Collector:
             self._taken |= {id(each): each for each in tf.nest.flatten(value)}
 
     def returned(self, layer: Any, outputs: Any) -> None:
-        """A layer of Keras 3 has put a mask on what it returns."""
+        """A Keras 3 layer has attached a mask to its output."""
         with self._own_work():
             self._masked += made_with_mask(layer, outputs)
 
     @contextlib.contextmanager
     def _faults_kept(self) -> Iterator[None]:
-        """Keeps what goes wrong in here from the user's step, which is traced to its end.
-
-        A step whose tracing is aborted has created variables that nothing initializes, and cannot run any more.
+        """Keeps errors in here away from the user's step, which is traced to its end. If its tracing were aborted, it
+        would have created variables that nothing initializes, and could not run any more.
         """
         try:
             yield
@@ -355,7 +355,7 @@ class Collector:
 
     @contextlib.contextmanager
     def _own_work(self) -> Iterator[None]:
-        """The same, for what is no part of the step."""
+        """The same, for work that does not belong to the step."""
         with self._faults_kept(), self.symbols.own_work():
             yield
 
@@ -386,7 +386,7 @@ class Collector:
             flattener,
             refs,
             loss,
-            # Like the stacks of ops: lines that AutoGraph has converted are the user's own.
+            # As for the stacks of ops: lines that AutoGraph has converted are the user's lines.
             frames_of(tf_stack.extract_stack()),
             unconnected="zero" if zero else "none",
             watched=watched,
@@ -403,8 +403,8 @@ class Collector:
         return request, {} if unseen else self._on_the_way(request)
 
     def _differentiated(self, target: Any) -> list[Any]:
-        """The tensors that are differentiated. A variable stands for what it holds now: a tape has no record of how
-        that came into it."""
+        """The tensors that are differentiated. A variable stands for its current value: a tape does not record how it
+        was computed."""
         listed = tf.nest.flatten(target)
         with record.stop_recording():
             read = [self.symbols.read(each) if is_variable(each) else each for each in listed]
@@ -454,7 +454,7 @@ class Collector:
             call.gradients = {ref: gradient for ref, gradient in seen.items() if isinstance(gradient, tf.Tensor)}
         for dropped, ref, row in self._at_padding(call, seen):
             call.padded.append((dropped, ref, call.rows.add(row)))
-        # The other one stands later in the graph, and may itself be known by a third.
+        # The other one comes later in the graph, and may itself be represented by a third.
         for ref in sorted(call.aliases, key=lambda ref: -ref.op):
             if call.aliases[ref] in call.tensors:
                 call.tensors[ref] = call.tensors[call.aliases[ref]]
@@ -465,7 +465,7 @@ class Collector:
         call.loss = brought_home(call.loss, self.root)
 
     def _at_padding(self, call: Call, seen: dict[Ref, Any]) -> Iterator[tuple[Dropped, Ref, Any]]:
-        """For each mask that gets lost, what the gradient is at the steps that it leaves out."""
+        """For each dropped mask, the gradient at the masked steps."""
         ops = call.flattener.ops
         for dropped in self._losing():
             ref = self._ref_of_dropped(call, dropped)
@@ -474,13 +474,13 @@ class Collector:
                 yield dropped, ref or Ref(-1, 0), row
 
     def _losing(self) -> list[Dropped]:
-        """The places where a mask gets lost. A tensor that a layer returns and another returns again counts once."""
+        """The places where a mask is dropped. A tensor that two layers return counts once."""
         unused = {id(each.given): each for each in self._masked if id(each.given) not in self._taken}
         return [*self._dropped, *unused.values()]
 
     def _refs_of_dropped(self, call: Call, wanted: Collection[Ref]) -> set[Ref | None]:
-        """The tensors whose gradient may show that padding trains: of what such layers are given, and of what they
-        compute. Each is measured step by step, and no other tensor of another shape can stand in for it."""
+        """The tensors whose gradient may show that padding trains: the inputs and outputs of such layers. Each is
+        measured step by step, so no tensor of another shape can represent it."""
         ops, scopes = call.flattener.ops, tuple(f"{each.scope}/" for each in self._dropped if each.scope)
         given = {self._ref_of_dropped(call, dropped) for dropped in self._losing()}
         return given | {ref for ref in wanted if ops[ref.op].name.startswith(scopes)}
@@ -489,7 +489,7 @@ class Collector:
         return call.flattener.ref(self.symbols.symbol(dropped.given)) if self.symbols.knows(dropped.given) else None
 
     def _arrived(self, call: Call, index: int, source: Any, gradient: Any) -> Any:
-        """A source's gradient, to be measured; null if there is none, or for a tensor zeros in its place."""
+        """A source's gradient, to be measured; None if there is none, or if a tensor got zeros instead."""
         is_made = isinstance(self.variables[index].variable, MadeTensor)
         if is_made and not is_answer(gradient, source, zeros_for_none=call.unconnected == "zero"):
             return None
@@ -499,7 +499,7 @@ class Collector:
         return self._apart[id(gradient)]
 
     def _meet_tensors(self, call: Call, sources: Any) -> None:
-        """Tensors that the user requests a gradient for are sources like variables."""
+        """Tensors for which the user requests a gradient are sources like variables."""
         flattener = call.flattener
 
         def is_known(source: Any) -> bool:
@@ -519,8 +519,8 @@ class Collector:
                 flattener.read_at(each.ref, index)
 
     def _ref_of(self, flattener: Flattener, source: Any) -> Ref | None:
-        """The flat op that made a tensor, or stands for one that the step was given or has captured; `None` if no op
-        of the graph computes with it."""
+        """The flat op that computed a tensor, or represents an argument or captured tensor of the step; `None` if no op
+        of the graph uses it."""
         symbol = self.symbols.symbol(source) if self.symbols.knows(source) else source
         symbol = symbol_in(flattener.graph, symbol)
         if symbol is None:
@@ -528,11 +528,11 @@ class Collector:
         return flattener.ref(symbol) or flattener.taken(symbol)
 
     def _total(self, targets: Sequence[Any], scale: Any) -> Any:
-        """float32 scalar: the sum of what is differentiated, as the tape takes it."""
+        """float32 scalar: the sum of the differentiated values, as the tape computes it."""
         return total([self.symbols.value_of(target) for target in targets if target.dtype.is_floating], scale)
 
     def _scale_of(self, target: Any) -> Any:
-        """What an optimizer has multiplied the target with; `None` if it has not."""
+        """The factor by which an optimizer has multiplied the target; `None` if it has not."""
         known = (each for each in tf.nest.flatten(target) if self.knows(each))
         return self._scales.behind(map(self.symbols.symbol, known))
 

@@ -1,7 +1,5 @@
-"""What a collector may measure of each gradient besides what the tape answers: its instruments.
-
-A collector is given those that the step calls for: `nested_gradients`, `barriers`, `term_gradients`,
-`custom_gradient_checks.step_checks`, `step.replicas`.
+"""Additional measurements of each gradient that a collector may make: its instruments. A collector gets those that the
+step needs: `nested_gradients`, `barriers`, `term_gradients`, `custom_gradient_checks.step_checks`, `step.replicas`.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ from tb_gradflow.trace.graph.variables import Variables
 from tb_gradflow.trace.tf_internals.tapes import flat_sources
 
 Ask = Callable[..., Any]
-"""Asks a tape for gradients: `ask(tape, target, sources, output_gradients, unconnected_gradients)`."""
+"""Requests gradients from a tape: `ask(tape, target, sources, output_gradients, unconnected_gradients)`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +28,10 @@ class Request:
     """A request of the step for gradients.
 
     Attributes:
-        call: What is recorded of it.
-        target: What is differentiated.
-        sources: What for.
-        scale: What the target was multiplied with; `None` if it was not.
+        call: The record of it.
+        target: The differentiated value.
+        sources: The sources.
+        scale: The factor by which the target was multiplied; `None` if it was not.
         symbols: How the step's tensors relate to its graph.
         variables: Those of the step, and the tensors that count as such.
         layers: The layers that have been called, by name scope.
@@ -48,7 +46,7 @@ class Request:
     layers: Mapping[str, Layer]
 
     def starts(self) -> set[int]:
-        """The flat ops that read or make the sources."""
+        """The flat ops that read or compute the sources."""
         ops = self.call.flattener.ops
         listed = flat_sources(self.sources)
         asked = {self.variables.index_of_source(source) for source in listed}
@@ -63,34 +61,34 @@ class Request:
         return influenced_by(ops, consumers(ops), self.starts()) & needed
 
     def is_of_step(self) -> bool:
-        """Whether it is made in the step itself, and in no function that the step calls."""
+        """Whether it is made in the step itself, not in a function that the step calls."""
         return tf.compat.v1.get_default_graph() is self.symbols.root
 
 
 class Reading:
-    """What one instrument has to do with one request. This one does nothing."""
+    """The work of one instrument for one request. This one does nothing."""
 
     def asking(self, ask: Ask) -> Ask:
-        """What asks the tape in the place of `ask`. It must return what that returns for the same sources."""
+        """The function that replaces `ask`. It must return what `ask` returns for the same sources."""
         return ask
 
     def answered(self, asked: Any) -> None:
-        """The tape has answered this, and the collector has kept the statistics. It may add rows to those of the
+        """The tape has returned this, and the collector has kept the statistics. It may add rows to those of the
         call."""
 
     def failed(self) -> None:
-        """The tape has raised."""
+        """The tape has raised an error."""
 
 
 class Instrument:
     """Measures more of each gradient. This one measures nothing."""
 
     def reading(self, request: Request) -> Reading:
-        """What it has to do with a request, before the tape is asked."""
+        """Its reading for a request, before the request goes to the tape."""
         return Reading()
 
     def reading_of_jacobian(self, request: Request) -> Reading:
-        """The same for a request for a Jacobian, which no reading can take part in: it hears of the answer."""
+        """The same for a request for a Jacobian: no reading can take part, but it is notified of the result."""
         return Reading()
 
     def recording(self) -> contextlib.AbstractContextManager[None]:
@@ -98,5 +96,5 @@ class Instrument:
         return contextlib.nullcontext()
 
     def more(self) -> dict[str, Any]:
-        """Tensors that the step is to hand out besides its statistics, each under a name of its own."""
+        """Tensors that the step must return in addition to its statistics, each under a unique name."""
         return {}

@@ -19,7 +19,7 @@ _ARGUMENTS = ("grads_and_vars", "grads", "trainable_variables")
 
 
 def patch_keras(undo: contextlib.ExitStack, here: Here) -> None:
-    """Whichever of the two is loaded, and the optimizers of TensorFlow 1, until `undo` is closed."""
+    """Patches whichever of the two is loaded, and the optimizers of TensorFlow 1, until `undo` is closed."""
     replaced(
         undo, tf.compat.v1.train.Optimizer, "apply_gradients", lambda original: _applying(original, here), given=_listed
     )
@@ -39,7 +39,7 @@ def _patch_three(undo: contextlib.ExitStack, here: Here) -> None:
     replaced(undo, keras.layers.Layer, "_open_name_scope", lambda original: _name_scope(original, here))
     # The first function that a layer calls with its input, before it takes the mask for its own `call`.
     replaced(undo, keras.layers.Layer, "_assert_input_compatibility", lambda original: _given(original, here))
-    # The last thing that a layer does that makes a mask, or hands one on.
+    # The last function that a layer calls if it creates or propagates a mask.
     replaced(undo, keras.layers.Layer, "_set_mask_metadata", lambda original: _returned(original, here))
 
 
@@ -60,7 +60,7 @@ def _patch_two(undo: contextlib.ExitStack, here: Here) -> None:
                 lambda original: _applying(original, here),
                 given=_listed,
             )
-    # The first thing that a layer does once it is in its name scope, eagerly or not.
+    # The first function that a layer calls inside of its name scope, eagerly or not.
     replaced(undo, tf_keras.layers.Layer, "_maybe_cast_inputs", lambda original: _entering(original, here))
 
 
@@ -100,7 +100,7 @@ def _applying(
 
 
 def _listed(args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The arguments of an optimizer; pairs that can be looked at once only become a list."""
+    """The arguments of an optimizer; pairs that can be iterated only once become a list."""
     if len(args) > 1 and isinstance(args[1], Iterator):
         return (args[0], list(args[1]), *args[2:])
     return args

@@ -1,4 +1,4 @@
-"""The gradients of tensors inside of functions and branches, for which a tape cannot be asked.
+"""The gradients of tensors inside of functions and branches, which cannot be requested from a tape.
 
 When a gradient passes through a `tf.function` or a `tf.cond`, TensorFlow builds a function that computes it, and
 requests only the gradients of the forward function's inputs. While it does so, the tensors on the path are requested
@@ -113,8 +113,8 @@ class _Nested(Reading):
 
 
 def _nested_places(request: Request) -> Places:
-    """What lies between the sources and the target. Of a function that is called twice nobody could tell apart which of
-    its calls a gradient belongs to."""
+    """The ops between the sources and the target. For a function that is called twice, it is not known to which of its
+    calls a gradient belongs."""
     found: dict[tuple[int, str], list[tuple[Any, Ref]]] = {}
     for index in sorted(request.between()):
         flat = request.call.flattener.ops[index]

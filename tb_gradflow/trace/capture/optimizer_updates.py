@@ -1,4 +1,4 @@
-"""What an optimizer of Keras 3, of either kind of Keras 2, or of TensorFlow 1 is given and remembers when it updates
+"""The arguments and the state of an optimizer of Keras 3, of either kind of Keras 2, or of TensorFlow 1 when it updates
 variables."""
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from tb_gradflow.trace.graph.variables import is_variable, raw_variable
 from tb_gradflow.trace.source.frames import Frame
 from tb_gradflow.trace.source.user_line import origin_of
 
-# What optimizers call the lists of variables in which they keep something that moves weights later: Keras 3.15 and
-# tf_keras 2.21. Squares of gradients alone move nothing.
+# The optimizers' names for the lists of variables whose values move weights later: Keras 3.15 and tf_keras 2.21.
+# Squares of gradients alone move nothing.
 _MEMORIES = ("momentums", "_momentums", "_m", "_linears", "adam_momentums", "_accumulated_gradients")
 _SLOTS = frozenset({"momentum", "m", "linear"})
 
 _CLIPS = ("clipnorm", "global_clipnorm", "clipvalue")
 
-# Their steps are about as long as the learning rate, whatever the gradient is. Those of the others are in proportion.
+# Their updates have about the size of the learning rate, whatever the gradient is. Those of the others are proportional
+# to it.
 _PROPORTIONAL = frozenset({"SGD", "GradientDescentOptimizer"})
 
 
@@ -32,8 +33,8 @@ class Given:
 
     Attributes:
         variable: The `tf.Variable`.
-        gradient: As the optimizer is given it.
-        remembers: Bool, like the variable: where something of earlier gradients is kept; `None` if nothing is.
+        gradient: The gradient that the optimizer gets.
+        remembers: Bool, shaped like the variable: where there is state from earlier gradients; `None` if there is none.
         decay: The weight decay that is applied to it apart from the gradient.
         constraint: Name of the class of its constraint; empty without one.
     """
@@ -52,7 +53,7 @@ class Applied:
     Attributes:
         optimizer: As it stands in the log.
         rate: float32 scalar, the learning rate; `None` if that is not known.
-        is_proportional: Whether its steps are in proportion to the gradient.
+        is_proportional: Whether its updates are proportional to the gradient.
         given: The variables.
         frames: The stack at the call.
     """
@@ -64,7 +65,7 @@ class Applied:
     frames: Sequence[Frame] = ()
 
     def in_log(self, *, keep_source: bool) -> Optimizer:
-        """The optimizer, with the user's call of it where lines are kept."""
+        """The optimizer, with the user's call of it if lines are kept."""
         source = origin_of(self.frames, "", keep_source=keep_source).source
         return self.optimizer if source is None else replace(self.optimizer, call=_call_in(source.code))
 
@@ -83,9 +84,9 @@ _CALLS = (".apply_gradients", ".apply")
 
 
 def applied_by(optimizer: Any, args: Sequence[Any]) -> list[Applied]:
-    """What an optimizer does that is called with `args`: `apply(gradients, variables)`, or `apply_gradients(pairs)`.
-    Its memory is read as it is now, before the update. Several where it gives variables to others, as Keras's
-    `MultiOptimizer` does."""
+    """The updates of an optimizer that is called with `args`: `apply(gradients, variables)`, or
+    `apply_gradients(pairs)`. Its state is read now, before the update. Several if it passes variables to other
+    optimizers, as Keras's `MultiOptimizer` does."""
     inner = getattr(optimizer, "inner_optimizer", optimizer)
     is_scaled = inner is not optimizer or getattr(inner, "loss_scale_factor", None) is not None
     by_applier: dict[int, Applied] = {}
@@ -101,7 +102,7 @@ def applied_by(optimizer: Any, args: Sequence[Any]) -> list[Applied]:
 
 
 def _gives_away(optimizer: Any) -> bool:
-    """Whether it is one of Keras 3 that leaves each variable to another optimizer."""
+    """Whether it is a Keras 3 optimizer that passes each variable to another optimizer."""
     return hasattr(optimizer, "_inner_optimizers") and hasattr(optimizer, "_optimizer_map")
 
 
@@ -113,7 +114,7 @@ def _applier_of(optimizer: Any, variable: Any) -> Any:
     if places is not None:
         place = places.get(optimizer._var_key(variable))
         return None if place is None else optimizer._inner_optimizers[place]
-    # A function of the user's may make a new optimizer each time it is called.
+    # The user's function may create a new optimizer each time it is called.
     return optimizer._optimizer_map(variable) if hasattr(optimizer._optimizer_map, "default_optimizer") else None
 
 
@@ -177,7 +178,7 @@ def _memories_of(optimizer: Any, variable: Any) -> list[Any]:
 
 
 def _index_of(optimizer: Any, variable: Any) -> int | None:
-    """The place of a variable in the optimizer's lists; `None` before they are made."""
+    """The position of a variable in the optimizer's lists; `None` before they are created."""
     places = getattr(optimizer, "_trainable_variables_indices", None) or getattr(optimizer, "_index_dict", None)
     if not places:
         return None

@@ -81,7 +81,7 @@ def _gradient(original: Callable[..., Any], here: Here) -> Callable[..., Any]:
             return original(self, target, sources, output_gradients, unconnected_gradients)
         # The frame between is that of what protects the caller.
         if sys._getframe(2).f_code.co_filename == forwardprop.__file__:
-            # `tf.autodiff.ForwardAccumulator` transposes twice: nobody requested these gradients.
+            # `tf.autodiff.ForwardAccumulator` transposes twice: these gradients were not requested by the user.
             return original(self, target, sources, output_gradients, unconnected_gradients)
         # A custom gradient may use its own tape to compute its forward pass again: that is part of this result.
         look.quiet += 1
@@ -94,8 +94,8 @@ def _gradient(original: Callable[..., Any], here: Here) -> Callable[..., Any]:
 
 
 def _requested(given: tuple[Any, ...], named: dict[str, Any], called: Called) -> Any:
-    """What `tape.gradient` answers for these arguments, after a fault in what was to stand in for it; a collector calls
-    it for `[sources, others]`."""
+    """The result of `tape.gradient` for these arguments, after a fault in its replacement; a collector calls it for
+    `[sources, others]`."""
     bound = inspect.signature(tf.GradientTape.gradient).bind(*given, **named)
     sources, zeros = bound.arguments["sources"], bound.arguments.get("unconnected_gradients")
     answer = called.results[-1]

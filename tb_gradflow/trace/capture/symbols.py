@@ -1,7 +1,6 @@
-"""How a step's tensors relate to the graph that it is recorded as: all that a collector must know of the kind of step.
-
-In a step that TensorFlow traces they are the graph's own. One that runs eagerly is recorded as another graph, its
-shadow: see `eager.shadow_symbols`.
+"""How a step's tensors relate to the graph as which it is recorded: everything in which kinds of steps differ for a
+collector. In a step that TensorFlow traces, they are the graph's tensors. An eager step is recorded as another graph,
+its shadow: see `eager.shadow_symbols`.
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ class Symbols(Protocol):
     """The relation for one step.
 
     Attributes:
-        root: The graph that the step is recorded as.
-        known: By op name, what the graph does not say of its ops.
+        root: The graph as which the step is recorded.
+        known: By op name, facts about the ops that the graph does not contain.
         fault: An exception for which the step cannot be recorded; `None` while there is none.
-        has_zeros_for_none: Whether a gradient that is missing cannot be told from zeros that the tape was asked for in
-            its place.
+        has_zeros_for_none: Whether a missing gradient cannot be distinguished from zeros that the caller requested
+            instead.
     """
 
     root: Any
@@ -39,43 +38,43 @@ class Symbols(Protocol):
     def known(self) -> Mapping[str, Known]: ...
 
     def check_request(self) -> None:
-        """Raises SetupError where gradients of such a step cannot be recorded."""
+        """Raises SetupError if gradients of such a step cannot be recorded."""
 
     def knows(self, tensor: Any) -> bool:
         """Whether a tensor belongs to the step as it is recorded."""
 
     def graph_now(self) -> Any:
-        """The graph that the step's ops are made in."""
+        """The graph in which the step's ops are created."""
 
     def symbol(self, tensor: Any) -> Any:
-        """What stands for a tensor of the step in its graph."""
+        """The symbol of a step's tensor in its graph."""
 
     def actual(self, symbol: Any) -> Any:
-        """The tensor of the step that `symbol` stands for; `None` if there is none."""
+        """The tensor of the step that `symbol` represents; `None` if there is none."""
 
     def recording(self) -> contextlib.AbstractContextManager[None]:
         """Open while the step runs."""
 
     def own_work(self) -> contextlib.AbstractContextManager[None]:
-        """While the context is open, what runs is the recorder's and none of the step's."""
+        """While the context is open, ops belong to the recorder, not to the step."""
 
     def read(self, variable: Any) -> Any:
-        """In own work: the value of a variable, read by the step."""
+        """In the recorder's own work: the value of a variable, read by the step."""
 
     def value_of(self, target: Any) -> Any:
-        """The value of what is differentiated, without a change of how the step rounds."""
+        """The differentiated value, without changing how the step rounds."""
 
     def is_constant(self, symbol: Any) -> bool:
         """Whether a tensor is known before the step runs."""
 
     def origin(self, symbol: Any) -> Known:
-        """What to call a tensor that no op of the step made, where its value came from a variable."""
+        """The name of a tensor that no op of the step computed, if its value came from a variable."""
 
     def more(self) -> dict[str, Any]:
-        """Tensors that the step is to hand out besides its statistics, each under a name of its own."""
+        """Tensors that the step must return in addition to its statistics, each under a unique name."""
 
     def finish(self, flattener: Flattener, calls: Iterable[Call]) -> None:
-        """The step is over: adds to the flat ops of its graph what shows only now."""
+        """The step is over: adds facts that are known only now to the flat ops of its graph."""
 
 
 def is_of_graph(tensor: Any) -> bool:
@@ -84,7 +83,7 @@ def is_of_graph(tensor: Any) -> bool:
 
 
 class TracedSymbols:
-    """The relation for a step that TensorFlow traces into the graph of now: see `Symbols`."""
+    """The relation for a step that TensorFlow traces into the current graph: see `Symbols`."""
 
     has_zeros_for_none = False
 
@@ -130,4 +129,4 @@ class TracedSymbols:
         return {}
 
     def finish(self, flattener: Flattener, calls: Iterable[Call]) -> None:
-        """A traced step has shown all of it."""
+        """For a traced step, everything is known already."""

@@ -1,4 +1,4 @@
-"""The gradient of each term of what is differentiated, if that is a sum."""
+"""The gradient of each term of the differentiated value, if that is a sum."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _UNMEASURED = "The gradient of each term of the loss could not be measured. Plea
 
 
 class TermGradients(Instrument):
-    """Measures the gradient of each term, where the gradient of their sum is no inner one.
+    """Measures the gradient of each term, unless the gradient of their sum is an inner one.
 
     Args:
-        exact: Whether the step must round as it does without this: see `fusion`.
+        exact: Whether the step must round exactly as without this measurement: see `fusion`.
     """
 
     def __init__(self, *, exact: bool) -> None:
@@ -60,7 +60,7 @@ class _Terms(Reading):
             return
         try:
             self._measure()
-        except Exception as error:  # it costs the terms, and nothing else of what the step shows
+        except Exception as error:  # only the terms are lost, and nothing else of the step
             call.rows.drop_waiting()
             call.terms = TermAnswers(problem=f"{_UNMEASURED} {type(error).__name__}: {error}")
 
@@ -121,7 +121,7 @@ class _Terms(Reading):
 
 
 def _layer_of(name: str, layers: Mapping[str, Layer]) -> str:
-    """The layer whose call an op was made in; empty if there is none."""
+    """The layer in whose call an op was created; empty if there is none."""
     scope = name.rpartition("/")[0]
     while scope and scope not in layers:
         scope = scope.rpartition("/")[0]

@@ -63,7 +63,7 @@ class GradientChecks:
 
 
 class CustomGradients(Instrument):
-    """Looks at gradients of the user's own in a step that TensorFlow traces.
+    """Examines custom gradients in a step that TensorFlow traces.
 
     Args:
         checks: Where to keep what is needed to compare them.
@@ -99,7 +99,7 @@ class _Looking(Reading):
         return asking
 
     def answered(self, asked: Any) -> None:
-        # What an inner gradient has made may be part of a loss; what is made here is not.
+        # The result of an inner gradient may be part of a loss; what is created here is not.
         self._call.flattener.extend(backward=True, inner=self._call.inner)
         self._look(self._arrived)
 

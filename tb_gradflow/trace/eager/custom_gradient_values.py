@@ -28,7 +28,7 @@ from tb_gradflow.trace.eager.shadow import Shadow
 from tb_gradflow.trace.graph.custom_gradients import OwnGradient
 from tb_gradflow.trace.tf_internals.outside_tapes import untaped
 
-_BY_KEYWORD = "its function is called with keyword arguments alone, and TensorFlow uses it for those by position only"
+_BY_KEYWORD = "its function is called with keyword arguments, and TensorFlow uses it only for positional ones"
 
 
 @dataclass(frozen=True, slots=True)

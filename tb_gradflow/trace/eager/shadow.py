@@ -76,7 +76,7 @@ class Shadow:
     def listening(self) -> Iterator[None]:
         """While the context is open, eager ops of this thread are recorded."""
         with contextlib.ExitStack() as undo:
-            # TensorFlow's fast way of running an op reads variables on the quiet. Asked to fall back, it uses ops.
+            # TensorFlow's fast path for running an op reads variables without an op. With the fallback, it uses ops.
             falls_back = raising(lambda: core._FallbackException(""))
             replaced(undo, pywrap_tfe, "TFE_Py_FastPathExecute", lambda original: falls_back, raises=True)
             replaced(undo, atomic_function.AtomicFunction, "call_flat", self._noting_function)

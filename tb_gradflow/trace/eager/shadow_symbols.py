@@ -26,7 +26,7 @@ from tb_gradflow.trace.graph.variables import Variables, is_replica, local
 from tb_gradflow.trace.numerics.fusion import is_constant
 
 EAGER_REPLICAS = (
-    "its replicas run eagerly at the same time, and such a step is only recorded compiled or on one device."
+    "its replicas run eagerly at the same time; such a step is recorded only if it is compiled, or on one device."
 )
 
 MOST_OPS = 100_000
@@ -34,8 +34,8 @@ MOST_OPS = 100_000
 the first recorded step of such a loop would last a minute."""
 
 TOO_LONG = (
-    f"it runs more than {MOST_OPS:,} ops eagerly, one by one, and seeing them all would take many times as long as the "
-    "step. Compile it with `tf.function`, or let `tb_gradflow.explain` look at one step, however long that takes."
+    f"it runs more than {MOST_OPS:,} ops eagerly, and recording all of them would take many times as long as the step. "
+    "Compile it with `tf.function`, or use `tb_gradflow.explain` on a single step, which may take minutes."
 )
 
 
@@ -44,10 +44,10 @@ class ShadowSymbols:
 
     Args:
         variables: Of the step.
-        checks: Where to keep what is needed to check gradients of the user's own; `None` if they are not checked.
+        checks: Where to keep what is needed to check custom gradients; `None` if they are not checked.
     """
 
-    # Of eager zeros nobody can tell whether a gradient arrived.
+    # For eager zeros, it is not known whether a gradient arrived.
     has_zeros_for_none = True
 
     def __init__(self, variables: Variables, checks: GradientChecks | None) -> None:
@@ -65,7 +65,7 @@ class ShadowSymbols:
         self.fault = SetupError(TOO_LONG)
 
     def check_request(self) -> None:
-        """One replica of several is not the step: what it shows would pass for the whole."""
+        """One replica of several is not the whole step, but would be mistaken for it."""
         if is_replica() and tf.distribute.get_replica_context().num_replicas_in_sync > 1:
             raise SetupError(EAGER_REPLICAS)
         if self.fault is not None:
@@ -109,7 +109,7 @@ class ShadowSymbols:
         return is_constant(symbol.op) or self.is_inside(symbol)
 
     def is_inside(self, symbol: Any) -> bool:
-        """Whether a tensor was made during the step, from a value of Python's."""
+        """Whether a tensor was created during the step, from a Python value."""
         return any(arrival.symbol is symbol and arrival.inside for arrival in self.shadow.arrivals)
 
     def origin(self, symbol: Any) -> Known:

@@ -23,7 +23,7 @@ UNSEEN = Known(PYTHON, "not_differentiable", api="NumPy")
 
 
 class Tensors(Protocol):
-    """What is asked of the tensors of an eager step."""
+    """The operations on tensors of an eager step."""
 
     def actual(self, symbol: Any) -> Any:
         """The tensor of a symbol."""
@@ -33,7 +33,8 @@ class Tensors(Protocol):
 
 
 def link_by_value(tensors: Tensors, calls: Iterable[Call], flattener: Flattener) -> None:
-    """Leads the way of each variable without a gradient on through the constant that was made of its last tensor."""
+    """Continues the path of each variable without a gradient through the constant that was created from its last
+    tensor."""
     for call in calls:
         needed = needed_for(flattener.ops, [ref.op for ref in call.targets])
         ends = list(_ends(call, flattener.ops, needed))

@@ -134,8 +134,8 @@ def _read_besides(
 
 def _closes_over(code: CodeType) -> CannotApplyError:
     return CannotApplyError(
-        f"With the edit `{code.co_name}` reads other variables of the function around it, so that it could not be "
-        "tried in memory."
+        f"With the edit, `{code.co_name}` reads more variables of its enclosing function, so it could not be tried "
+        "in memory."
     )
 
 

@@ -58,7 +58,7 @@ class TensorFunction:
         self._leaves = [(name, leaf) for name, leaf in named_leaves(self._args, _is_leaf) if _dtype(leaf).is_floating]
         if not self._leaves:
             raise SetupError(
-                "check_gradients: `args` contains no floating tensors, arrays or numbers; split a complex "
+                "check_gradients: `args` contains no floating-point tensors, arrays or numbers; split a complex "
                 "argument into its real and imaginary part: `lambda re, im: f(tf.complex(re, im))`"
             )
         self._points = [raw_variable(leaf).numpy() for _, leaf in self._leaves]

@@ -113,7 +113,8 @@ def _is_own(holder: Any, around: bool) -> bool:
 
 
 def slots(holder: Any) -> Iterator[Place]:
-    """The places in `holder`. None for data: nobody keeps ten thousand variables or settings in a container."""
+    """The places in `holder`. Empty for data: a container of ten thousand elements does not contain variables or
+    settings."""
     if isinstance(holder, (dict, list, tuple)) and len(holder) > _MOST_ENTRIES:
         return
     if isinstance(holder, types.FunctionType):

@@ -65,7 +65,7 @@ class RandomDraws:
                 return step(*args, **kwargs)
             before = len(graph.get_operations())
             outputs = step(*args, **kwargs)
-            # Where it fails, all ops are as the user's own are, and told of.
+            # If it fails, all ops are as in the user's own step, and this is reported.
             with contextlib.suppress(Exception), record.stop_recording(), tf.name_scope("tb_gradflow"):
                 return self._given(graph, graph.get_operations()[before:], self._call(args, kwargs), outputs)
             return outputs
@@ -100,7 +100,7 @@ class RandomDraws:
                 _rewire(draw, undo)
             for draw in draws:
                 _move_on(draw)
-            undo.pop_all()  # all or none: what takes numbers of both sequences would be another step
+            undo.pop_all()  # all or none: with numbers from both sequences it would be a different step
         for draw in draws:
             draw.op._set_attr(REPLACED, attr_value_pb2.AttrValue(b=True))
         new = {id(draw.op.outputs[0]): draw.numbers for draw in draws}
@@ -179,8 +179,8 @@ class _Draw:
 
     Attributes:
         op: The user's own.
-        place: Where it is in its sequence.
-        numbers: Those that it would draw there.
+        place: Its position in its sequence.
+        numbers: The numbers that it would draw there.
     """
 
     op: Any
@@ -189,7 +189,7 @@ class _Draw:
 
 
 def _rewire(draw: _Draw, undo: contextlib.ExitStack) -> None:
-    """Gives what takes an op's numbers those of the shared place, until `undo` is closed."""
+    """Passes the numbers of the shared position to the consumers of an op, until `undo` is closed."""
     old = draw.op.outputs[0]
     for consumer in old.consumers():
         for slot, tensor in enumerate(consumer.inputs):

@@ -19,7 +19,7 @@ def last_of(execution: Execution) -> Any:
 
 
 def whole_data(execution: Execution) -> Any:
-    """An iterator over the batches that were drawn for an execution, and then what there is."""
+    """An iterator over the batches that were drawn for an execution, and then over the rest."""
 
     def batches() -> Iterator[Any]:
         yield from list(execution.batches)
@@ -57,7 +57,7 @@ class StepOfBatch:
         self.spec: Any = None
 
     def drawn(self, execution: Execution) -> Any:
-        """The next batch. Raises what the iterator raises at its end, or where there is an error in it."""
+        """The next batch. Raises what the iterator raises at its end or for an error in it."""
         spec = execution.element_spec
         if spec is not self.spec or self._is_first_trace:
             # Of the type that the iterator has, and not of the shape that this batch happens to have.
@@ -86,7 +86,7 @@ class StepOfBatch:
         return execution.call(self._concrete, batch, is_paired=self._is_paired)
 
     def on_next(self, execution: Execution) -> Any:
-        """What a training function does."""
+        """Does what a training function does."""
         return self(self.drawn(execution), execution)
 
 
@@ -109,7 +109,7 @@ class StepsOfBatches:
         self._left = most
 
     def __call__(self, execution: Execution) -> Any:
-        """What the training function does."""
+        """Does what the training function does."""
         if self._left == 0:
             return execution.call(self._function, execution.iterator, is_paired=self._is_paired)
         with contextlib.suppress(tf.errors.OutOfRangeError):

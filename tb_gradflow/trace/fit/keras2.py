@@ -1,4 +1,4 @@
-"""What the callback needs of a Keras 2 (tf_keras) model that `fit` trains."""
+"""The parts of a Keras 2 (tf_keras) model that the callback needs during `fit`."""
 
 from __future__ import annotations
 

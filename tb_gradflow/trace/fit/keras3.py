@@ -1,4 +1,4 @@
-"""What the callback needs of the model that `fit` trains, of Keras 3 or of Keras 2 (tf_keras).
+"""The parts of a Keras 3 or Keras 2 (tf_keras) model that the callback needs during `fit`.
 
 Both build a compiled training function from `model.train_step`, keep it as `model.train_function` and read it again for
 each batch. So a second function is built, and run, while another step replaces the model's own.
@@ -168,9 +168,9 @@ class Fitting:
         return self._drawn_for(self.function_of(step), most=1)
 
     def recording(self, step: Callable[..., Any], numbers: TracedNumbers, *, without_xla: bool = False) -> OwnFunction:
-        """A training function that runs `step`, which records. Its batches are drawn for it where that is possible.
-        `numbers` are those that the step is traced with. What is `without_xla` is compiled in seconds; not so where
-        Keras draws the batches."""
+        """A training function that runs `step`, which records. Its batches are drawn in advance if that is possible.
+        The step is traced with `numbers`. What is `without_xla` is compiled in seconds; not so where Keras draws the
+        batches."""
         model = self._model
         of_batch = self.is_of_batches and not self.is_eager
         function = (
@@ -190,8 +190,8 @@ class Fitting:
         return run
 
     def as_compiled(self, numbers: TracedNumbers, failed: Callable[[Exception], None]) -> TrainFunction:
-        """Its training function; where that was never traced, one that stands for it and traces it with `numbers`.
-        `failed` is called with a fault of that."""
+        """Its training function; if that was never traced, a replacement that traces it with `numbers`. `failed` is
+        called with a fault of the replacement."""
         function: TrainFunction = self._model.train_function
         # Keras's TensorBoard callback looks at one of these; it was traced for that in the first step.
         is_looked_at = self.shows_graph and hasattr(function, "function_spec")

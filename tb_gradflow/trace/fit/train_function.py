@@ -22,7 +22,7 @@ class AsCompiled(Beside):
 
     Args:
         function: The training function.
-        numbers: Those that the step was traced with.
+        numbers: The numbers with which the step was traced.
         failed: Called with a fault of the recorder.
 
     Attributes:
@@ -44,7 +44,7 @@ class AsCompiled(Beside):
 
     @contextlib.contextmanager
     def _as_then(self) -> Iterator[None]:
-        """While the context is open, flags and numbers are what they were."""
+        """While the context is open, flags and numbers have their earlier values."""
         flags = list(self._flags.values())
         now = [(each, bool(vars(each)["_trainable"])) for each, _ in flags]
         try:
@@ -64,7 +64,7 @@ def _set(flags: Sequence[tuple[Any, bool]]) -> None:
 
 
 def keras_own(function: Any) -> Any:
-    """The training function of a model, or the one that it stands in for."""
+    """The training function of a model, or the one that it replaces."""
     return function.function if isinstance(function, AsCompiled) else function
 
 

@@ -15,7 +15,7 @@ from tb_gradflow.trace.fit.keras3 import Fitting
 
 def check_backend() -> None:
     """Raises SetupError if Keras uses a backend other than TensorFlow."""
-    # Whoever imports Keras 2 trains with that, whatever backend Keras 3 has.
+    # A program that imports Keras 2 trains with it, whatever backend Keras 3 has.
     if keras.backend.backend() != "tensorflow" and "tf_keras" not in sys.modules:
         raise SetupError(
             f"GradFlowCallback records TensorFlow, but Keras runs on {keras.backend.backend()}: set "

@@ -1,5 +1,5 @@
-"""Keras masks that get lost: in a layer that does not hand them on, or where something else than a layer takes what
-they belong to. What is behind takes padding for data."""
+"""Keras masks that are dropped: in a layer that does not propagate them, or in a function that is not a layer.
+Everything after that treats padding as data."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from tb_gradflow.trace.source.frames import PACKAGE
 
 @dataclass(slots=True)
 class Dropped:
-    """One place where that happens, or may.
+    """One place where a mask is, or may be, dropped.
 
     Attributes:
-        layer: Name of the layer; of a tensor that no layer takes, that of the one that made it.
+        layer: Name of the layer; for a tensor that goes into no layer, that of the layer that returned it.
         type: Its class.
         by: The layer itself.
-        scope: The name scope it works in, once it has entered that; empty before, and where no layer takes the tensor.
+        scope: Its name scope, once it has entered it; empty before, and if the tensor goes into no layer.
         given: The tensor that the mask belongs to.
-        mask: bool, true where a step counts.
-        how: Whether a layer drops the mask; or hands it on, and computes steps that count from padding too; or no layer
-            takes the tensor.
+        mask: bool, true for unmasked steps.
+        how: Whether a layer drops the mask; or propagates it, but computes unmasked steps from padding too; or the
+            tensor goes into no layer.
     """
 
     layer: str
@@ -43,8 +43,8 @@ class Dropped:
 
 
 def dropped_by(layer: Any, given: Any) -> Dropped | None:
-    """What a layer of Keras 3 drops that is called with `given`; `None` if it is given no mask, uses it or hands it
-    on."""
+    """The mask that a Keras 3 layer drops when it is called with `given`; `None` if it gets no mask, uses it or
+    propagates it."""
     mask = _mask_of(given)
     if mask is None:
         return None
@@ -57,13 +57,13 @@ def dropped_by(layer: Any, given: Any) -> Dropped | None:
     return Dropped(str(layer.name), type(layer).__name__, layer, "", given, mask)
 
 
-# Between a layer and what calls it.
+# Between a layer and its caller.
 _CALLING = ("/keras/src/layers/layer.py", "/keras/src/ops/operation.py", "/keras/src/utils/traceback_utils.py")
 
 
 def made_with_mask(layer: Any, outputs: Any) -> Iterator[Dropped]:
     """The tensors that a layer returns with a mask, unless it is a part of one of Keras's own layers, such as a
-    Bidirectional. If no layer takes them, nothing passes the mask on.
+    Bidirectional. If they go into no layer, nothing propagates the mask.
     """
     if _is_called_by_layer_of_keras():
         return
@@ -90,7 +90,7 @@ def _mask_of(tensor: Any) -> Any:
 
 
 def _mixes_steps(layer: Any) -> bool:
-    """Whether it hands a mask on, and takes a mean over steps without looking at it."""
+    """Whether it propagates a mask, but computes a mean over steps without using it."""
     import keras
 
     if isinstance(layer, keras.layers.GroupNormalization):
@@ -101,7 +101,7 @@ def _mixes_steps(layer: Any) -> bool:
 
 
 def _forgets(layer: Any) -> bool:
-    """Whether it is a `Lambda` whose function takes no mask: Keras assumes that it handles masks."""
+    """Whether it is a `Lambda` whose function has no mask argument: Keras assumes that it handles masks."""
     import keras
 
     if not isinstance(layer, keras.layers.Lambda) or layer.mask is not None:
@@ -113,10 +113,9 @@ def _forgets(layer: Any) -> bool:
 
 
 def at_padding(dropped: Dropped, gradients: Mapping[Ref, Any], ref: Ref | None, name_of: Callable[[int], str]) -> Any:
-    """float32 `[6]`: statistics of the gradient at the steps that the mask leaves out, of the last value with the same
-    steps that the layer computes; if there is none, of its input. `None` if there is neither.
-
-    The input of a convolution is no evidence: next to padding, an unmasked step is within its reach.
+    """float32 `[6]`: statistics of the gradient at the masked steps, for the last value that the layer computes with
+    the same steps; if there is none, for its input. `None` if there is neither. The input of a convolution is no
+    evidence: its window also covers unmasked steps next to padding.
 
     Args:
         dropped: The call.
@@ -128,7 +127,7 @@ def at_padding(dropped: Dropped, gradients: Mapping[Ref, Any], ref: Ref | None, 
     if dropped.how == "mixed":
         if not _fits(given, mask) or not _fits(dropped.given, mask):
             return None
-        # Zeros that somebody has put in the place of padding carry nothing of it.
+        # Zeros that replace padding contain nothing of it.
         empty = tf.equal(dropped.given, tf.zeros_like(dropped.given))
         return gradient_statistics(tf.where(_beside(mask, given) | empty, tf.zeros_like(given), given))
     inside = f"{dropped.scope}/"
@@ -138,7 +137,7 @@ def at_padding(dropped: Dropped, gradients: Mapping[Ref, Any], ref: Ref | None, 
     if not _fits(found, mask):
         return None
     if not fitting and mask.shape.rank > 1:
-        # Of a recurrent layer the last step holds the state after the last that counts, also where it is padding:
+        # In a recurrent layer, the last step contains the state after the last unmasked step, even if it is padding:
         # `x[:, -1]` is right.
         mask = tf.concat([mask[..., :-1], tf.ones_like(mask[..., -1:])], -1)
     return gradient_statistics(tf.where(_beside(mask, found), tf.zeros_like(found), found))

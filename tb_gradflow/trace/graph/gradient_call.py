@@ -1,4 +1,4 @@
-"""The request of one call of `tape.gradient`, and the tape's answer."""
+"""The request of one call of `tape.gradient`, and the tape's result."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tb_gradflow.trace.source.frames import Frame
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the tape answered for one source. `row` has its statistics; `None` if there are none."""
+    """The tape's result for one source. `row` has its statistics; `None` if there are none."""
 
     outcome: Outcome
     row: Row | None
@@ -28,7 +28,7 @@ class Call:
     """One call of `tape.gradient`.
 
     Attributes:
-        flattener: The graph that the target lives in.
+        flattener: The graph of the target.
         targets: The flat ops' outputs that were differentiated.
         loss: Their unscaled sum.
         frames: The stack at the call.
@@ -37,18 +37,18 @@ class Call:
         scaled: Whether an optimizer had scaled the loss.
         measured: Whether `loss` is its value.
         automatic: Whether the tape watches all trainable variables that are read; None if not known.
-        inner: Whether another tape watched what this call computed.
-        sources: How many sources it lists.
-        of_variable: Whether a variable is what it differentiates.
-        by_hand: Whether its gradients were given, and no tape has made them.
-        rows: The statistics of all answers that are gradients, unscaled; without a tensor until there is an answer. In
-            a nested function's graph, their tensor and the loss are sinks.
-        aliases: For tensors that were not asked for, the one whose gradient has the same statistics.
-        variables: Answer by index of the variable that was asked for.
-        tensors: Answer by the tensor on the way that was asked for.
-        gradients: Those of the tensors on the way, where the rows of the batch are of interest.
-        padded: Of each mask that gets lost, the tensor that it belongs to and the row of the gradient at padded steps.
-        terms: Of a target that is a sum, the answers for its terms; without terms where they were not asked for.
+        inner: Whether another tape recorded the computation of this call.
+        sources: The number of its sources.
+        of_variable: Whether it differentiates a variable.
+        by_hand: Whether its gradients were passed to the recorder, not computed by a tape.
+        rows: The statistics of all results that are gradients, unscaled; without a tensor until there is a result. In a
+            nested function's graph, their tensor and the loss are sinks.
+        aliases: For tensors that were not requested, the one whose gradient has the same statistics.
+        variables: The result for each requested variable, by index.
+        tensors: The result for each requested tensor on the path.
+        gradients: The gradients of the tensors on the path, if the rows of the batch are needed.
+        padded: For each dropped mask, its tensor and the row of the gradient at padded steps.
+        terms: If the target is a sum, the results for its terms; without terms if they were not requested.
     """
 
     flattener: Flattener

@@ -22,7 +22,8 @@ def is_place(variable: Any) -> bool:
 
 
 def is_seeded(op: Any) -> bool:
-    """Whether a random op gives the same numbers in each run of a program; otherwise nobody expects any."""
+    """Whether a random op gives the same numbers in each run of a program; otherwise no particular numbers are
+    expected."""
     attributes = op.node_def.attr
     return not is_replaced(op.node_def) and bool(attributes["seed"].i or attributes["seed2"].i)
 

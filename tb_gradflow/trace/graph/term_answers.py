@@ -1,4 +1,4 @@
-"""The tape's answer for each term of a loss."""
+"""The tape's result for each term of a loss."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class TermAnswer:
     Attributes:
         name: Its name.
         kind: As in the record.
-        ref: The flat op's output that it is; null where there is none, or where several are joined.
-        frames: The stack that the user's line for it is in.
-        trains: Whether it depends on what the gradient was requested for.
+        ref: Its output of a flat op; None if there is none, or if several are joined.
+        frames: The stack that contains the user's line for it.
+        trains: Whether it depends on the sources of the gradient.
         row: With its value.
         gradients: By variable, the statistics of its gradient.
     """

@@ -31,7 +31,7 @@ class Owned:
         trainable: Whether its owner means it to be trained.
         tracked: Whether the model lists it.
         rebound: The attribute that held it and holds a tensor now; empty if there is none.
-        elsewhere: The method of the model that computes with it, where no training step does; empty if there is none.
+        elsewhere: The method of the model that uses it, if no training step does; empty if there is none.
     """
 
     variable: Any
@@ -191,7 +191,8 @@ class Variables:
         self._layers[id(layer)] = layer
 
     def _call_as_layers_do(self) -> None:
-        """Those of layers that nobody listed were met as TensorFlow's own variables, which share their short names."""
+        """Variables of layers that no owner lists were first seen as TensorFlow's own variables, which share their
+        short names."""
         for layer in self._layers.values():
             with contextlib.suppress(Exception):
                 for weight in layer.weights:
@@ -224,12 +225,12 @@ class Variables:
         return not self._is_computed(item) and is_unnamed(item.name)
 
     def _called(self, item: Owned) -> str:
-        """What the user's code calls a variable without a name; empty if it has one, or nobody knows."""
+        """The name in the user's code of a variable without a name; empty if it has one, or if it is not known."""
         return self._written.get(id(item.variable), "") if self._is_unnamed(item) else ""
 
     def records(self, asked: Iterable[Iterable[int]] = (), *, keep_source: bool = True) -> tuple[schema.Variable, ...]:
-        """As they stand in the log, where each has a name of its own. Who asks for the gradient of a weight, with one
-        of the lists `asked`, means to train it, whatever its layer says: a tape has an answer."""
+        """The variables as in the log, where each has a unique name. A weight in one of the lists `asked` is meant to
+        be trained, even if its layer is not trainable, because the tape returns a result for it."""
         self._call_as_layers_do()
         frozen = self._frozen().difference(*asked)
         self.find_names(functools.partial(names_in, self._layers.values()))

@@ -196,7 +196,7 @@ class _Step:
         return [own for own in listed if own is not None]
 
     def _answer(self, built: Built) -> None:
-        """Keeps what was answered. Its rows come in the order of `_fetches`."""
+        """Keeps the results. Their rows come in the order of `_fetches`."""
         missing: Outcome = "none" if built.error is None else "error" if _is_an_answer(built) else "value"
         rows = self._call.rows
         for index, gradient in built.variables.items():

@@ -97,7 +97,7 @@ def movement_of(update: Update, ran: Ran) -> list[float]:
 
 
 def movements(updates: Sequence[Update], table: StatisticsTable) -> tuple[Movement, ...]:
-    """As they stand in a log; the updates are the optimizers, in their order. Their rows are added to the table."""
+    """The updates as in a log; they represent the optimizers, in order. Their rows are added to the table."""
     block = Block()
     table.append(block)
     rows = [block.add() for _ in updates]

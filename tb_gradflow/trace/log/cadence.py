@@ -14,8 +14,8 @@ DENSE_STEPS = 10
 """Problems at the start (a cut, a dead layer, a wrong initial value) show within the first few steps."""
 
 CLOSEST = 10
-"""However cheap recording is, recorded steps after the first ones are at least this far apart: nobody looks at more,
-and a log has a limit.
+"""However cheap recording is, recorded steps after the first ones are at least this far apart: more are not useful, and
+a log has a size limit.
 """
 
 

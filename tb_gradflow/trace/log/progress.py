@@ -1,4 +1,4 @@
-"""Logs what is going on if it takes so long that users wonder."""
+"""Logs what the recorder is doing if it takes unusually long."""
 
 from __future__ import annotations
 

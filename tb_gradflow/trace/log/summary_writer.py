@@ -51,5 +51,5 @@ class _WriterSink:
 
 
 def before_flush(writer: Any, write: Callable[[], None]) -> None:
-    """Whoever flushes or closes a writer wants to read all that was recorded. `write` raises nothing."""
+    """After a writer is flushed or closed, everything that was recorded must be readable. `write` raises nothing."""
     writer.flush = preceded(writer.flush, write)

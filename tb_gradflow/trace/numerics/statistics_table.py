@@ -1,8 +1,7 @@
-"""The table of statistics that a step returns, and the owner of its rows: it alone says which row is which tensor's.
-
-Whoever measures a tensor gets a `Row` for it, which has no number yet. A step takes several gradients, in another order
-than they are measured in, and some in functions that it never runs, whose rows are dropped. So rows lie in blocks, one
-for each gradient that is taken, and they are numbered once the step is over.
+"""The table of statistics that a step returns, and the owner of its rows: it alone determines which row belongs to
+which tensor. Code that measures a tensor gets a `Row`, which has no number yet. A step takes several gradients, in
+another order than they are measured in, and some in functions that it never runs, whose rows are dropped. So rows lie
+in blocks, one for each gradient that is taken, and they are numbered once the step is over.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ class Block:
         self._waiting = []
 
     def drop_waiting(self) -> None:
-        """Forgets the rows that were added since the last `stack`, where something has failed on the way to it."""
+        """Forgets the rows that were added since the last `stack`, if something has failed since then."""
         self._waiting = []
 
     def take(self) -> Any:

@@ -1,1 +1,1 @@
-"""Keeps the training as it is whatever fails in the recorder: nothing of the recorder runs but inside of this."""
+"""Keeps faults of the recorder away from the training: all that the recorder does for a training runs in here."""

@@ -14,8 +14,8 @@ Failed = Callable[[Exception], None]
 def beside(
     step: Callable[[], Any], opened: Callable[[], contextlib.AbstractContextManager[Any]], failed: Failed
 ) -> Any:
-    """What `step` returns or raises. It runs once, whether the context that `opened` returns can be entered or not, and
-    whatever leaving it raises."""
+    """Runs `step` once, and returns or raises what it does, even if the context that `opened` returns cannot be
+    entered, or raises on exit."""
     context: contextlib.AbstractContextManager[Any] | None = None
     try:
         context = opened()
@@ -42,7 +42,7 @@ def beside(
 
 
 class Beside(abc.ABC):
-    """A function of the user's that the recorder calls in a context of its own, until that has ended well once."""
+    """Runs a user's function inside a context of the recorder, until the context has once ended without an error."""
 
     function: Any
     has_run: bool
@@ -59,7 +59,7 @@ class Beside(abc.ABC):
 
 
 class Followed:
-    """A context manager of somebody else's; the recorder hears when it was entered."""
+    """A context manager of the user or of TensorFlow; the recorder is notified when it has been entered."""
 
     def __init__(
         self, context: contextlib.AbstractContextManager[Any], entered: Callable[[], None], failed: Failed
@@ -81,7 +81,8 @@ class Followed:
 
 
 def surely(action: Callable[..., Any], *args: Any) -> None:
-    """Puts something back. What fails is tried once more: half of a state is none that the training ever had."""
+    """Restores something. If that fails, it is tried once more: a half-restored state is one that the training never
+    had."""
     try:
         action(*args)
     except Exception:

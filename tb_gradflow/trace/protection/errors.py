@@ -1,13 +1,13 @@
-"""Errors that are the user's own, and come out of what the recorder does in the place of their step."""
+"""Errors of the user's code that are raised while the recorder runs the user's step."""
 
 from __future__ import annotations
 
 
 class Refused(Exception):
-    """The user's own step raised, or their data while they were read.
+    """The user's own step raised an error, or reading the data did.
 
     Attributes:
-        own: What it raised.
+        own: The original error.
     """
 
     def __init__(self, own: BaseException) -> None:

@@ -1,7 +1,6 @@
-"""Functions of TensorFlow and Keras that the recorder stands in for while it observes a step.
-
-What stands in may do more than the original. It is called from the middle of the user's step, where nothing can be
-begun anew: so whatever fails in it, the original is called once, and the caller gets what that returns or raises.
+"""Functions of TensorFlow and Keras that the recorder replaces while it observes a step. A replacement may do more than
+the original. It is called in the middle of the user's step, where nothing can be started again: so if anything fails in
+it, the original is still called exactly once, and the caller gets its result or exception.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import Any
 from tb_gradflow.trace.protection.beside import Failed
 
 Given = Callable[[tuple[Any, ...]], tuple[Any, ...]]
-"""From the arguments of a call to such as can be used more than once."""
+"""Turns the arguments of a call into arguments that can be used more than once."""
 
 Part = Callable[[tuple[Any, ...], dict[str, Any], "Called"], Any]
 """What a call of the original returned, as the call returns it that it stands for; with the latter's arguments."""
@@ -32,7 +31,7 @@ _hearers = _Hearers()
 
 @contextlib.contextmanager
 def faults_go_to(failed: Failed) -> Iterator[None]:
-    """Faults of what this thread puts in the place of functions while the context is open are told there."""
+    """While the context is open, faults of this thread's replacements are reported there."""
     _hearers.listed.append(failed)
     try:
         yield
@@ -41,7 +40,7 @@ def faults_go_to(failed: Failed) -> Iterator[None]:
 
 
 def hearer_of_faults() -> Failed:
-    """Who hears of faults now. Where nobody does, they are raised: no training runs there."""
+    """The current receiver of faults. If there is none, faults are raised, because no training is running."""
     return _hearers.listed[-1] if _hearers.listed else _raised
 
 
@@ -50,7 +49,7 @@ def _raised(fault: Exception) -> None:
 
 
 class Called:
-    """One call of what stands in for a function, and what the original has done for it.
+    """One call of a replacement, and the results of the original in it.
 
     Attributes:
         of: What stands in.
@@ -81,7 +80,7 @@ def protected(
     given: Given | None = None,
     part: Part | None = None,
 ) -> Any:
-    """`wrap(original)`, whose faults do not reach who calls it."""
+    """`wrap(original)`, whose faults do not reach its caller."""
     token = object()
 
     def noted(*args: Any, **kwargs: Any) -> Any:
@@ -90,7 +89,7 @@ def protected(
             return original(*args, **kwargs)
         call = calls[-1]
         call.args = args
-        # What the original calls in turn is another call.
+        # Calls that the original makes are separate calls.
         _of_thread.calls = []
         try:
             result = original(*args, **kwargs)
@@ -167,7 +166,7 @@ def preceded(function: Callable[..., Any], action: Callable[[], None]) -> Callab
 
 
 def in_step(function: Callable[..., Any], answer: Any, failed: Failed) -> Callable[..., Any]:
-    """What an op of a running step calls in Python. The op answers `answer`, whatever fails."""
+    """The Python function of an op in a running step. The op returns `answer` if the function fails."""
 
     def call(*args: Any) -> Any:
         try:
@@ -180,7 +179,7 @@ def in_step(function: Callable[..., Any], answer: Any, failed: Failed) -> Callab
 
 
 def heard(listener: Callable[..., None], failed: Failed) -> Callable[..., None]:
-    """What TensorFlow calls after each op; of its faults the op's caller does not hear."""
+    """The callback of TensorFlow after each op; its faults do not reach the op's caller."""
 
     def call(*args: Any, **kwargs: Any) -> None:
         try:

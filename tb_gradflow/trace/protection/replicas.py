@@ -1,8 +1,7 @@
-"""A step of the user's with the recorder beside it, in each replica that runs it.
-
-Replicas are traced in threads of their own that meet wherever one of them sums something over all. One that does not
-come there, since the recorder has failed in it, would end the trace of the others: so all of them meet once, to find
-out whether all can go on.
+"""A user's step with the recorder next to it, in each replica that runs it. Each replica is traced in a separate
+thread, and the threads wait for each other at every all-reduce. If the recorder fails in one replica, so that it does
+not reach an all-reduce, the trace of the others would end: therefore all replicas first synchronise once, to agree on
+whether all of them can continue.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from tb_gradflow.trace.protection.beside import beside
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What was seen of a step, in one replica.
+    """The measurements of a step in one replica.
 
     Attributes:
         placed: Tensors to be summed over the replicas; null where there are none to meet.
@@ -32,7 +31,7 @@ class Seen:
 
 
 class StepBeside(abc.ABC):
-    """Returns what the user's step returns, and what was measured of it; nothing where the recorder has failed."""
+    """Returns the result of the user's step, and the measurements, which are empty if the recorder has failed."""
 
     _step: Callable[..., Any]
 
@@ -59,7 +58,7 @@ class StepBeside(abc.ABC):
 
     @abc.abstractmethod
     def _fail(self, fault: Exception) -> None:
-        """Hears of a fault."""
+        """Called with a fault."""
 
 
 def _summed(placed: Mapping[str, Any]) -> Any:

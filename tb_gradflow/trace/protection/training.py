@@ -1,9 +1,8 @@
-"""What stands between a training and its recorder.
-
-A training calls its recorder in three ways: it tells of what happens (a callback's methods), it runs a step that the
-recorder has put in the place of the user's own, and it asks for what was recorded. All that the recorder does on such a
-call, deciding included, runs in here: what it raises ends the recording, is reported once, and has no other effect. A
-step that has run to its end is never run again; the batches of one that has not are given to the user's own.
+"""The layer between a training and its recorder. A training calls its recorder in three ways: it notifies it (a
+callback's methods), it runs a step that the recorder has put in place of the user's step, and it requests what was
+recorded. Everything that the recorder does in such a call, including its decisions, runs in here: an exception ends the
+recording, is reported once, and has no other effect. A step that has completed is never run again; the batches of one
+that has not are passed to the user's own function.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ _NOTHING = object()
 
 
 Report = Callable[[Exception, str], None]
-"""Called with a fault, and with a sentence on what it may have cost; empty if nothing."""
+"""Called with a fault, and with a sentence on what it may have changed; empty if nothing."""
 
 
 def _unheard(fault: Exception, cost: str) -> None:
@@ -28,18 +27,18 @@ def _unheard(fault: Exception, cost: str) -> None:
 
 
 class Execution:
-    """One call of the user's training function, which the recorder makes in another way.
+    """One call of the user's training function, which the recorder carries out differently.
 
     Args:
         iterator: Where its batches come from; null for a function that is called with its batch.
 
     Attributes:
-        batches: Those that were drawn for it.
+        batches: The batches that were drawn for it.
         has_run: Whether its step, or all its steps, have run.
         results: What the user's own function would have returned.
-        data_error: What the iterator has raised.
-        step_error: What a compiled step has raised.
-        own_error: What the user's own function has raised.
+        data_error: The error that the iterator raised.
+        step_error: The error that a compiled step raised.
+        own_error: The error that the user's own function raised.
         ends: Called where a fault of this execution is to end something.
     """
 
@@ -72,7 +71,8 @@ class Execution:
         return batch
 
     def call(self, step: Callable[..., Any], *args: Any, is_paired: bool) -> Any:
-        """Runs what does the user's step. `is_paired` says that it returns the user's results and something else."""
+        """Runs a function that does the user's step. `is_paired` means that it returns the user's results and something
+        else."""
         try:
             returned = step(*args)
         except BaseException as error:
@@ -91,16 +91,16 @@ class Execution:
 
 
 Data = Callable[[Execution], Any]
-"""An iterator that begins with the batches which were drawn for an execution."""
+"""An iterator that starts with the batches that were drawn for an execution."""
 
 
 class Protection:
-    """Of one recorder.
+    """The protection of one recorder.
 
     Args:
-        report: Is called with the first fault.
-        restored: Leaves the user's objects as they are without the recorder; called where the recording ends, and where
-            an exception that is none of ours, such as a KeyboardInterrupt, passes through.
+        report: Called with the first fault.
+        restored: Restores the user's objects as they are without the recorder; called when the recording ends, and when
+            a foreign exception, such as a KeyboardInterrupt, passes through.
 
     Attributes:
         is_over: Whether nothing is recorded any more.
@@ -124,11 +124,11 @@ class Protection:
         for action in (self._restored, functools.partial(self._report, fault, cost)):
             try:
                 action()
-            except Exception:  # of what is done for a fault nobody has to hear
+            except Exception:  # faults while handling a fault are not reported
                 action()
 
     def attempt(self, action: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """What `action` returns; null if it fails, or if nothing is recorded any more."""
+        """The result of `action`; None if it fails, or if nothing is recorded any more."""
         if self.is_over:
             return None
         try:
@@ -149,8 +149,8 @@ class Protection:
         kwargs: Any,
         data: Data | None = None,
     ) -> Any:
-        """What the user's own function `plain` returns or raises for these arguments, where `ours` makes the call in
-        its way. For a function of an iterator, `data` gives what it is to be called with after a fault."""
+        """Returns or raises what the user's own function `plain` does for these arguments, while `ours` carries out the
+        call. For a function of an iterator, `data` returns the iterator to use after a fault."""
         if self.is_over:
             return plain(*args, **kwargs)
         execution.ends = self.ends
@@ -176,7 +176,8 @@ class Protection:
 def _instead(
     plain: Callable[..., Any], execution: Execution, fault: Exception, args: Any, kwargs: Any, data: Data | None
 ) -> Any:
-    """The user's own function after a fault. Where their step is at fault it fails again, with their own traceback."""
+    """Calls the user's own function after a fault. If their step is at fault, it fails again, with its own
+    traceback."""
     if isinstance(fault, Refused):
         raise fault.own from None
     if fault is execution.data_error:
@@ -185,7 +186,7 @@ def _instead(
         raise fault
     cost = ""
     if data is not None:
-        # Only an error of an op comes from the midst of a step.
+        # Only an error of an op comes from inside a step.
         if fault is execution.step_error and isinstance(fault, tf.errors.OpError):
             used = "have been used twice" if execution.batches else "not have been used"
             cost = f" The batch of this step may {used}."
@@ -201,7 +202,7 @@ def _instead(
 
 
 def protected_method(method: Callable[..., Any]) -> Callable[..., Any]:
-    """A method by which a training tells its recorder something; the recorder's `protection` is its own."""
+    """Decorates a method with which a training notifies its recorder, using the recorder's `protection`."""
 
     @functools.wraps(method)
     def tell(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -211,7 +212,7 @@ def protected_method(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def protected_function(own: type[Exception], report: Report) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Of a function that a training tells something, and that raises `own` where it is told something wrong."""
+    """Decorates a function that a training calls, and that raises `own` for wrong arguments."""
     protection = Protection(report)
 
     def protect(function: Callable[..., None]) -> Callable[..., None]:
@@ -232,14 +233,15 @@ def protected_function(own: type[Exception], report: Report) -> Callable[[Callab
 
 
 def protected_step(plain_of: Callable[[Any], Any], ours_of: Callable[[Any], Any]) -> Callable[..., Any]:
-    """The `__call__` of an object that stands in for a function of the user's, once per step: `plain_of` gives that
-    function, and `ours_of` what makes an execution of it. Its `_own_error` hears of what the user's step raises."""
+    """The `__call__` of an object that replaces a user's function, once per step: `plain_of` returns that function, and
+    `ours_of` the function that carries out an execution. Its `_own_error` is called with exceptions of the user's
+    step."""
 
     def call(self: Any, /, *args: Any, **kwargs: Any) -> Any:
         plain = plain_of(self)
 
         protection: Protection = self.protection
-        # Inside another compiled function it is a part of that one's step.
+        # Inside another compiled function it is a part of that function's step.
         if protection.is_over or not tf.executing_eagerly():
             return plain(*args, **kwargs)
         try:

@@ -12,14 +12,14 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-# What makes the parts, or describes them, and computes nothing of a step.
+# Methods that create or describe the parts, and compute nothing in a step.
 _MAKING = frozenset({"__init__", "build", "compile", "get_config", "from_config", "summary"})
 
 # Where a training step comes along.
 _TRAINING = frozenset({"call", "train_step", "compute_loss", "__call__"})
 
 
-# Where a model answers: what only these compute with should have been trained.
+# Methods that compute a model's output: variables that only these use should have been trained.
 _ANSWERING = frozenset({"test_step", "predict_step", "predict", "evaluate", "predict_on_batch"})
 
 
@@ -46,7 +46,7 @@ def only_elsewhere(model: Any) -> Iterator[tuple[Sequence[Any], str]]:
 
 
 def _attributes_by_method(kind: type) -> dict[str, set[str]]:
-    """For each method of a class of the user's, what it takes of `self`; no method where the source is not known."""
+    """For each method of a user's class, the attributes of `self` that it uses; empty if the source is not known."""
     if kind.__module__.partition(".")[0] in ("builtins", "keras", "tensorflow", "tf_keras"):
         return {}
     try:

@@ -1,4 +1,4 @@
-"""The parts of the user's files that an edit may be made from: whole top-level statements, unchanged."""
+"""The parts of the user's files from which an edit may be made: whole top-level statements, unchanged."""
 
 from __future__ import annotations
 

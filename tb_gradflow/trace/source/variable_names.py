@@ -1,7 +1,6 @@
-"""What the user's code calls a variable that it gave no name: TensorFlow calls all of these `Variable`.
-
-Such a variable is looked up where code could use it: in the functions that are running, in what they know from
-outside, in the objects and containers that they hold.
+"""Names from the user's code for variables without a name: TensorFlow calls all of these `Variable`. Such a variable is
+looked up where code could use it: in the functions that are running, in their closures and globals, and in the objects
+and containers that these contain.
 """
 
 from __future__ import annotations
@@ -33,12 +32,12 @@ def is_unnamed(name: str) -> bool:
 
 
 def names_here(variables: Iterable[Any]) -> dict[int, str]:
-    """What the running functions of the user's call some variables, by their `id`; the innermost knows best."""
+    """The names of some variables in the user's running functions, by `id`; the innermost function takes precedence."""
     return _search(_running(), variables)
 
 
 def names_in(holders: Iterable[Any], variables: Iterable[Any]) -> dict[int, str]:
-    """What functions call them, by all that they may use; objects that may be called, such as layers, `self.w`."""
+    """Their names in functions, from everything that these may use; for callable objects, such as layers, `self.w`."""
     return _search((start for holder in holders for start in _of_function(holder)), variables)
 
 
@@ -84,8 +83,8 @@ def _used(code: CodeType, known: Mapping[str, Any]) -> Iterator[tuple[str, Any]]
 
 
 def _search(starts: Iterable[tuple[str, Any]], variables: Iterable[Any]) -> dict[int, str]:
-    """A name of its own is better than a place in a list. Of private attributes the variables are named, and not what
-    others hold in turn: Keras keeps a list of layers in one."""
+    """An explicit name is better than a position in a list. Private attributes count only if they are variables, not if
+    they contain some: Keras keeps a list of layers in one."""
     wanted, known = {id(each) for each in variables}, [start for start in starts if not start[0].startswith("__")]
     found: dict[int, str] = {}
 

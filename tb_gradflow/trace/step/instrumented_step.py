@@ -1,4 +1,4 @@
-"""A training step that also returns what its gradients were.
+"""A training step that also returns its gradients' statistics.
 
 The instrumented step runs the user's own step under `patches.watching` while TensorFlow traces it, and adds three
 tensors to its outputs. The compiled function that Keras builds from it is used on recorded steps only.
@@ -58,7 +58,7 @@ OnTrace = Callable[[Trace, BaseException | None], None]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Settings:
-    """What of a step to record.
+    """What to record of a step.
 
     Attributes:
         tensors: See the callback.
@@ -66,10 +66,10 @@ class Settings:
         exact: Whether to leave out the tensors whose measurement could change how the step rounds.
         eager: Whether the step runs eagerly; else TensorFlow traces it.
         among_workers: Whether other processes train in step with this one.
-        checks: Where to keep what is needed to check gradients of the user's own; null if they are not checked.
+        checks: Where to keep what is needed to check custom gradients; None if they are not checked.
         barriers: See `Collector`, as of `terms`.
         values: Whether to measure the forward pass too: in steps that are rolled back.
-        examples: Whether to keep the rows of the batch with it in which something is not finite.
+        examples: Whether to also keep the rows of the batch in which something is not finite.
     """
 
     tensors: Tensors = "all"
@@ -86,19 +86,17 @@ class Settings:
 
 class InstrumentedStep(StepBeside):
     """Wraps `step`, a function of a batch, so that it returns `(outputs, measurements)`. Replicas return none; theirs
-    are `left`.
-
-    `variables` answers the model's variables when a trace begins, or those of each replica if the step runs several in
-    threads of their own; `on_trace` is told of each finished trace, and
-    of the exception if the user's step raised one while it was traced. Everything the measurements need is
-    derived from symbolic tensors: nothing here runs between steps. `on_fault` is told where the recorder itself
-    fails; the step is traced to its end all the same, without measurements. Without it the fault is raised.
+    are `left`. `variables` returns the model's variables when a trace begins, or those of each replica if the step runs
+    several in separate threads; `on_trace` is called with each finished trace, and with the exception if the user's
+    step raised one while it was traced. Everything the measurements need is derived from symbolic tensors: nothing here
+    runs between steps. `on_fault` is called if the recorder itself fails; the step is then traced to its end without
+    measurements. Without `on_fault` the fault is raised.
 
     Attributes:
-        graph: Which it was last traced to; null until then, and for an eager step.
-        touched: The variables that the step was last seen to read or write.
-        untrained: Those that the model has and does not train: moving averages, seeds.
-        for_xla: Whether it was seen to take gradients in a function of its own that XLA compiles.
+        graph: The graph of its last trace; None before that, and for an eager step.
+        touched: The variables that the step read or wrote in its last trace.
+        untrained: Variables that the model has but does not train: moving averages, seeds.
+        for_xla: Whether it takes gradients in an inner function that XLA compiles.
     """
 
     def __init__(
@@ -139,10 +137,11 @@ class InstrumentedStep(StepBeside):
             if (seen := opened.closed(args, kwargs)) is not None:
                 found(seen)
         finally:
-            opened.patches.close()  # whatever fails above
+            opened.patches.close()  # even if something fails above
 
     def opened(self) -> OpenStep | None:
-        """Begins a step that is no function: what this thread runs until it is closed. Null if that fails."""
+        """Begins a step that is not a function: everything that this thread runs until it is closed. None if that
+        fails."""
         try:
             return OpenStep(self, *self._begun())
         except Exception as fault:
@@ -183,14 +182,14 @@ class InstrumentedStep(StepBeside):
         self._on_fault(fault)
 
     def is_broken(self, values: Mapping[str, Any]) -> bool:
-        """Whether a step that has measured this had a loss, a gradient or a batch that is not finite."""
+        """Whether the loss, a gradient or the batch of a step with these measurements was not finite."""
         trace = self._told.get(int(np.ravel(values["trace"])[0]))
         if trace is None:
             return False
         losses = [loss for loss, target in zip(values["losses"], trace.targets, strict=False) if target.measured]
         if not np.all(np.isfinite(losses)):
             return True
-        # A scale that is too large makes infinities all the time, and the optimizer skips those steps.
+        # A loss scale that is too large often produces infinities, and the optimizer skips those steps.
         is_scaled = any(target.scaled for target in trace.targets)
         movements = {each.row for each in trace.movements}
         rows = [row for row in range(len(values["gradients"])) if row not in movements]
@@ -198,7 +197,7 @@ class InstrumentedStep(StepBeside):
 
     @contextlib.contextmanager
     def measuring_values(self) -> Iterator[None]:
-        """What is traced while the context is open measures the forward pass too. A fault of the recorder is raised."""
+        """While the context is open, traced steps also measure the forward pass. A fault of the recorder is raised."""
         settings, on_fault = self._settings, self._on_fault
         self._settings = dataclasses.replace(settings, values=True, exact=False, tensors="all")
         self._on_fault = _raised
@@ -208,7 +207,7 @@ class InstrumentedStep(StepBeside):
             self._settings, self._on_fault = settings, on_fault
 
     def left(self) -> Measured:
-        """The numbers of the step that has just run, if it was one of replicas that had to put them aside."""
+        """The statistics of the step that has just run, if its replicas had to store them."""
         return self._left.take()
 
     def _of_replicas(self) -> Sequence[Variables]:
@@ -223,7 +222,7 @@ class InstrumentedStep(StepBeside):
             self._name_inputs(*(part_of_replica(number, args, kwargs) if shared else (args, kwargs)))
             for number in range(len(collectors))
         ]
-        # All replicas do the same: the first one of this process tells of it.
+        # All replicas do the same: only the first one of this process reports it.
         is_told = replica_here() == 0
         for number, collector in enumerate(collectors):
             collector.forget_uncalled()
@@ -241,7 +240,7 @@ class InstrumentedStep(StepBeside):
         return measured
 
     def _seen(self, collectors: Sequence[Collector], measured: Sequence[Measured]) -> Seen:
-        """The step's numbers, of all its replicas. They meet here, those of other workers too."""
+        """The step's statistics, from all replicas. Replicas synchronise here, including those of other workers."""
         if self._agreement is not None and not self._agreement.all_can():
             raise RuntimeError("another worker could not record this step; its warning gives the reason")
         if not is_shared(collectors[0]):
@@ -253,14 +252,16 @@ class InstrumentedStep(StepBeside):
         return Seen(placed[0], lambda total: self._of_replica(collectors[0], measured[0], total))
 
     def _of_replica(self, collector: Collector, measured: Measured, total: Any) -> Measured:
-        """What a replica returns, with the sums over all of them: nothing, and the first one leaves the numbers."""
+        """The return value of a replica, with the sums over all of them: no statistics, because the first one stores
+        them."""
         whole = combined(collector, total)
         if replica_here() == 0:
             self._left.leave(int(tf.get_static_value(measured["trace"])), whole)
         return {}
 
     def _tell_of(self, error: BaseException, collector: Collector) -> None:
-        """The user's step has raised: what was seen until then is told, and nothing takes the place of that error."""
+        """The user's step has raised an error: what was observed until then is reported, and nothing replaces that
+        error."""
         if collector.calls and collector.fault is None:
             with contextlib.suppress(Exception):
                 collector.forget_uncalled()
@@ -303,7 +304,7 @@ class InstrumentedStep(StepBeside):
         )
         optimizers = tuple(each.in_log(keep_source=self._settings.source) for each in collector.applied)
         trace = dataclasses.replace(trace, inputs=inputs, optimizers=optimizers, movements=movements)
-        if not self._settings.eager:  # each of whose steps has a structure of its own
+        if not self._settings.eager:  # each of whose steps has a separate structure
             self._told[index] = trace
         self._on_trace(trace, error)
         return index
@@ -319,8 +320,8 @@ class InstrumentedStep(StepBeside):
         }
 
     def _met(self, collector: Collector, known: int) -> list[Any]:
-        """The first values of the variables that an eager step has met, the first of a loop all of its variables: what
-        the step read of each is still there."""
+        """The initial values of the variables that an eager step has read; for the first step of a loop, of all its
+        variables. The values that the step read still exist."""
         found: dict[int, Any] = {}
         if self._settings.eager and known < len(collector.variables):
             for op in collector.flattener(collector.root).ops:
@@ -334,7 +335,7 @@ class OpenStep:
 
     Attributes:
         collector: Observes it.
-        patches: What stands in for functions meanwhile.
+        patches: The replacements of functions in the meantime.
     """
 
     def __init__(self, step: InstrumentedStep, collectors: Sequence[Collector], before: Sequence[Any]) -> None:
@@ -349,17 +350,17 @@ class OpenStep:
             self.patches = opened.pop_all()
 
     def close(self) -> Measured:
-        """The step is over: its numbers; none if the recorder failed."""
+        """The step is over: its statistics; none if the recorder failed."""
         seen = self.closed((), {})
         return {} if seen is None else seen.joined(None)
 
     def closed(self, args: Any, kwargs: Any) -> Seen | None:
-        """The same, before replicas meet; `None` if the recorder failed."""
+        """The same, before replicas synchronise; `None` if the recorder failed."""
         self.patches.close()
         return self._step._ended(self._collectors, self._before, args, kwargs)
 
     def abandon(self, error: BaseException | None = None) -> None:
-        """The step does not come to its end. If that is the user's error, what was seen until then is reported."""
+        """The step does not complete. If that is the user's error, what was observed until then is reported."""
         self.patches.close()
         if error is not None:
             self._step._tell_of(error, self.collector)
@@ -367,12 +368,12 @@ class OpenStep:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _MoreRows:
-    """The rows of a step that are no answers of a tape.
+    """The rows of a step that are not results of a tape.
 
     Attributes:
         inputs: The name of each, with its row.
-        movements: Of each variable that was updated: its index, that of the update, what the optimizer was given for
-            it, and its row.
+        movements: For each updated variable: its index, that of the update, the optimizer's arguments for it, and its
+            row.
     """
 
     inputs: Sequence[tuple[str, Row]] = ()
@@ -380,7 +381,7 @@ class _MoreRows:
 
 
 def _finish(collector: Collector) -> None:
-    """The step is over: adds to its structure what shows only now."""
+    """The step is over: adds facts that are known only now to its structure."""
     collector.finish()
     link_snapshots(collector)
 
@@ -400,8 +401,8 @@ def _more_rows(collector: Collector, given: Named, before: Sequence[Any]) -> _Mo
 
 
 def _broke(collector: Collector) -> bool:
-    """Whether a loss or a gradient of a step that has run eagerly is not finite. What it computed is still there, and
-    need not be computed again as that of a compiled step."""
+    """Whether a loss or a gradient of an eager step is not finite. Its values still exist, so they need not be computed
+    again as for a compiled step."""
     eager = tf.__internal__.EagerTensor
     losses = [call.loss.numpy() for call in collector.calls if isinstance(call.loss, eager)]
     rows = [call.rows.tensor.numpy() for call in collector.calls if isinstance(call.rows.tensor, eager)]
@@ -409,7 +410,7 @@ def _broke(collector: Collector) -> bool:
 
 
 def _movement(collector: Collector, number: int, given: Given, before: Any) -> Any:
-    """float32 `[6]`: what an update has done with one variable."""
+    """float32 `[6]`: the effect of an update on one variable."""
     applied = collector.applied[number]
     is_scaled = applied.optimizer.scaled and applied.is_proportional
     return movement_statistics(
@@ -436,19 +437,19 @@ def _taken(measured: Any) -> Any:
 
 
 def _norms(variables: Variables, before: list[Any]) -> Any:
-    """float32 `[variables, 4]`: what became of each value since `before`."""
+    """float32 `[variables, 4]`: the change of each value since `before`."""
     unknown = tf.fill([VARIABLE_COLUMNS], float("nan"))
     rows = [unknown] * len(variables)
     for number, item in enumerate(variables):
         if is_floating(item):
-            # A variable that was made or met during this step has no value before it.
+            # A variable that was created or first read during this step has no value before it.
             known = before[number] if number < len(before) else None
             rows[number] = variable_statistics(item.variable.read_value(), known)
     return tf.stack(rows) if rows else tf.zeros([0, VARIABLE_COLUMNS])
 
 
 def owned_variables(model: Any) -> Variables:
-    """The variables of a Keras model, by their paths; its optimizer's and metrics' are none of them."""
+    """The variables of a Keras model, by their paths, without those of its optimizer and metrics."""
 
     def of_metrics() -> list[Any]:
         return [variable for metric in model.metrics for variable in metric.variables]
@@ -457,7 +458,7 @@ def owned_variables(model: Any) -> Variables:
         trainable = {id(variable) for variable in model.trainable_variables}
         metrics = {id(variable) for variable in of_metrics()}
         elsewhere: dict[int, str] = {}
-        with contextlib.suppress(Exception):  # it asks objects of the user's, which may answer anything
+        with contextlib.suppress(Exception):  # it uses objects of the user's, which may return anything
             elsewhere = {id(each): method for part, method in only_elsewhere(model) for each in part}
         for variable in model.variables:
             if id(variable) not in metrics:

@@ -32,7 +32,7 @@ def measure(
     *,
     exact: bool,
 ) -> TermAnswers:
-    """What there is to know of the terms.
+    """The facts about the terms.
 
     Args:
         terms: Two or more.
@@ -40,8 +40,8 @@ def measure(
         sources: The position among the sources by index of the variable.
         count: Number of sources.
         actual: See `linear`.
-        scale: What the loss was multiplied with; null if it was not.
-        ref_of: The flat op's output that a tensor of the graph is.
+        scale: The factor by which the loss was multiplied; None if it was not.
+        ref_of: The output of a flat op that a tensor of the graph is.
         rows: Are given those of the terms.
         exact: Whether the step must round as it does without this: see `fusion`.
     """

@@ -15,7 +15,7 @@ from tb_gradflow.trace.tf_internals.patching import replaced
 def passed_on(tensors: Collection[Any]) -> Iterator[None]:
     """While the context is open, a function that is traced inside of another takes these tensors from that one.
 
-    By itself it copies a small tensor as a constant of its own, in which nobody knows the tensor again.
+    Otherwise it copies a small tensor as a new constant, which cannot be matched with the tensor.
     """
     known = {id(tensor) for tensor in tensors}
     with contextlib.ExitStack() as undo:

@@ -1,4 +1,4 @@
-"""Tapes that can be asked again after `gradient`: for the gradient of each term of a loss."""
+"""Tapes that can compute more gradients after `gradient`: those of the terms of a loss."""
 
 from __future__ import annotations
 

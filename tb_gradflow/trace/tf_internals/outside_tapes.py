@@ -1,8 +1,8 @@
 """Calls custom gradient functions in a way that the user's tapes do not record.
 
-`record.stop_recording` would stop the tapes, too, that such a function opens itself, and those answer None then: a
-gradient that recomputes its forward pass, or solves for a fixed point, would look as if it had none. So the tapes that
-are open are closed for the call, and opened again.
+`record.stop_recording` would also stop the tapes that such a function opens itself, which would then return None: a
+gradient that recomputes its forward pass, or solves for a fixed point, would appear to have none. So the tapes that are
+open are closed for the call, and opened again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 def untaped(function: Callable[..., T], *arguments: Any) -> T:
-    """What the function returns, called where no tape is open but those that it opens itself."""
+    """Calls the function while no tapes are open except those that it opens itself."""
     with _recording_allowed(), _closed(_open_here()):
         return function(*arguments)
 

@@ -23,8 +23,8 @@ def replaced(
     part: Part | None = None,
     raises: bool = False,
 ) -> None:
-    """Replaces what `owner` itself has under `name` until `undo` is closed. Faults of what stands there then are told
-    to who hears of them now, and not to who calls it; `given` and `part` are for that, see `protection.functions`. What
+    """Replaces the attribute `name` of `owner` until `undo` is closed. Faults of the replacement are reported to the
+    current receiver of faults, not raised in its caller; for `given` and `part` see `protection.functions`. What
     `raises` does so on purpose.
 
     If it is missing, and `private_symbols` does not list it as optional, a warning reports that once.

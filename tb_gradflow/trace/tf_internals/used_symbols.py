@@ -128,7 +128,7 @@ MODULES: tuple[Module, ...] = (
 ATTRIBUTES: tuple[Attribute, ...] = (
     Attribute("Operation", "_add_control_input", "the order of reads and writes"),
     Attribute("Operation", "_get_control_flow_context", "loops and branches of TensorFlow 1"),
-    Attribute("Operation", "_gradient_function", "gradients of one's own in a copied graph"),
+    Attribute("Operation", "_gradient_function", "custom gradients in a copied graph"),
     Attribute("Operation", "_id", "which ops were made by taking a gradient"),
     Attribute("Operation", "_set_attr", "marks on ops, and branches that are not lowered"),
     Attribute("Operation", "_update_input", "random numbers that the versions of a step share"),
@@ -154,8 +154,13 @@ ATTRIBUTES: tuple[Attribute, ...] = (
     Attribute("Context", "_context_handle", "random numbers of a step that is rolled back"),
     Attribute("Context", "_rng", "random numbers of a step that is rolled back", optional=True),
     Attribute("Context", "_seed", "random numbers of a step that is rolled back"),
-    Attribute("GradientTape", "_persistent", "whether a tape may be asked again", optional=True),
-    Attribute("GradientTape", "_recording", "whether a tape is asked inside of its own `with`", optional=True),
+    Attribute("GradientTape", "_persistent", "whether a tape can compute another gradient", optional=True),
+    Attribute(
+        "GradientTape",
+        "_recording",
+        "whether a gradient is requested inside of its tape's `with` block",
+        optional=True,
+    ),
     Attribute("GradientTape", "_tape", "whether a tape can answer"),
     Attribute("GradientTape", "_watch_accessed_variables", "what a tape watches by itself", optional=True),
     Attribute("Tape", "_tape", "tapes that are closed for a while"),
@@ -200,9 +205,9 @@ def require_modules(version: str, modules: Iterable[Module] = MODULES) -> None:
         names = ", ".join(f"`{name}`" for name in gone)
         oldest, newest = SEEN
         raise ImportError(
-            f"tb_gradflow records with what is inside of TensorFlow, and TensorFlow {version} has no {names}, which "
-            f"versions {oldest} to {newest} have: install one of those, or a newer tb-gradflow. Logs are read with any "
-            "version."
+            f"tb_gradflow records with internals of TensorFlow, and TensorFlow {version} lacks {names}, which "
+            f"versions {oldest} to {newest} have: install one of these, or a newer "
+            "tb-gradflow. Logs can be read with any version."
         )
 
 

@@ -222,7 +222,7 @@ def test_what_a_function_reads_more_is_not_guessed(loaded: Any) -> None:
     finding = tried(loss, log_scale, offset)
 
     assert finding.tried is None
-    assert "reads other variables of the function around it" in finding.not_tried
+    assert "reads more variables of its enclosing function" in finding.not_tried
 
 
 def test_rows_and_columns_are_sampled_as_the_op_samples(loaded: Any) -> None:

@@ -171,7 +171,7 @@ def test_a_module_that_is_gone_is_named_with_the_versions_that_have_it() -> None
     with pytest.raises(ImportError) as error:
         require_modules("2.99", gone)
 
-    assert "TensorFlow 2.99 has no `tensorflow.python.eager.record.nonsense`, `tensorflow.python.gone`" in str(
+    assert "TensorFlow 2.99 lacks `tensorflow.python.eager.record.nonsense`, `tensorflow.python.gone`" in str(
         error.value
     )
     assert "versions 2.16 to 2.21" in str(error.value)

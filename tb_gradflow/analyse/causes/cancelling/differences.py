@@ -1,11 +1,11 @@
-"""Differences between neighbours, which take out what all of them contain."""
+"""Differences between neighbours, which remove what all of them have in common."""
 
 from __future__ import annotations
 
 from tb_gradflow.analyse.evidence.suspects import Suspect
 from tb_gradflow.record.schema import Op
 
-# An offset of all elements of the input is one of all elements of the output.
+# An offset of all elements of the input becomes an offset of all elements of the output.
 _MOVING = frozenset(
     {"Identity", "Reshape", "Squeeze", "ExpandDims", "Cast", "Transpose", "BroadcastTo", "Tile", "ReverseV2"}
     | {"GatherV2", "GatherNd", "StridedSlice", "Slice", "Split", "SplitV", "Unpack", "TopKV2"}
@@ -18,10 +18,9 @@ _MOST = 40
 
 
 def difference_behind(suspect: Suspect, shift: int) -> int:
-    """The first `Sub` that takes out what is added to all elements at `shift`: pairs of scores are compared, or their
-    mean or maximum is taken from them. -1 if some way on leads to no such difference.
-
-    Whether each way takes all of it out, a `where` among them, is for the measured gradient to say.
+    """The first `Sub` that removes what is added to all elements at `shift`: pairs of scores are compared, or their
+    mean or maximum is subtracted. -1 if some path does not lead to such a difference. The measured gradient decides
+    whether every path removes all of it.
     """
     ops, topology = suspect.topology.trace.ops, suspect.topology
     behind = {shift}
@@ -55,7 +54,7 @@ def _keeps_or_ends(op: Op) -> bool:
 
 
 def _by_one_number(ops: tuple[Op, ...], op: int, scale: dict[int, int]) -> bool:
-    """Whether every element is multiplied by the same."""
+    """Whether all elements are multiplied by the same number."""
     others = [edge for edge in ops[op].inputs if edge.op not in scale]
     shapes = [ops[edge.op].outputs[edge.output].shape if edge.op >= 0 else () for edge in others]
     return all(shape is not None and all(size == 1 for size in shape) for shape in shapes)

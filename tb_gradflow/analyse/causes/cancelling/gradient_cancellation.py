@@ -1,4 +1,4 @@
-"""Gradients arrive on several paths, and add up to nothing."""
+"""Gradients arrive on several paths, and add up to zero."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tb_gradflow.analyse.words.phrases import braces
 
 
 def rule(suspect: Suspect) -> Verdict | None:
-    """A value is used more than once, a gradient comes back from each use, and together they are nothing.
+    """A value is used more than once, each use returns a gradient, and their sum is zero.
 
     It is the variable's value, or one that is computed from it. The op to name is the one at which the paths join.
     """
@@ -29,10 +29,9 @@ def rule(suspect: Suspect) -> Verdict | None:
 
 
 def equal_sides(suspect: Suspect) -> Verdict | None:
-    """A value is compared with what was computed from the same weights, and both are equal in every element: two views
-    of which neither was changed.
-
-    No forward value says so, and the gradient does: that of a square is zero all over only where the difference is.
+    """A value is compared with one that was computed from the same weights, and both are equal in every element: two
+    views of the same input, neither of which was augmented. Forward values are not recorded, but the gradient shows it:
+    the gradient of a square is zero everywhere only if the difference is.
     """
     if (square := _square_below_a_floor(suspect)) >= 0:
         return Verdict("gradient_cancellation", "warning", square)
@@ -52,15 +51,15 @@ def equal_sides(suspect: Suspect) -> Verdict | None:
     return Verdict("gradient_cancellation", "warning") if both else None
 
 
-# A floor under distances that is only there for the root behind it.
+# A lower bound of distances that only protects the square root after it.
 _FLOOR = 1e-5
 
 _ADDING_UP = frozenset({"Sum", "Mean", "Reshape", "Squeeze", "ExpandDims", "Identity", "Sqrt"})
 
 
 def _square_below_a_floor(suspect: Suspect) -> int:
-    """The square of a difference, of whose sums none reaches the tiny floor that keeps them from zero, as the zeros
-    behind `maximum` tell: both sides are equal. -1 if there is no such floor."""
+    """The square of a difference, if none of its sums reaches the tiny lower bound that keeps them from zero, as the
+    zeros after `maximum` show: both sides are equal. -1 if there is no such bound."""
     topology, ops = suspect.topology, suspect.topology.trace.ops
     floor = max((constant_of(suspect.op, side) or 0.0) for side in (0, 1)) if suspect.op.type == "Maximum" else 0.0
     if not 0 < floor <= _FLOOR:
@@ -78,10 +77,10 @@ def _square_below_a_floor(suspect: Suspect) -> int:
 
 
 def same_on_both_sides(suspect: Suspect) -> Verdict | None:
-    """A value is compared with what the same network makes of the same input: nothing in front of the difference, or
-    the ratio, learns. An offset that both sides contain is no such thing, for its weights do learn.
+    """A value is compared with the output of the same network for the same input: nothing before the difference, or the
+    ratio, learns. An offset that both sides contain does not count, because its weights do learn.
 
-    The evidence is that the gradient comes back over both paths, in the same size to each layer.
+    The evidence is that gradients of the same size come back on both paths to each layer.
     """
     users = takers_of(suspect, suspect.state.variable)
     join = where_ways_join(suspect, users) if len(users) == 2 else -1
@@ -92,8 +91,8 @@ def same_on_both_sides(suspect: Suspect) -> Verdict | None:
 
 
 def _is_mirrored(suspect: Suspect, join: int) -> bool:
-    """Whether every variable in front of the op is taken on two paths, at which gradients of the same size arrive, and
-    gets nothing; a weight of a product among them."""
+    """Whether every variable before the op is used on two paths, at which gradients of the same size arrive, and gets a
+    gradient of zero; one of them must be the weight of a product."""
     topology, measured, target = suspect.topology, suspect.measured, suspect.target
     before, weights = topology.made_by(join), 0
     for entry in topology.trace.variable_gradients:
@@ -114,16 +113,15 @@ _NUMBERED = re.compile(r"_[0-9]+$")
 
 
 def density_of_own_sample(suspect: Suspect) -> Verdict | None:
-    """What is stopped only weighs the density of a sample, as policy gradients do it, and the density is that of the
-    distribution which the sample was drawn from: it cancels what the variable has put in.
-
-    TensorFlow Probability remembers what a sample was made of, so that no path is left.
+    """The stopped value only weights the density of a sample, as in a policy gradient, and the density is that of the
+    distribution from which the sample was drawn: it cancels the effect of the variable. TensorFlow Probability
+    remembers how a sample was made, so that no path is left.
     """
     if suspect.op.type not in STOPS:
         return None
     topology, once, target = suspect.topology, suspect.measured.once, suspect.target
     densities = once(("densities", target), lambda: _with_a_gradient(_made_by(topology, "log_prob"), topology, target))
-    # Most models have none, and a stop at each of many layers.
+    # Most models have no density, but a stop in each of many layers.
     if not densities:
         return None
     samples = once(("samples",), lambda: _made_by(topology, "sample"))
@@ -134,8 +132,8 @@ def density_of_own_sample(suspect: Suspect) -> Verdict | None:
 
 
 def density_forgets_sample(suspect: Suspect) -> Verdict | None:
-    """The path of the variable ends in a distribution's sample, and the loss is made of that distribution's density: of
-    its own sample TensorFlow Probability remembers the noise, and asks for the density of that."""
+    """The path of the variable ends in a distribution's sample, and the loss is computed from that distribution's
+    density: for its own sample, TensorFlow Probability remembers the noise and evaluates the density of that."""
     if suspect.culprit < 0:
         return None
     samples, densities = _made_by(suspect.topology, "sample"), _made_by(suspect.topology, "log_prob")
@@ -150,13 +148,13 @@ def _with_a_gradient(ops: dict[int, str], topology: Topology, target: int) -> di
 
 
 def _made_by(topology: Topology, method: str) -> dict[int, str]:
-    """The distribution of each op that a method of one made. Its scopes are numbered, `Normal_1`."""
+    """The distribution of each op that a method of a distribution created. Its scopes are numbered, `Normal_1`."""
     parts = ((op, each.name.partition(f"/{method}/")) for op, each in enumerate(topology.trace.ops))
     return {op: scope for op, (before, found, _) in parts if found and (scope := _NUMBERED.sub("", before))}
 
 
 def message_and_fix(group: Group) -> Text:
-    """Of a density at a sample of its own the sample is to be stopped, by its name where their line tells it."""
+    """The fix for a density at its own sample: stop the sample, by its name if the user's line shows it."""
     below = _square_below_a_floor(group.suspect) >= 0
     if group.op is not None and (below or (group.op.type in _WITHOUT_SLOPE and group.verdict.culprit < 0)):
         return Template(
@@ -203,13 +201,13 @@ def _same(group: Group) -> Text:
     )
 
 
-# Of no difference, and then flat.
+# Flat, because there is no difference.
 _WITHOUT_SLOPE = ("SquaredDifference", "Square", "Abs")
 
 
 def _stopped_sample(group: Group) -> str:
-    """The user's `log_prob(sample)`, or their `sample - mean` of a sample that is made of the mean, with the sample
-    stopped; the bare sample where their line does not tell which difference it is; empty if there is neither."""
+    """The user's `log_prob(sample)`, or their `sample - mean` with a sample that was computed from the mean, with the
+    sample stopped; only the sample if their line does not show the difference; empty if there is neither."""
     source, op = group.source, group.op
     if source is None or op is None:
         return ""
@@ -234,7 +232,7 @@ def _differences(code: str) -> list[Call]:
 
 
 def _is_made_of(group: Group, op: int, other: int) -> bool:
-    """Whether a value is made of another one, or of the same variable read once more."""
+    """Whether a value is computed from another one, or from a second read of the same variable."""
     made, ops = group.suspect.topology.made_by(op), group.trace.ops
     reads = ops[other].reads
     return other in made or (reads is not None and any(ops[each].reads == reads for each in made))
@@ -244,7 +242,7 @@ CAUSE = Cause(
     name="gradient_cancellation",
     meaning="the variable, or a value computed from it, is used more than once, each use has a gradient, and their sum "
     "is close to zero; or it is cut off where TensorFlow Probability evaluates the density of a distribution at its "
-    "own sample, which only a `stop_gradient` weights",
+    "own sample, and the loss uses that density only multiplied by a stopped value",
     severity="warning; error where it is cut off",
     fix="`tf.stop_gradient` on one of the paths: on the sample",
     text=message_and_fix,

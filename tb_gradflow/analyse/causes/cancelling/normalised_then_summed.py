@@ -1,4 +1,4 @@
-"""The loss sums what was normalised to a constant sum."""
+"""The loss sums values that were normalised to a constant sum."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.words.fields import SIZE, Template
 from tb_gradflow.analyse.words.names import Group, Text
 
-# A gradient that is larger than this is taken for what it is.
+# A gradient that is larger than this is not noise.
 _FAINT = 1e-5
 
 _TOTALS = frozenset({"Sum", "Mean", "SegmentSum", "UnsortedSegmentSum", "SegmentSumV2", "SegmentMean"})
 
 
 def rule(suspect: Suspect) -> Verdict | None:
-    """The loss sums what a softmax made to sum to one: every element gets the same gradient, and they cancel."""
+    """The loss sums the output of a softmax, which sums to one: every element gets the same gradient, and they
+    cancel."""
     state, topology = suspect.state, suspect.topology
     if state.gradient is None:
         return None
@@ -30,8 +31,8 @@ def rule(suspect: Suspect) -> Verdict | None:
 
 
 def normalised_by_hand(suspect: Suspect) -> Verdict | None:
-    """A value is divided by its own sum, or its own mean is taken from it, and every element of the result gets the
-    same gradient: what comes back over the two paths cancels."""
+    """A value is divided by its own sum, or its own mean is subtracted, and every element of the result gets the same
+    gradient: the gradients of the two paths cancel."""
     state, topology = suspect.state, suspect.topology
     if state.gradient is None or not 0 < state.gradient.max_abs <= _FAINT:
         return None
@@ -43,7 +44,7 @@ def normalised_by_hand(suspect: Suspect) -> Verdict | None:
 
 
 def _normalised_in_vain(suspect: Suspect) -> list[tuple[int, int]]:
-    """The ops whose value is normalised and whose gradients cancel, and where the normalised value is made."""
+    """The ops whose value is normalised and whose gradients cancel, and the op that computes the normalised value."""
     found = []
     for op in range(len(suspect.topology.trace.ops)):
         users = suspect.topology.onward(op)
@@ -60,7 +61,7 @@ def _two_cancel(suspect: Suspect, size: float, users: Sequence[int]) -> bool:
 
 
 def _normaliser_of(suspect: Suspect, op: int, users: Sequence[int]) -> int:
-    """Where a sum or mean of a value meets the value again; -1 if it does not."""
+    """The op that combines a value with its own sum or mean; -1 if there is none."""
     topology = suspect.topology
     beside = {op, *users}
     for total in (user for user in users if suspect.type_of(user) in _TOTALS):

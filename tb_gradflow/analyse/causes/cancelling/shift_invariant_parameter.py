@@ -23,7 +23,7 @@ _SCORING = frozenset(
 
 
 def rule(suspect: Suspect) -> Verdict | None:
-    """An offset that what follows cancels: in front of a batch normalisation, or in an attention's keys."""
+    """An offset that later ops cancel: before a batch normalisation, or in an attention's keys."""
     state, topology = suspect.state, suspect.topology
     if state.gradient is None:
         return None
@@ -43,8 +43,8 @@ def rule(suspect: Suspect) -> Verdict | None:
 
 
 def takes_out(suspect: Suspect, shift: int) -> int:
-    """What cancels an offset that is added at `shift`: an op of the batch normalisation behind it, the softmax
-    that follows, or a difference of its elements; -1 if none is near."""
+    """The op that cancels an offset added at `shift`: one of the batch normalisation after it, the softmax that
+    follows, or a difference of its elements; -1 if none is near."""
     if _is_normalised(suspect, shift):
         return suspect.topology.onward(shift)[0]
     softmax = _softmax_behind(suspect, shift)
@@ -69,7 +69,7 @@ def _adds_to_product(suspect: Suspect, op: int) -> bool:
 
 
 def _first_other_than(suspect: Suspect, op: int, types: frozenset[str]) -> int:
-    """The first op behind `op` of another type, as long as each has one user; -1 if the path forks."""
+    """The first op of another type after `op`, as long as each op has one user; -1 if the path forks."""
     users = suspect.topology.onward(op)
     while len(users) == 1:
         if suspect.type_of(users[0]) not in types:
@@ -109,9 +109,8 @@ _DIVIDING = frozenset({"Rsqrt", "FusedBatchNormV3"})
 
 
 def shift_without_influence(suspect: Suspect) -> Verdict | None:
-    """Rounding noise: at the sum that the variable shifts the gradient is there, and over all elements it cancels.
-
-    Whatever cancels the offset, a normalisation some layers on or a masked softmax.
+    """Rounding noise: a gradient arrives at the sum to which the variable adds an offset, and cancels over all
+    elements. It does not matter which op cancels the offset: a normalisation some layers later, or a masked softmax.
     """
     most, place = steepest(suspect)
     sums = most >= SINGLE_DECADES and suspect.type_of(place) in SUMS
@@ -119,8 +118,9 @@ def shift_without_influence(suspect: Suspect) -> Verdict | None:
 
 
 def scale_without_influence(suspect: Suspect) -> Verdict | None:
-    """The same for a factor: at the product with it the gradient is there, over all elements it cancels, and behind the
-    product everything is divided by its own length or deviation. Of a single number no noise may be left at all."""
+    """The same for a factor: a gradient arrives at the product with it and cancels over all elements, and after the
+    product everything is divided by its own norm or standard deviation. For a single number, there may be no noise at
+    all."""
     most, place = steepest(suspect)
     if suspect.state.gradient is not None and not suspect.state.gradient.max_abs:
         single = element_count(suspect.topology.trace.variables[suspect.state.variable].shape) == 1

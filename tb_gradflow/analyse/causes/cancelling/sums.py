@@ -1,4 +1,4 @@
-"""Values that are used more than once, and whose gradients add up to nothing."""
+"""Values that are used more than once, and whose gradients add up to zero."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from tb_gradflow.analyse.evidence.suspects import Suspect
 # Sums of a thousand float32 values that cancel leave about this share of their norm.
 NOISE = 1e-4
 
-# What a softmax leaves of a gradient that is the same for every class, times a few inputs.
+# The remainder of a gradient that is the same for every class after a softmax, times a few inputs.
 SUM_NOISE = 1e-5
 
-# What these return is as large as what they get.
+# Their result is as large as their input.
 _LINEAR = frozenset(
     {"AddV2", "Add", "Sub", "AddN", "BiasAdd", "Neg", "Identity", "Reshape", "ConcatV2", "Pack"}
     | {"Squeeze", "ExpandDims", "BroadcastTo", "Transpose", "Cast", "Tile"}
@@ -24,7 +24,7 @@ SCORING_STEPS = 8
 
 
 def takers_of(suspect: Suspect, variable: int) -> list[int]:
-    """The ops that take a variable's value and that a gradient arrives at."""
+    """The ops that use a variable's value and at which a gradient arrives."""
     topology, arrives = suspect.topology, suspect.topology.gradient(suspect.target).hops
     readers = [op for op in topology.readers[variable] if arrives[op] >= 0]
     return sorted({user for reader in readers for user in topology.onward(reader) if arrives[user] >= 0})
@@ -35,7 +35,7 @@ def cancelling_users(suspect: Suspect) -> list[int]:
     state, topology = suspect.state, suspect.topology
     if state.gradient is None:
         return []
-    # What another loss of the same step reads, or an inner gradient alone, has no part in this one.
+    # An op that only another loss of the same step uses, or only an inner gradient, does not contribute to this one.
     arrives = topology.gradient(suspect.target).hops
     readers = [op for op in topology.readers[state.variable] if topology.onward(op) and arrives[op] >= 0]
     users = sorted({user for reader in readers for user in topology.onward(reader) if arrives[user] >= 0})
@@ -56,15 +56,15 @@ def cancelling_users(suspect: Suspect) -> list[int]:
 
 
 def _is_linear(suspect: Suspect, user: int) -> bool:
-    """Whether an op passes on all of a gradient to the producer: sums do, and quotients to what is divided."""
+    """Whether an op passes the whole gradient to the producer: sums do, and quotients to their numerator."""
     if suspect.type_of(user) in ("RealDiv", "Div"):
         return all(edge.input == 0 for edge in suspect.topology.trace.ops[user].inputs if edge.op == suspect.producer)
     return suspect.type_of(user) in _LINEAR
 
 
 def _is_noise(suspect: Suspect, size: float, arriving: Sequence[int]) -> bool:
-    """Whether `size` is nothing beside every one of the gradients that arrive, of which there are several. What is
-    itself as small does not count."""
+    """Whether `size` is negligible compared with each of the gradients that arrive, of which there are several. A
+    gradient that is equally small does not count."""
     reports = [suspect.measured.of_op(suspect.target, op) for op in arriving]
     sizes = [0.0 if each is None else each.max_abs for each in reports]
     large = [each for each in sizes if each > NOISE * max(sizes)]
@@ -72,8 +72,8 @@ def _is_noise(suspect: Suspect, size: float, arriving: Sequence[int]) -> bool:
 
 
 def _leaves_nothing(suspect: Suspect, producer: int, size: float, users: Sequence[int]) -> bool:
-    """Whether `size` is nothing beside what one of the users passes on to the producer as it is, so that the others,
-    which may not have been measured, must take it away again."""
+    """Whether `size` is negligible compared with the gradient that one of the users passes to the producer unchanged,
+    so that the others, which may not have been measured, must cancel it."""
     arrives = suspect.topology.gradient(suspect.target).hops
     if len([user for user in users if arrives[user] >= 0]) < 2:
         return False

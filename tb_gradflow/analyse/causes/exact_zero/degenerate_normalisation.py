@@ -16,7 +16,7 @@ from tb_gradflow.record.schema import Trace
 _FUSED = frozenset({"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"})
 _RELU = ("Relu", "Relu6")
 
-# What lies between a normaliser and the next weight.
+# Ops between a normalisation and the next weight.
 _BETWEEN = frozenset(
     {"Relu", "Relu6", "LeakyRelu", "Elu", "Selu", "Tanh", "Identity", "IdentityN", "Reshape", "Squeeze", "Transpose"}
     | {"Mul", "AddV2", "MaxPool", "AvgPool", "Mean", "SelectV2", "Cast", "BatchToSpaceND", "SpaceToBatchND"}
@@ -24,15 +24,14 @@ _BETWEEN = frozenset(
 
 _NEAR = 10
 
-# What rounding leaves where two gradients cancel.
+# The remainder from rounding when two gradients cancel.
 _FAINT = 1e-5
 
 
 def rule(suspect: Suspect) -> Verdict | None:
-    """Normalised over a single element. The evidence is a mean, of the normaliser or beside the op, that averages as
-    many elements as it puts out.
-
-    A ReLU right behind is flat at the zero that comes out, and a weight behind it meets nothing else.
+    """Normalised over a single element. The evidence is a mean, in the normalisation or next to the op, with as many
+    input elements as output elements. The result is zero: a ReLU right after it is flat there, and a weight after it is
+    multiplied only by zeros.
     """
     trace, topology = suspect.topology.trace, suspect.topology
     if suspect.op.type in _FUSED:
@@ -52,7 +51,7 @@ def rule(suspect: Suspect) -> Verdict | None:
 
 
 def unit_of_one(suspect: Suspect) -> Verdict | None:
-    """A vector of one number, divided by its own length: one or minus one, whatever it is."""
+    """A vector with one element, divided by its own norm: the result is always one or minus one."""
     gradient = suspect.state.gradient
     if gradient is None or gradient.max_abs > _FAINT:
         return None
@@ -65,8 +64,8 @@ def unit_of_one(suspect: Suspect) -> Verdict | None:
 
 
 def _units_of_one(suspect: Suspect) -> list[tuple[int, int]]:
-    """Values whose square is summed over single elements and that get next to nothing of what arrives there; with the
-    other op that uses the value, which divides it."""
+    """Values whose square is summed over single elements and that get almost none of the gradient that arrives; with
+    the other op that uses the value, which divides it."""
     topology, trace = suspect.topology, suspect.topology.trace
     found = []
     for total in topology.by_type.get("Sum", ()):
@@ -75,7 +74,7 @@ def _units_of_one(suspect: Suspect) -> list[tuple[int, int]]:
             continue
         value = trace.ops[square].inputs[0].op
         arrives, left = (suspect.measured.of_op(suspect.target, op) for op in (square, value))
-        # What is made of the sum is what the value is divided by; the product in a squared distance is not.
+        # The value must be divided by a result of the sum; the product in a squared distance is different.
         others = [user for user in topology.onward(value) if user != square and total in topology.made_by(user)]
         if arrives is not None and left is not None and others and left.max_abs <= _FAINT * arrives.max_abs:
             found.append((value, others[0]))
@@ -83,7 +82,7 @@ def _units_of_one(suspect: Suspect) -> list[tuple[int, int]]:
 
 
 def _before(suspect: Suspect) -> list[int]:
-    """What the other factor of a product is made by, as far as a normaliser may be."""
+    """The ops that compute the other factor of a product, as far as a normalisation may be among them."""
     trace = suspect.topology.trace
     queue = [edge.op for edge in suspect.op.inputs if edge.op >= 0 and edge.op != suspect.producer]
     for op in queue[:_NEAR]:
@@ -123,7 +122,7 @@ def _averages_one(trace: Trace, index: int) -> bool:
 
 
 def message_and_fix(group: Group) -> Text:
-    """Of a batch of one, or of a vector of one number."""
+    """For a batch of one, or a vector with one element."""
     if group.op is not None and group.op.type in ("Mul", "RealDiv", "Div") and not _is_in_a_layer_for_it(group):
         return Template(
             SIZE + "{op} divides a vector with a single element by its own norm: the result is 1 or -1 for any input.",

@@ -7,13 +7,13 @@ from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 
 
 def loop_unseen(suspect: Suspect) -> Verdict | None:
-    """Nothing is known but that it happens in a loop: gates that are flat are the usual reason."""
+    """It is only known that it happens in a loop: saturated gates are the usual reason."""
     inside = unrecorded_before(suspect)
     loop = loop_in(suspect, inside)
     if loop < 0:
         return None
     if any(suspect.type_of(op) in ("Select", "SelectV2") for op in inside):
-        # Large inputs were asked about before: of a layer with a mask that is the usual reason.
+        # Large inputs were tested before; otherwise, in a layer with a mask, the mask is the usual reason.
         return Verdict("mask_multiplies_to_zero", "warning", first_of_loop(suspect, loop))
     squashes = any(suspect.type_of(op) in SQUASHING for op in inside)
     return Verdict("saturation_sigmoid" if squashes else "zero_gradient", "warning", loop)

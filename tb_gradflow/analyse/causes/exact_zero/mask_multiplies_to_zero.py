@@ -1,4 +1,4 @@
-"""A mask of data makes the gradient zero."""
+"""A mask computed from data makes the gradient zero."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ _SUMS = frozenset({"AddV2", "Add", "AddN"})
 
 
 def masked(suspect: Suspect) -> Verdict | None:
-    """A mask or weight made of data is zero wherever this variable has a say; or a count of zero is divided by."""
+    """A mask or weight computed from data is zero wherever this variable has an effect; or a value is divided by a
+    count of zero."""
     mask = suspect.culprit
     if suspect.op.type in FLAT_AT_ZERO and suspect.producer >= 0:
-        # The square of what the mask has made zero is flat there.
+        # The square of a value that the mask has made zero is flat there.
         mask = suspect.producer
     if suspect.topology.has_factor_of_data(mask):
         expected = _is_part(suspect) or _is_blended(suspect, mask) or _is_scheduled(suspect, mask)
@@ -36,8 +37,8 @@ def masked(suspect: Suspect) -> Verdict | None:
 
 
 def masked_in_part(suspect: Suspect) -> Verdict | None:
-    """The weight itself is multiplied by a mask, which makes zeros of a part of its gradient, and the optimizer moves
-    that part anyway, or was not seen. Information: it is how parts of a weight are held still."""
+    """The weight itself is multiplied by a mask, which makes a part of its gradient zero, and the optimizer moves that
+    part anyway, or its update was not recorded. Information: this is a common way to keep parts of a weight fixed."""
     topology, state = suspect.topology, suspect.state
     if state.gradient is None or not 0 < state.gradient.zero_fraction < 1:
         return None
@@ -53,7 +54,8 @@ def masked_in_part(suspect: Suspect) -> Verdict | None:
             (
                 _is_masked_by_data(topology, op)
                 or _is_masked_by_frozen(topology, op)
-                # What is chosen between two values is held still by nobody, unless an optimizer was seen to move it.
+                # A choice between two values is not meant to keep anything fixed, unless an optimizer was seen to move
+                # it.
                 or (moved is not None and _is_chosen(topology, op))
             )
             and each.outputs[0].shape == shape
@@ -79,10 +81,10 @@ def _is_masked_by_data(topology: Topology, op: int) -> bool:
 
 
 def _is_chosen(topology: Topology, op: int) -> bool:
-    """Whether the op is a `tf.where` whose condition no trainable variable has a part in."""
+    """Whether the op is a `tf.where` whose condition depends on no trainable variable."""
     if topology.trace.ops[op].type not in ("Select", "SelectV2"):
         return False
-    # A condition that no variable has a part in is not among the inputs.
+    # A condition that depends on no variable is not among the inputs.
     conditions = [edge.op for edge in topology.trace.ops[op].inputs if edge.input == 0]
     behind = {place for each in conditions for place in topology.made_by(each) | {each}}
     reads = {each for place in behind if (each := topology.trace.ops[place].reads) is not None}
@@ -90,7 +92,7 @@ def _is_chosen(topology: Topology, op: int) -> bool:
 
 
 def _is_masked_by_frozen(topology: Topology, op: int) -> bool:
-    """Whether the op is a product with a variable that is not to be trained, or with what is made of such alone."""
+    """Whether the op is a product with a non-trainable variable, or with a value computed only from such variables."""
     if topology.trace.ops[op].type not in ("Mul", "MulNoNan"):
         return False
     frozen = 0
@@ -102,8 +104,8 @@ def _is_masked_by_frozen(topology: Topology, op: int) -> bool:
 
 
 def _is_blended(suspect: Suspect, product: int) -> bool:
-    """Whether another product with data is added to it, element by element: a fade from one way to the other, which is
-    a `tf.where` by arithmetic. Terms of a loss are none."""
+    """Whether another product with data is added to it, element by element: a blend of two paths, which is a `tf.where`
+    written with arithmetic. Terms of a loss do not count."""
     ops, topology = suspect.topology.trace.ops, suspect.topology
     return any(
         ops[user].type in _SUMS
@@ -114,8 +116,8 @@ def _is_blended(suspect: Suspect, product: int) -> bool:
 
 
 def _is_scheduled(suspect: Suspect, product: int) -> bool:
-    """Whether a whole term of the loss is multiplied by a number that is no constant, beside terms that teach: it
-    joins later, or left."""
+    """Whether a whole term of the loss is multiplied by a number that is not constant, next to terms with a gradient: a
+    schedule adds it later, or has removed it."""
     term = suspect.topology.trace.ops[product]
     if term.outputs[0].shape != () or term.constants:
         return False
@@ -124,14 +126,14 @@ def _is_scheduled(suspect: Suspect, product: int) -> bool:
 
 
 def _is_part(suspect: Suspect) -> bool:
-    """Whether what is masked is a part of a tensor whose other parts do get a gradient: these labels are missing, and
-    others are not."""
+    """Whether the masked part belongs to a tensor whose other parts do get a gradient: some labels are missing, others
+    are not."""
     behind = suspect.measured.once(("parts", suspect.target), lambda: _behind_parts(suspect))
     return suspect.culprit in behind
 
 
 def _behind_parts(suspect: Suspect) -> set[int]:
-    """The ops behind a join or a slice of which some elements get a gradient and others get zero."""
+    """The ops after a join or a slice in which some elements get a gradient and others get zero."""
     topology, measured = suspect.topology, suspect.measured
     routes = [op for op, each in enumerate(topology.trace.ops) if each.type in ROUTING]
     gradients = [(op, measured.of_op(suspect.target, op)) for op in routes]
@@ -140,9 +142,8 @@ def _behind_parts(suspect: Suspect) -> set[int]:
 
 
 def nothing_selected(suspect: Suspect) -> Verdict | None:
-    """Not one element was selected: what is made of them is the mean of nothing, or the sum of nothing.
-
-    The evidence is a gradient without elements at the selection.
+    """No element was selected: the result is the mean or the sum of an empty tensor. The evidence is an empty gradient
+    at the selection.
     """
     topology = suspect.topology
     incoming = suspect.measured.of_op(suspect.target, suspect.culprit)
@@ -158,14 +159,14 @@ def nothing_selected(suspect: Suspect) -> Verdict | None:
 
 
 def loop_skipped(suspect: Suspect) -> Verdict | None:
-    """A recurrent layer whose mask leaves out every time step: what it passes on is its first state, zeros."""
+    """A recurrent layer whose mask leaves out every time step: its output is its initial state, zeros."""
     loop = loop_in(suspect, unrecorded_before(suspect))
     skipped = loop >= 0 and keeps_first_state(suspect, loop)
     return Verdict("mask_multiplies_to_zero", "warning", first_of_loop(suspect, loop)) if skipped else None
 
 
 def dropped(suspect: Suspect) -> Verdict | None:
-    """Dropout has left nothing over."""
+    """Dropout has dropped everything."""
     drops = suspect.op.type in (*CHOOSING, "Mul") and "dropout" in f"{suspect.op.name} {suspect.op.api}".lower()
     return Verdict("mask_multiplies_to_zero", "warning") if drops else None
 
@@ -227,7 +228,7 @@ def message_and_fix(group: Group) -> Text:
 
 
 def _leaves_no_loss(group: Group) -> bool:
-    """Whether the loss is exactly zero, and no variable that it is made of gets anything else."""
+    """Whether the loss is exactly zero, and every variable that it depends on gets a gradient of zero."""
     measured, trace, target = group.suspect.measured, group.trace, group.suspect.target
     asked = {entry.variable for entry in trace.variable_gradients if entry.target == target}
     zero = 0 <= target < len(measured.losses) and measured.losses[target] == 0
@@ -258,14 +259,14 @@ def _in_part(group: Group) -> Text:
 
 
 def _share(group: Group) -> float:
-    """Of the elements of all variables of the group, how many get a gradient of exactly zero."""
+    """The share of the elements of all variables of the group that get a gradient of exactly zero."""
     sizes = [math.prod(group.trace.variables[state.variable].shape or ()) for state in group.states]
     zeros = [state.gradient.zero_fraction if state.gradient is not None else 0.0 for state in group.states]
     return sum(size * zero for size, zero in zip(sizes, zeros, strict=True)) / max(sum(sizes), 1)
 
 
 def _held_still(group: Group, moved: Moved | None) -> str:
-    """How to keep masked elements where they are, with the names of the user's lines."""
+    """How to keep masked elements fixed, with the names in the user's lines."""
     own, optimizer = short(group), moved.optimizer if moved is not None else None
     mask = mask_in(group.source.code if group.source is not None else "", own) or Mask(own, "mask != 0", "mask")
     call = optimizer.call if optimizer is not None and optimizer.call else _CALL
@@ -298,8 +299,8 @@ _CALL = "optimizer.apply_gradients(zip(gradients, variables))"
 
 
 def _has_like(group: Group) -> bool:
-    """Whether another trainable variable has the same shape: by that alone what is remembered of each is not told
-    apart."""
+    """Whether another trainable variable has the same shape: the optimizer's state of the two cannot then be
+    distinguished by shape."""
     own = group.trace.variables[group.variables[0]]
     return any(each.trainable and each.shape == own.shape and each is not own for each in group.trace.variables)
 

@@ -15,7 +15,7 @@ from tb_gradflow.analyse.step.measured import is_zero
 
 
 def factor_made_zero(suspect: Suspect) -> Verdict | None:
-    """A product with what a dead ReLU, a dropout or a mask has made zero: the story is theirs."""
+    """A product with a value that a dead ReLU, a dropout or a mask has made zero: that op gives the cause."""
     if suspect.op.type not in PRODUCTS:
         return None
     for op in _behind(suspect):
@@ -32,12 +32,12 @@ def factor_made_zero(suspect: Suspect) -> Verdict | None:
 
 
 def _left_out(suspect: Suspect) -> Verdict | None:
-    """A `tf.where` that chose zeros."""
+    """A `tf.where` that selected zeros."""
     return Verdict("branch_not_taken", "info") if suspect.op.type in CHOOSING else None
 
 
 def _turns_zero(suspect: Suspect, op: int) -> Suspect | None:
-    """The suspect that an op in front is, if the gradient dies at it."""
+    """An earlier op as a suspect, if the gradient becomes zero at it."""
     measured, target = suspect.measured, suspect.target
     incoming = measured.of_op(target, op)
     if incoming is None or is_zero(incoming):
@@ -50,7 +50,7 @@ def _turns_zero(suspect: Suspect, op: int) -> Suspect | None:
 
 
 def _behind(suspect: Suspect) -> list[int]:
-    """What the other factor of a product is made by, seen through ops that keep zeros."""
+    """The ops that compute the other factor of a product, followed through ops that keep zeros."""
     trace = suspect.topology.trace
     queue = [edge.op for edge in suspect.op.inputs if edge.op >= 0 and edge.op != suspect.producer]
     for op in queue:  # grows while it is walked

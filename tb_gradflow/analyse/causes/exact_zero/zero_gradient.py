@@ -16,11 +16,10 @@ from tb_gradflow.record.schema import Op
 
 
 def rule(suspect: Suspect) -> Verdict | None:
-    """Zero for a reason that the measured values do not tell: the op is named.
-
-    Information only where the variable is used several times: the uses may cancel by design, as those of the last
-    bias of a critic do in the difference of its means. And in the first step of all, of what begins as zeros: a
-    network without offsets is odd, and over points on both sides of the origin its errors add up to nothing.
+    """Zero for a reason that the measured values do not show: the op is named. Information only if the variable is used
+    several times: the uses may cancel by design, as those of the last bias of a critic do in the difference of its
+    means. The same in the very first step, for a variable that starts at zero: a network without offsets is odd, and
+    its errors for points on both sides of the origin add up to zero.
     """
     measured, variable = suspect.measured, suspect.state.variable
     shared = len(suspect.topology.readers[variable]) > 1
@@ -29,7 +28,7 @@ def rule(suspect: Suspect) -> Verdict | None:
 
 
 def given_zero(suspect: Suspect) -> Verdict | None:
-    """Nothing but zeros was given. Finite differences with a small step give them where a function is made of steps."""
+    """Only zeros were given. Finite differences with a small step are zero if the function is piecewise constant."""
     return Verdict("zero_gradient", "info" if suspect.measured.is_learned(suspect.target) else "warning", NO_OP)
 
 
@@ -43,8 +42,8 @@ def nothing_left(suspect: Suspect) -> Verdict | None:
 
 
 def part_left_out(suspect: Suspect) -> Verdict | None:
-    """Of a complex number the loss uses the real part alone, or the imaginary one: what the other is made of gets
-    zero."""
+    """The loss uses only the real or only the imaginary part of a complex number: the values that the other part is
+    computed from get zero."""
     made = suspect.op.type == "Complex" or (suspect.op.type == "Cast" and _is_complex(suspect.op))
     if not made:
         return None
@@ -71,8 +70,8 @@ def _is_complex(op: Op) -> bool:
 
 
 def _has_one_factor(topology: Topology, op: int) -> bool:
-    """Whether the op multiplies by what no variable has a part in. The zeros say that this was real: a factor with an
-    imaginary part would have brought one part into the other."""
+    """Whether the op multiplies by a value that depends on no variable. The zeros show that this value was real: an
+    imaginary part would have mixed the two parts."""
     each = topology.trace.ops[op]
     return each.type in PRODUCTS and sum(topology.of_variables[edge.op] for edge in each.inputs if edge.op >= 0) == 1
 
@@ -138,7 +137,7 @@ _HIGH_POWER = 10.0
 
 
 def _underflows(group: Group) -> Text | None:
-    """Of exponentials and high powers, which are flat where what they make is too small for a number."""
+    """For exponentials and high powers, which are flat where their result underflows."""
     if group.op is None or group.op.type not in ("Exp", "Pow"):
         return None
     factor, scaled = made_large(group), "Scale the input until it is around one."

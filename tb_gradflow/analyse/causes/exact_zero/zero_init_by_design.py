@@ -1,4 +1,4 @@
-"""A product with a variable that began at zero, or next to it, and learns."""
+"""A product with a variable that started at zero, or close to it, and learns."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tb_gradflow.analyse.words.fields import SIZE, Template
 
 
 def small_factor_by_design(suspect: Suspect) -> Verdict | None:
-    """A product with a variable that starts next to zero and is learning: ConvNeXt's layer scale."""
+    """A product with a variable that starts close to zero and is learning: ConvNeXt's layer scale."""
     most, place = steepest(suspect)
     if most < SINGLE_DECADES or suspect.type_of(place) != "Mul":
         return None
@@ -22,10 +22,9 @@ def small_factor_by_design(suspect: Suspect) -> Verdict | None:
 
 
 def zero_initialised_further_on(suspect: Suspect) -> Verdict | None:
-    """Several paths, of which one leads through a product with zeros that learn, and the others cancel: a variational
-    posterior that begins as the prior itself, so that a kernel or its inducing points make no difference yet.
-
-    Once the zeros have moved the product passes what arrives at it, whatever the others come to.
+    """Several paths: one leads through a product with zeros that learn, and the others cancel. An example is a
+    variational posterior that starts as the prior itself, so that a kernel or its inducing points have no effect yet.
+    Once the zeros have moved, the product passes a gradient, whatever the other paths add up to.
     """
     topology, target = suspect.topology, suspect.target
     readers = topology.readers[suspect.state.variable]
@@ -37,8 +36,8 @@ def zero_initialised_further_on(suspect: Suspect) -> Verdict | None:
 
 
 def _products_with_learning_zeros(suspect: Suspect) -> list[tuple[int, int]]:
-    """The products at which an ordinary gradient arrives and of which one factor is zero, because variables that
-    learn began as zeros; with that factor."""
+    """The products at which a gradient of normal size arrives and of which one factor is zero, because variables that
+    learn started at zero; with that factor."""
     measured, zeros = suspect.measured, zero_values(suspect.measured)
     found = []
     for place, op in enumerate(suspect.topology.trace.ops):

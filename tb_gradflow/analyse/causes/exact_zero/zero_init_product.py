@@ -12,23 +12,23 @@ from tb_gradflow.analyse.words.names import Group, Text
 def message_and_fix(group: Group) -> Text:
     if has_units_alike(group.suspect):
         return Template(
-            ZERO + "{op} multiplies with zeros, and the layer in front began with zeros, too: all of its units are the "
-            "same, learn the same, and stay one unit.",
-            'Start kernels with random numbers, `initializer="glorot_uniform"`; only offsets begin at zero.',
+            ZERO + "{op} multiplies by zeros, and the layer before it started with zeros as well: all of its units are "
+            "equal, learn the same, and stay equal.",
+            'Initialise kernels with random numbers, `initializer="glorot_uniform"`; only biases may start at zero.',
         )(group)
     return Template(
-        ZERO + "{op} multiplies with a variable that is all zeros and gets no gradient either.",
-        'Start one of the two with numbers: `initializer="glorot_uniform"`.',
+        ZERO + "{op} multiplies by a variable that is all zeros and gets no gradient either.",
+        'Initialise one of the two with random numbers: `initializer="glorot_uniform"`.',
     )(group)
 
 
 CAUSE = Cause(
     name="zero_init_product",
-    meaning="born at a product with a variable of zeros, or with what such variables make zero, that gets no gradient "
-    "either, or that learns the same in every unit because the layer in front is of zeros as well; or at a ReLU or a "
-    "square that is flat at such a zero",
+    meaning="the gradient becomes zero at a product with a variable of zeros, or with a value that such variables make "
+    "zero, and that variable gets no gradient either, or learns the same in every unit because the layer before it is "
+    "all zeros as well; or it becomes zero at a ReLU or a square that is flat at such a zero",
     severity="error",
-    fix="start one with numbers",
+    fix="initialise one with random numbers",
     text=message_and_fix,
     edits=(not_all_zeros,),
 )

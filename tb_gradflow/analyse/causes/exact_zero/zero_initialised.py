@@ -1,4 +1,4 @@
-"""Which cause it is when a factor of a product began at zero."""
+"""Which cause it is when a factor of a product started at zero."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from tb_gradflow.analyse.evidence.zeros import FLAT_AT_ZERO, PRODUCTS, zero_valu
 
 
 def zero_initialised_unseen(suspect: Suspect) -> Verdict | None:
-    """Every path through the part that was not recorded multiplies by what is zero because variables began as zeros.
-
-    If one of these variables learns, this one will, from the next step on.
+    """Every path through the part that was not recorded multiplies by a value that is zero because variables started at
+    zero. If one of these variables learns, this one will, from the next step on.
     """
     inside = set(unrecorded_before(suspect))
     zeros = zero_values(suspect.measured) if inside else []
@@ -39,8 +38,7 @@ _FUSED_NORMALISERS = frozenset({"FusedBatchNorm", "FusedBatchNormV2", "FusedBatc
 
 
 def zero_initialised(suspect: Suspect) -> Verdict | None:
-    """A product with what is zero because variables began as zeros; or a flat spot at such a zero.
-
+    """A product with a value that is zero because variables started at zero; or a function that is flat at such a zero.
     If one of these variables learns, this one will, from the next step on.
     """
     zeros = zero_values(suspect.measured)
@@ -66,13 +64,13 @@ def zero_initialised(suspect: Suspect) -> Verdict | None:
     return Verdict("zero_init_product", "error")
 
 
-# One value of these is made of one value.
+# Each of their output elements is computed from one input element.
 _ONE_BY_ONE = frozenset({"Sigmoid", "Tanh", "Relu", "Elu", "Selu", "LeakyRelu", "Softplus", "Identity", "Cast", "Erf"})
 
 
 def has_units_alike(suspect: Suspect) -> bool:
-    """Whether what a product multiplies its zeros with is the same for every unit, because the layer in front began
-    with zeros as well: from then on all of its units learn the same, and stay one."""
+    """Whether the product multiplies its zeros by values that are equal for every unit, because the layer before it
+    started with zeros as well: all of its units then learn the same and stay equal."""
     zeros, op = zero_values(suspect.measured), suspect.producer
     while op >= 0 and zeros[op] is None and suspect.type_of(op) in _ONE_BY_ONE:
         op = next((edge.op for edge in suspect.topology.trace.ops[op].inputs if edge.input == 0), -1)

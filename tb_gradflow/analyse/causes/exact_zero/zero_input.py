@@ -10,13 +10,13 @@ from tb_gradflow.analyse.step.measured import Measured, is_empty, is_zero
 from tb_gradflow.analyse.words.fields import ZERO, fields
 from tb_gradflow.analyse.words.names import Group, Text
 
-# What a step of the user's own calls the data that it computes predictions from; labels may all be zero.
+# Usual names, in a custom step, of the data from which predictions are computed; labels may all be zero.
 _DATA = ("x", "input", "image", "feature")
 
 
 def rule(suspect: Suspect) -> Verdict | None:
-    """Every number of the batch is zero, and the variable, or what lies between it and the op where the gradient ends,
-    is multiplied by data. A mask that leaves zeros out is the nearer reason."""
+    """Every number of the batch is zero, and the variable, or a value between it and the op where the gradient ends, is
+    multiplied by data. A mask that leaves out zeros is a more specific reason."""
     if not zero_data(suspect.measured) or suspect.culprit < 0:
         return None
     nearer = factor_made_zero(suspect)
@@ -28,8 +28,8 @@ def rule(suspect: Suspect) -> Verdict | None:
 
 
 def zero_data(measured: Measured) -> str:
-    """The name of the one floating part of the batch that predictions are computed from, if all of it is zero; else
-    empty."""
+    """The name of the only floating-point part of the batch from which predictions are computed, if all of it is zero;
+    otherwise empty."""
     parts = [each for each in measured.topology.trace.inputs if each.name.lower().startswith(_DATA)]
     values = [measured.of_row(each.row) for each in parts]
     if len(parts) != 1 or values[0] is None or not is_zero(values[0]) or is_empty(values[0]):

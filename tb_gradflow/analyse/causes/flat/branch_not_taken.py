@@ -18,7 +18,8 @@ def rule(suspect: Suspect) -> Verdict | None:
 
 
 def loop_not_entered(suspect: Suspect) -> Verdict | None:
-    """A loop that made no round in this step: what it begins with does get a gradient, and what it uses does not."""
+    """A loop that ran no iteration in this step: its initial values do get a gradient, and the values used in its body
+    do not."""
     loop = loop_in(suspect, unrecorded_before(suspect))
     return Verdict("branch_not_taken", "info", loop) if loop >= 0 and _begins_with_gradient(suspect, loop) else None
 
@@ -32,7 +33,8 @@ def _begins_with_gradient(suspect: Suspect, loop: int) -> bool:
 def branch_taken_without_it(suspect: Suspect) -> Verdict | None:
     """Only the branch that a `tf.cond` did not take in this step uses the variable.
 
-    One that hands out no floating number chooses nothing that could go into a loss: an assertion, a summary.
+    A `tf.cond` without a floating-point result selects nothing that could enter a loss: it is an assertion or a
+    summary.
     """
     branches = suspect.culprit >= 0 and suspect.op.type in ("If", "StatelessIf")
     skipped = branches and any(is_float(tensor.dtype) for tensor in suspect.op.outputs)

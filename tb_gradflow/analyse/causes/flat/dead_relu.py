@@ -15,9 +15,8 @@ _RELU = frozenset({"Relu", "Relu6", "ReluN"})
 
 
 def rule(suspect: Suspect) -> Verdict | None:
-    """A ReLU that no input of this step activates.
-
-    Of two that share a value between them, such as a PReLU's, one is always zero.
+    """A ReLU that no input of this step activates. If two ReLUs split a value between them, as in a PReLU, one of them
+    is always zero.
     """
     if suspect.op.type not in _RELU:
         return None
@@ -29,7 +28,7 @@ def rule(suspect: Suspect) -> Verdict | None:
 
 
 def relu_unseen(suspect: Suspect) -> Verdict | None:
-    """A ReLU, and nothing else inside that could be flat."""
+    """A ReLU, and no other op inside that could be flat."""
     flat = {suspect.type_of(op) for op in unrecorded_before(suspect)} & {
         "Relu",
         "Relu6",
@@ -42,13 +41,13 @@ def relu_unseen(suspect: Suspect) -> Verdict | None:
 
 
 def dead_relu_by_choice(suspect: Suspect) -> Verdict | None:
-    """The same with a threshold of its own, which Keras writes as a choice between the value and zero."""
+    """The same for a ReLU with a `threshold`, which Keras writes as a choice between the value and zero."""
     by_choice = suspect.op.type in BRANCHES and (suspect.op.api or "").rpartition(".")[2] == "relu"
     return Verdict("dead_relu", "error") if by_choice else None
 
 
 def _is_other_half(suspect: Suspect) -> bool:
-    """Whether the ReLU is given the negative of what another one is given."""
+    """Whether the input of the ReLU is the negative of the input of another one."""
     topology, ops = suspect.topology, suspect.topology.trace.ops
     given = [edge.op for edge in suspect.op.inputs if edge.op >= 0]
     turned = [edge.op for op in given if ops[op].type == "Neg" for edge in ops[op].inputs if edge.op >= 0]
@@ -58,8 +57,8 @@ def _is_other_half(suspect: Suspect) -> bool:
 
 
 def dead_relu_by_hand(suspect: Suspect) -> Verdict | None:
-    """The same written as `maximum(x, 0)`. In a loss that is met this is a margin, and no matter; with an upper limit
-    behind it, it is one end of a clip."""
+    """The same written as `maximum(x, 0)`. In a loss that is zero this is a satisfied margin, which is no problem; with
+    an upper limit after it, it is one end of a clip."""
     by_hand = suspect.op.type == "Maximum" and (suspect.op.api or "").endswith("maximum")
     at_zero = by_hand and 0.0 in (constant_of(suspect.op, 0), constant_of(suspect.op, 1))
     if not at_zero or is_at_goal(suspect) or _is_limited(suspect):
@@ -68,7 +67,7 @@ def dead_relu_by_hand(suspect: Suspect) -> Verdict | None:
 
 
 def _is_limited(suspect: Suspect) -> bool:
-    """Whether the result, scaled or shifted at most, goes into a minimum."""
+    """Whether the result goes into a minimum, possibly scaled or shifted."""
     topology = suspect.topology
     queue = [suspect.culprit]
     for op in queue:  # grows while it is walked
@@ -96,7 +95,7 @@ def message_and_fix(group: Group) -> Text:
 
 
 def _is_last(group: Group) -> bool:
-    """Whether what a layer puts out goes into the loss, and into nothing else."""
+    """Whether the output of a layer goes into the loss, and into nothing else."""
     trace, queue = group.trace, [group.culprit]
     if not layer_of(trace, group.culprit):
         return False
@@ -115,7 +114,7 @@ _NEAR = 6
 
 
 def _by_hand(group: Group) -> str:
-    """Of `maximum(x, 0)`: in a layer it stands for a ReLU, in a loss for a margin or an overlap."""
+    """The fix for `maximum(x, 0)`: in a layer it is a ReLU, in a loss a margin or an overlap."""
     call, keras = call_of(group), namespace(group) == "keras.ops"
     shown = call is not None and any(each.strip("0.") == "" for each in call.arguments)
     x, whole = ("{x}", "{whole}") if shown else ("x", "keras.ops.maximum(x, 0)" if keras else "tf.maximum(x, 0)")

@@ -1,4 +1,4 @@
-"""Most units of a layer are behind a ReLU that lets nothing of them through, and the others learn."""
+"""The ReLU of a layer is zero for most of its units in the whole batch, and the others learn."""
 
 from __future__ import annotations
 
@@ -12,22 +12,23 @@ from tb_gradflow.analyse.words.names import Group, Text
 
 _RELU = frozenset({"Relu", "Relu6"})
 
-# Between a vector of one number per unit and the ReLU: they keep units apart.
+# Ops between a vector of one number per unit and the ReLU that do not mix units.
 _UNIT_BY_UNIT = frozenset({"BiasAdd", "AddV2", "Add", "Sub", "Mul", "Reshape", "Identity", "Cast", "ReadVariableOp"})
 
-# Of the gradient that arrives at the ReLU's output, at most this share may be zero: what a layer further on has
-# switched off is not the ReLU's doing.
+# At most this share of the gradient that arrives at the ReLU's output may be zero: units that a later layer switches
+# off are not the fault of this ReLU.
 _SILENT_BEHIND = 0.5
 
-# Fewer rows leave units off by chance: at initialization one row in two switches a unit off.
+# With fewer rows, units are inactive by chance: at initialization, each row makes a unit inactive with a probability of
+# one half.
 _FEWEST_ROWS = 8
 
-# So many recorded steps make up for a batch of which nobody knows the size.
+# So many recorded steps make up for an unknown batch size.
 _SURE_FROM = 4
 
 
 def rule(suspect: Suspect) -> Verdict | None:
-    """Most elements of a bias get a gradient of exactly zero, and at the ReLU behind it the gradient is there."""
+    """Most elements of a bias get a gradient of exactly zero, although a gradient arrives at the ReLU after it."""
     gradient, trace = suspect.state.gradient, suspect.topology.trace
     if gradient is None or not MOST <= gradient.zero_fraction < 1 or not is_of_units(trace, suspect.state.variable):
         return None
@@ -41,7 +42,7 @@ def rule(suspect: Suspect) -> Verdict | None:
 
 
 def _relu_behind(suspect: Suspect) -> int:
-    """The ReLU that is all that the variable goes into, unit by unit; -1 if there is none."""
+    """The ReLU that is the only use of the variable, without mixing units; -1 if there is none."""
     topology = suspect.topology
     readers = topology.readers[suspect.state.variable]
     place = readers[0] if len(readers) == 1 else -1
@@ -69,7 +70,7 @@ def message_and_fix(group: Group) -> Text:
     return Template(
         f"{told} are dead in this step: {{op}} is zero for every input there, and their gradient is exactly zero."
         + _since(group),
-        "Nothing to repair while the loss falls. If too few units are left, lower the learning rate, start the bias at "
+        "Nothing to fix while the loss falls. If too few units are left, lower the learning rate, start the bias at "
         'zero, or let something through below zero: `activation="leaky_relu"`.',
     )(group)
 
@@ -105,5 +106,5 @@ CAUSE = Cause(
     severity="info",
     fix="lower learning rate, leaky ReLU",
     text=message_and_fix,
-    plight="a gradient for a few of its units alone",
+    plight="a gradient for only a few of its units",
 )

@@ -1,4 +1,4 @@
-"""Which cause it is when one op with a flat end takes most of the gradient."""
+"""Which cause it is when a single op that can saturate loses most of the gradient."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LOCAL_FADING = {
 
 
 def local_saturation(suspect: Suspect) -> Verdict | None:
-    """One squashing function alone takes most: it is saturated, and depth has no part in it."""
+    """A single squashing function loses most of the gradient: it is saturated, and depth is not the reason."""
     most, place = steepest(suspect)
     if most < SINGLE_DECADES or suspect.type_of(place) not in LOCAL_FADING:
         return None

@@ -1,4 +1,4 @@
-"""A limit holds all values, and a limit has no slope."""
+"""A limit clips all values, and has no slope."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ def rule(suspect: Suspect) -> Verdict | None:
         return None
     if suspect.op.type == "Relu6" and _lets_something_out(suspect):
         return Verdict("saturation_clip", "warning")
-    # Margins that are all kept are limits too: a hinge loss of zero is what one trains for.
+    # Margins that are all satisfied are limits too: a hinge loss of zero is the goal of the training.
     learned = is_at_goal(suspect)
     return Verdict("saturation_clip", "info" if learned else "warning") if clips else None
 
 
 def held_at_zero(suspect: Suspect) -> Verdict | None:
-    """The overlap of boxes that do not touch: `maximum(x, 0)` makes width and height, and their product has no slope
-    where both are zero. What the limit itself passes on plays no part, for nothing arrives there."""
+    """The overlap of boxes that do not touch: `maximum(x, 0)` computes width and height, and their product has no slope
+    where both are zero. The slope of the limit itself does not matter, because no gradient arrives there."""
     if suspect.op.type != "Mul" or suspect.measured.is_learned(suspect.target):
         return None
     factors = [edge.op for edge in suspect.op.inputs]
@@ -73,11 +73,11 @@ def _limit_of(suspect: Suspect, op: int) -> int:
 
 
 def no_probability(suspect: Suspect) -> Verdict | None:
-    """Some of them are outside of 0 and 1 in this step and get no gradient from the loss; others do."""
+    """Some of them are outside of 0 and 1 in this step and get no gradient from the loss; the others do."""
     if suspect.target < 0:
         return None
     topology, readers = suspect.topology, suspect.topology.readers[suspect.state.variable]
-    # A loss of zero is what one trains for, however it is reached.
+    # A loss of zero is the goal of the training, however it is reached.
     learned = suspect.measured.is_learned(suspect.target)
     for found in unbounded_in(suspect):
         if not (topology.made_by(found.layer) | {found.layer}).isdisjoint(readers):
@@ -89,8 +89,8 @@ _NEARBY = 12
 
 
 def _hands_on_the_other_side(suspect: Suspect) -> bool:
-    """Whether the op chooses between two values that the variable is in, and the other one gets a gradient: it is no
-    limit then, and what makes zero of that gradient lies further on."""
+    """Whether the op chooses between two values that depend on the variable, and the other one gets a gradient: then it
+    is no limit, and a later op makes that gradient zero."""
     topology, readers = suspect.topology, suspect.topology.readers[suspect.state.variable]
     for edge in suspect.op.inputs:
         given = suspect.measured.of_op(suspect.target, edge.op) if edge.op not in (-1, suspect.producer) else None
@@ -100,7 +100,7 @@ def _hands_on_the_other_side(suspect: Suspect) -> bool:
 
 
 def _lets_something_out(suspect: Suspect) -> bool:
-    """Whether what the op puts out is not zero: a weight that it is multiplied by gets a gradient."""
+    """Whether the output of the op is not zero: a weight that it is multiplied by gets a gradient."""
     topology = suspect.topology
     queue = list(topology.onward(suspect.culprit))
     for op in queue:  # grows while it is walked
@@ -115,7 +115,7 @@ def _lets_something_out(suspect: Suspect) -> bool:
 
 _LOSS = re.compile(r"\w+_crossentropy")
 
-# How many ops behind a limit are looked at for what is done with it.
+# How many ops after a limit are examined for its use.
 _NEAR = 6
 
 
@@ -180,9 +180,8 @@ def message_and_fix(group: Group) -> Text:
 
 
 def _chosen_over(group: Group) -> int:
-    """The minimum or maximum that chooses between what is limited and the same value without limits; -1 if none does.
-
-    It chose the side that has no slope for every element: the value itself would have passed on a gradient.
+    """The minimum or maximum that chooses between the limited value and the same value without limits; -1 if there is
+    none. For every element it chose the limited side: the value itself would have passed a gradient.
     """
     topology, trace = group.suspect.topology, group.trace
     given = {edge.op for edge in group.op.inputs if edge.op >= 0} if group.op is not None else set()
@@ -223,7 +222,7 @@ def _goes_into_a_logarithm(group: Group) -> bool:
 
 
 def _behind(group: Group, through: tuple[str, ...]) -> list[int]:
-    """What uses the culprit's value, and what uses it again behind ops of these types."""
+    """The ops that use the culprit's value, directly or after ops of these types."""
     onward, ops = group.suspect.topology.onward, group.trace.ops
     queue = list(onward(group.culprit)) if group.culprit >= 0 else []
     for op in queue:  # grows while it is walked

@@ -16,13 +16,13 @@ _SQUASHING = frozenset({"Sigmoid", "Tanh", "Erf", "Erfc", "Softsign", "Softplus"
 
 
 def rule(suspect: Suspect) -> Verdict | None:
-    """Sigmoid or tanh so far out that its slope rounds to zero, or the straight lines that stand for them."""
+    """A sigmoid or tanh with an input so large that its slope rounds to zero, or their piecewise linear versions."""
     straight = any(word in (suspect.op.api or "") for word in ("hard_sigmoid", "hard_tanh"))
     return Verdict("saturation_sigmoid", "warning") if straight or suspect.op.type in _SQUASHING else None
 
 
 def branch_taken_is_flat(suspect: Suspect) -> Verdict | None:
-    """Both branches of a `tf.cond` use the variable, so one that does was taken: what is inside is flat."""
+    """Both branches of a `tf.cond` use the variable, so it was used, and the op inside the branch is flat."""
     if suspect.op.type not in ("If", "StatelessIf"):
         return None
     reached = suspect.topology.reached_from(suspect.topology.readers[suspect.state.variable])

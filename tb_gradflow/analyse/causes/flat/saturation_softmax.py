@@ -1,4 +1,4 @@
-"""A softmax is so sure that it is flat."""
+"""A softmax is so confident that it is flat."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tb_gradflow.analyse.words.phrases import FROM_LOGITS, is_output, large_inpu
 
 
 def rule(suspect: Suspect) -> Verdict | None:
-    """A softmax so sure of itself that its slope rounds to zero."""
+    """A softmax so confident that its slope rounds to zero."""
     return Verdict("saturation_softmax", "warning") if suspect.op.type in SOFTMAX else None
 
 

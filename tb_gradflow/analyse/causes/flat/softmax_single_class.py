@@ -10,7 +10,7 @@ from tb_gradflow.analyse.words.fields import SIZE, ZERO, fields
 from tb_gradflow.analyse.words.names import Group, Text, call_of, namespace
 from tb_gradflow.analyse.words.phrases import is_output
 
-# What is left of a float32 where it is taken from itself, and of gradients of about one.
+# Rounding noise of a float32 subtracted from itself, and of gradients of about one.
 _ROUNDING = 1e-6
 
 _FAINT = 1e-5
@@ -23,14 +23,14 @@ def rule(suspect: Suspect) -> Verdict | None:
 
 
 def unrecorded(suspect: Suspect) -> Verdict | None:
-    """The same where the gradient behind the softmax was not recorded: its result was taken apart, say."""
+    """The same if the gradient after the softmax was not recorded, for example because its result was split."""
     among = [op for op in unrecorded_before(suspect) if op in suspect.topology.single_class_ops]
     return Verdict("softmax_single_class", "error", among[-1]) if among else None
 
 
 def single_class_unseen(suspect: Suspect) -> Verdict | None:
-    """The same where the loss hides it: it takes the logits, and the model's own output is always one. Or where the
-    softmax rounds what is one, so that noise comes back."""
+    """The same if the loss hides it: the loss uses the logits, and the output of the model is always one. Or if the
+    softmax only approximates one, so that rounding noise comes back."""
     topology = suspect.topology
     if suspect.target < 0:
         return None
@@ -45,7 +45,7 @@ def single_class_unseen(suspect: Suspect) -> Verdict | None:
 
 
 def is_noise_of(suspect: Suspect, op: int) -> bool:
-    """Whether all that a variable gets is what rounding has left at an op whose result is always the same."""
+    """Whether a variable gets only rounding noise from an op whose result is always the same."""
     topology, target = suspect.topology, suspect.target
     if suspect.state.gradient is None or suspect.state.gradient.max_abs > _FAINT:
         return False

@@ -11,7 +11,7 @@ from tb_gradflow.analyse.graph.op_sets import COPIES, constant_of
 from tb_gradflow.analyse.graph.paths import walked
 from tb_gradflow.analyse.graph.topology import Topology
 
-# A probability is kept so far from zero and one, so that its logarithm is finite.
+# The usual distance at which probabilities are kept from zero and one, so that their logarithm is finite.
 _MARGIN = 1e-2
 
 _SHAPED = COPIES | {"Reshape", "Squeeze", "ExpandDims", "Cast"}
@@ -23,7 +23,7 @@ _NEAR = 6
 
 @dataclass(frozen=True, slots=True)
 class Unbounded:
-    """Numbers without bounds that are clipped like probabilities.
+    """Unbounded values that are clipped like probabilities.
 
     Attributes:
         clip: The limit that they meet first.
@@ -39,7 +39,7 @@ class Unbounded:
 
 
 def unbounded_in(suspect: Suspect) -> list[Unbounded]:
-    """Those that are cut in part in this step."""
+    """Those that are partly clipped in this step."""
     topology, target = suspect.topology, suspect.target
     return suspect.measured.once(
         ("unbounded", target), lambda: [each for each in _unbounded(topology) if _cuts(suspect, each)]
@@ -85,9 +85,8 @@ def _is_margin(distance: float | None) -> bool:
 
 
 def _linear_layer(topology: Topology, given: int) -> int:
-    """The product with a variable, or the sum of one with a variable, that makes a value; -1 if anything else does.
-
-    A categorical loss divides the values by their sum first; a ReLU bounds them on one side alone.
+    """The product with a variable, or the sum of a product and a variable, that computes a value; -1 if another op
+    does. A categorical loss divides the values by their sum first; a ReLU bounds them on one side only.
     """
     ops, op = topology.trace.ops, given
     if ops[op].type == "RealDiv" and len(ops[op].inputs) == 2:
@@ -106,7 +105,7 @@ def _linear_layer(topology: Topology, given: int) -> int:
 
 
 def _is_product(topology: Topology, op: int) -> bool:
-    """Chances of chances, which a matrix makes of those that a softmax has made, have bounds."""
+    """Probabilities that a matrix of probabilities computes from the output of a softmax have bounds."""
     ops = topology.trace.ops
     if op < 0 or ops[op].type not in _PRODUCTS:
         return False

@@ -10,7 +10,7 @@ from tb_gradflow.analyse.words.fields import ZERO, Template, fields
 from tb_gradflow.analyse.words.names import Group, Text, blamed
 from tb_gradflow.record.schema import PYTHON
 
-# `tf.py_function` has a gradient function, and what its body loses arrives as zeros.
+# `tf.py_function` has a gradient function: a gradient lost in its body arrives as zeros.
 _FUNCTIONS = ("PyFunc", "PyFuncStateless")
 
 _PYTHON = frozenset({*_FUNCTIONS, "EagerPyFunc", PYTHON})
@@ -23,8 +23,8 @@ def rule(suspect: Suspect) -> Verdict | None:
 
 
 def partly_in_python(suspect: Suspect) -> Verdict | None:
-    """A gradient arrives, and not all of it: the value also goes through a `tf.numpy_function` on the path to the loss,
-    which gets a gradient and passes none on. Information: a number that scales the rest may be meant so."""
+    """Only part of the gradient arrives: the value also goes through a `tf.numpy_function` on the path to the loss,
+    which gets a gradient and propagates none. Information: for a number that scales the rest, this may be intended."""
     if suspect.target < 0:
         return None
     topology, readers = suspect.topology, suspect.topology.readers[suspect.state.variable]
@@ -44,7 +44,7 @@ def message_and_fix(group: Group) -> Text:
 
 
 def _function(group: Group) -> Text:
-    """`tf.py_function` has a gradient function, so what its body loses arrives as zeros."""
+    """`tf.py_function` has a gradient function, so a gradient lost in its body arrives as zeros."""
     zero = group.op is not None and group.op.type == "EagerPyFunc"
     start = ZERO if zero else "{they_get} {size}: "
     return Template(
@@ -90,7 +90,7 @@ _ADVICE = {
 
 
 def _is_read_there(group: Group) -> bool:
-    """Whether what leaves is the variables' own value."""
+    """Whether the value that leaves TensorFlow is that of the variables themselves."""
     ops = group.trace.ops
     producer = group.suspect.producer
     return producer >= 0 and ops[producer].type in ("ReadVariableOp", "Identity")

@@ -11,13 +11,13 @@ from tb_gradflow.record.schema import SNAPSHOT
 
 
 def rule(suspect: Suspect) -> Verdict | None:
-    """A tensor that was computed from the variable before the step takes its place in the step."""
+    """A tensor that was computed from the variable before the step replaces it in the step."""
     return Verdict("python_snapshot", "error") if suspect.op.type == SNAPSHOT else None
 
 
 def message_and_fix(group: Group) -> Text:
     names = fields(group)
-    # What is known of one of them need not be so of the others.
+    # A fact about one of them need not hold for the others.
     made_by = {group.trace.ops[culprit].api for culprit in (group.culprit, *group.culprits.values()) if culprit >= 0}
     api = made_by.pop() if len(made_by) == 1 else None
     how = f", by `{api}`" if api else ""

@@ -1,4 +1,4 @@
-"""`tf.stop_gradient` lies on every path."""
+"""`tf.stop_gradient` is on every path."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tb_gradflow.analyse.words.names import Group, Text, api_of, call_of, networ
 
 
 def rule(suspect: Suspect) -> Verdict | None:
-    """`tf.stop_gradient` on the only path. A straight-through estimator has another path, and is no suspect."""
+    """`tf.stop_gradient` on the only path. A straight-through estimator has another path, so it is no suspect."""
     return Verdict("stop_gradient_misuse", "error") if suspect.op.type in STOPS else None
 
 
 def message_and_fix(group: Group) -> Text:
-    """Some functions stop the gradient inside, and a functional model was put together before the step."""
+    """Some functions stop the gradient internally, and a functional model was built before the step."""
     quiet = ' If this is intended, pass `expected=["{pattern}"]` to the recorder.'
     if "stop_gradient" not in api_of(group) and group.source is not None and call_of(group) is not None:
         fix = "Use a function that does not, or write this part yourself."
@@ -49,8 +49,8 @@ def message_and_fix(group: Group) -> Text:
 
 
 def _straight_through(group: Group) -> tuple[str, str] | None:
-    """Of `x + stop_gradient(q - x)`, the user's `q` and `x`: it keeps the value of the one and passes the gradient to
-    the other. None for any other use."""
+    """The user's `q` and `x` in `x + stop_gradient(q - x)`, which has the value of `q` and passes the gradient to `x`.
+    None for any other use."""
     call = call_of(group)
     sides = sides_of(call.subject, "-") if call is not None else None
     if sides is None or not keeps_value_alone(group.suspect.topology, group.culprit):
@@ -60,7 +60,8 @@ def _straight_through(group: Group) -> tuple[str, str] | None:
 
 
 def _beside(group: Group, kept: str, passed: str) -> str:
-    """What to do for a variable that is in the kept value alone: scales go around a rounding, codes have a loss."""
+    """The fix for a variable that only the kept value depends on: apply scales outside of the rounding, give codes a
+    loss."""
     if any(group.trace.ops[op].type in ROUNDING for op in group.others):
         return (
             "Apply it only to the rounding, `u + {lib}.stop_gradient({lib}.round(u) - u)`, and multiply and add "
@@ -74,7 +75,7 @@ def _beside(group: Group, kept: str, passed: str) -> str:
 
 
 def _weighs_another(group: Group) -> bool:
-    """Whether the stopped value is a factor of something that other variables are trained by."""
+    """Whether the stopped value is a factor of a value that trains other variables."""
     topology, target, ops = group.suspect.topology, group.suspect.target, group.trace.ops
     trained = {
         reader
@@ -94,12 +95,12 @@ def _weighs_another(group: Group) -> bool:
     return False
 
 
-# What these make of an advantage is one still.
+# These turn an advantage into another advantage.
 _IN_SHAPE = frozenset({"Identity", "Reshape", "Squeeze", "ExpandDims", "Cast", "Neg", "RealDiv", "Sub"})
 
 
 def _is_network(group: Group) -> bool:
-    """Whether no gradient comes to a whole network of several layers, while the same loss trains another one."""
+    """Whether a whole network of several layers gets no gradient, while the same loss trains another one."""
     networks = {network_of(name) for name in group.names}
     if len(networks) != 1 or "" in networks or len({name.rpartition("/")[0] for name in group.names}) < 2:
         return False

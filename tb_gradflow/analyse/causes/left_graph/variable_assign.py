@@ -19,16 +19,16 @@ _WRITING = (
 
 
 def rule(suspect: Suspect) -> Verdict | None:
-    """The value is stored in a `tf.Variable`, or in a metric, and read back: the tape does not look into those."""
+    """The value is stored in a `tf.Variable`, or in a metric, and read back: a tape does not follow values through
+    variables."""
     written = suspect.op.writes is not None or suspect.op.type.startswith(_WRITING)
     stored = written or any(edge.passes == "state" for edge in suspect.edges)
     return Verdict("variable_assign", "error") if stored else None
 
 
 def kept_as_state(suspect: Suspect) -> Verdict | None:
-    """The loss depends on no variable, and this one's path ends in an assignment: the loss is read from state.
-
-    Such as the result of a metric, whose variables are no part of the trace.
+    """The loss depends on no variable, and this one's path ends in an assignment: the loss is read from state, for
+    example the result of a metric, whose variables are not in the trace.
     """
     stored = suspect.culprit >= 0 and suspect.op.type.startswith("Assign")
     detached = suspect.target >= 0 and suspect.topology.trace.targets[suspect.target].op < 0
@@ -81,7 +81,8 @@ def _fix(group: Group) -> str:
 
 
 def _scattered(code: str) -> str | None:
-    """How to write into a tensor what the user's line writes to places in a variable; None if it does not."""
+    """How to write to positions in a tensor what the user's line writes to positions in a variable; None if it does
+    not."""
     for kind in ("update", "add", "sub"):
         call = call_on(code, f"scatter_nd_{kind}")
         if call is None:
@@ -97,8 +98,8 @@ def _scattered(code: str) -> str | None:
 
 
 def _copy_of(group: Group) -> str:
-    """The network whose weights are set to those that get no gradient, or to an average with them; empty if none is:
-    weight by weight of the same name, and nothing of the data is in them."""
+    """The network whose weights are copied from those that get no gradient, or averaged with them; empty if there is
+    none. Weights correspond by name, and data plays no part."""
     op, trace = group.op, group.trace
     if op is None or op.writes is None or op.data:
         return ""
@@ -109,16 +110,16 @@ def _copy_of(group: Group) -> str:
 
 
 def _is_averaged(group: Group) -> bool:
-    """Whether what is stored is read back to be divided by a count, which may be zero: so does a metric that is called,
-    `loss = metric(y, p)`."""
+    """Whether the stored value is read back and divided by a count that may be zero, as when a metric is called: `loss
+    = metric(y, p)`."""
     consumers, ops = group.suspect.topology.consumers, group.trace.ops
     read = [op for op, _ in consumers[group.culprit] if ops[op].type == "ReadVariableOp"] if group.culprit >= 0 else []
     return any(ops[user].type == "DivNoNan" for op in read for user, _ in consumers[op])
 
 
 def _holder(call: Call) -> tuple[str, int]:
-    """What the value is stored in, and by how many indices a part of it is addressed, 0 for the whole; empty for a
-    function that is given both."""
+    """The variable in which the value is stored, and the number of indices that address a part of it, 0 for the whole;
+    empty for a function that gets both as arguments."""
     node = ast.parse(call.head, mode="eval").body
     if not isinstance(node, ast.Attribute) or call.head.startswith(("tf.", "state_ops.")):
         return "", 0
@@ -129,7 +130,7 @@ def _holder(call: Call) -> tuple[str, int]:
 
 
 def _value(call: Call, holder: str) -> str:
-    """What the variable holds afterwards."""
+    """The value of the variable afterwards."""
     sign = {"assign_add": "+", "assign_sub": "-"}.get(call.head.rpartition(".")[2])
     return f"{holder} {sign} {bracketed(call.subject)}" if sign else call.subject
 

@@ -10,7 +10,8 @@ from tb_gradflow.analyse.words.names import Group, Text
 
 
 def rule(suspect: Suspect) -> Verdict | None:
-    """What held the variable holds a tensor now; asked of connected variables too, as that may be since this step."""
+    """The attribute that held the variable now holds a tensor. Applied to connected variables too, because this step
+    may have replaced it."""
     variable = suspect.topology.trace.variables[suspect.state.variable]
     return Verdict("variable_rebound", "error") if variable.rebound else None
 

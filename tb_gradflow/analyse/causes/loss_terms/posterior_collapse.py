@@ -1,4 +1,4 @@
-"""A variational autoencoder whose code tells nothing: the divergence holds it at the prior."""
+"""A variational autoencoder whose code contains no information: the divergence holds it at the prior."""
 
 from __future__ import annotations
 
@@ -16,19 +16,17 @@ from tb_gradflow.record.report import Finding
 # example (Alemi et al. 2018, "Fixing a Broken ELBO").
 COLLAPSED_BELOW = 0.01
 
-# Of a model that has just begun the divergence may be as small, and nothing holds it there: then nearly all of the
-# gradient is the reconstruction's. In balance each has a half.
+# In a model at the start of its training the divergence may be equally small, but nothing holds it there: then almost
+# all of the gradient comes from the reconstruction. In balance each has a half.
 HELD_FROM = 0.25
 
 _DIVERGENCE = re.compile(r"(^|[_/])kl(d|_|div|loss|term|$)|kullback")
 
 
 def collapsed(measured: Measured) -> Iterator[Finding]:
-    """A term called `kl` or the like that is next to zero, and that has a large part in the gradient of all that it
-    reaches, beside a term that reaches the same and more: the encoder, and the decoder behind it.
-
-    A student that has become like its teacher has a divergence next to zero, too, and no variables that it does not
-    reach.
+    """A term called `kl` or similar that is close to zero, and that has a large share of the gradient of all variables
+    that it reaches, next to a term that reaches these and more: the encoder, and the decoder after it. A student that
+    has become like its teacher also has a divergence close to zero, but there the term reaches all variables.
     """
     terms = terms_in(measured)
     for pair in pairs_in(measured):

@@ -1,4 +1,4 @@
-"""A term whose gradient drowns that of another one on all that both reach."""
+"""A term whose gradient dominates that of another one on all variables that both reach."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from tb_gradflow.analyse.step.measured import Measured
 from tb_gradflow.analyse.step.terms import terms_in
 from tb_gradflow.record.report import Finding, Severity
 
-# Three decades are where one learning rate no longer serves both, as between the layers of a deep network. Of the
-# residual and the boundary terms of physics-informed networks, Wang, Teng and Perdikaris (2021, "Understanding and
+# From three decades on, one learning rate no longer suits both, as between the layers of a deep network. For the
+# residual and boundary terms of physics-informed networks, Wang, Teng and Perdikaris (2021, "Understanding and
 # mitigating gradient flow pathologies in physics-informed neural networks") report ratios of some hundreds to thousands
 # where training fails.
 DROWNED_ABOVE = 1e3
 
-# From here on the sum of both is the larger one alone: it has no digits for the smaller in float32.
+# From here on the sum equals the larger one: float32 has no digits left for the smaller.
 ROUNDED_AWAY_ABOVE = 2.0**24
 
 
 def dominating(measured: Measured) -> Iterator[Finding]:
-    """For each loss the term that drowns others, which are named in one finding. A regularizer is meant to be small."""
+    """For each loss, the term that dominates others, which one finding names. A regularizer is meant to be small."""
     terms = terms_in(measured)
     drowned: dict[int, dict[int, float]] = {}
     for pair in pairs_in(measured):
         (large, small), (most, least) = (pair.one, pair.other), pair.norms
         if most < least:
             large, small, most, least = small, large, least, most
-        # One that is zero teaches nothing for reasons of its own.
+        # A gradient of zero has a different cause.
         if least > 0 and most / least >= DROWNED_ABOVE and not is_penalty(terms[small]):
             drowned.setdefault(large, {})[small] = most / least
     for large, ratios in drowned.items():
-        # What is itself drowned by a third term is not the one to blame.
+        # A term that is itself dominated by a third one is not the cause.
         if any(large in others for others in drowned.values()):
             continue
         small, ratio = max(ratios.items(), key=lambda item: item[1])

@@ -1,4 +1,4 @@
-"""What findings about terms share: where a term stands, which losses have any, and how they are spoken of."""
+"""What findings about terms share: the line of a term, the losses that have terms, and how terms are named."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def finding_of(
 
 
 def _op_of(measured: Measured, place: int) -> int:
-    """The op that makes a term; -1 where it is made by several, or depends on no variable."""
+    """The op that computes a term; -1 if several do, or if it depends on no variable."""
     shown = [term.op for term in measured.topology.trace.terms]
     return shown[place] if len(shown) == len(terms_in(measured)) else -1
 
 
 def pairs_in(measured: Measured) -> Sequence[Pair]:
-    """Each two terms of a loss that reach the same variables."""
+    """The pairs of terms of a loss that reach the same variables."""
     return measured.once("pairs of terms", lambda: list(pairs_of(terms_in(measured))))
 
 
@@ -57,7 +57,7 @@ def own_variables(terms: Sequence[TermReport], one: int, other: int) -> Iterator
 
 
 def is_penalty(term: TermReport) -> bool:
-    """Whether a term is one of those that are meant to be small, and to pull against what the data teaches."""
+    """Whether a term is a regularizer: meant to be small, and opposed to the gradient from the data."""
     return term.kind == "regularizers"
 
 

@@ -1,4 +1,4 @@
-"""A term of the loss that adds to its value and to no gradient."""
+"""A term of the loss that contributes to its value but to no gradient."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tb_gradflow.record.report import Finding, TermReport
 
 
 def silent(measured: Measured, others: Sequence[Finding]) -> Iterator[Finding]:
-    """Terms with a weight of zero, without a variable, or whose gradient reaches none. Where something else is found
-    in the way of a loss, that says why."""
+    """Terms with a weight of zero, without a variable, or whose gradient reaches none. If another finding explains the
+    loss, that one is reported instead."""
     trace = measured.topology.trace
     explained = {finding.target for finding in others}
     for place, term in enumerate(terms_in(measured)):

@@ -13,13 +13,13 @@ from tb_gradflow.record.report import Finding
 
 
 def conflicting(measured: Measured) -> Iterator[Finding]:
-    """The two terms of each loss that cost each other most: added up, their gradients on what they share are shorter
-    than the shorter of the two alone. That takes a cosine below -0.5 and norms that are alike.
+    """The two terms of each loss that conflict most: the sum of their gradients for the shared variables is shorter
+    than the shorter of the two. This requires a cosine below -0.5 and similar norms.
 
     Gradients with a negative cosine are said to conflict (Yu et al. 2020, "Gradient Surgery for Multi-Task Learning").
-    But where a sum has its minimum all of its terms cancel: the divergence of a VAE pulls against the reconstruction
-    in every good model, and that is its job. So only terms count that have variables of their own, as the heads of
-    several tasks do.
+    But at the minimum of a sum all of its terms cancel: in every good VAE, the divergence pulls against the
+    reconstruction, as it should. So only terms that also have separate variables count, such as the heads of several
+    tasks.
     """
     terms = terms_in(measured)
     found: dict[int, tuple[float, Pair]] = {}

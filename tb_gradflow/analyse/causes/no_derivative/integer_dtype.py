@@ -13,7 +13,7 @@ from tb_gradflow.analyse.words.fields import SIZE, Template, fields
 from tb_gradflow.analyse.words.names import Group, Text, api_of, call_of, unused_name
 from tb_gradflow.analyse.words.whole import only_as_integers, passed_around, weighed_in_place_of_integers
 
-# These leave the numbers in a tensor as they are.
+# These do not change the numbers in a tensor.
 _REARRANGING = COPIES | ROUTING | {"Reshape", "Squeeze", "ExpandDims", "Transpose"}
 
 
@@ -24,11 +24,9 @@ def integer_variable(suspect: Suspect) -> Verdict | None:
 
 
 def integer_source(suspect: Suspect) -> Verdict | None:
-    """A gradient is requested for a tensor of integers, which has none.
-
-    Information where the tensor only chooses among numbers that have one, as an index or a label does. An error where
-    it is computed with: made a float, it would have a gradient. A loss of Keras makes floats of labels, and integers
-    of these again: what counts is what takes them in the end.
+    """A gradient is requested for an integer tensor, which has none. Information if the tensor only selects among
+    numbers that have one, as an index or a label does. An error if the step computes with it: as a float, it would have
+    a gradient. A Keras loss converts labels to floats and back to integers: the op that finally uses them decides.
     """
     topology, place = suspect.topology, suspect.state.variable
     queue = [taker for reader in topology.readers[place] for taker, _ in topology.consumers[reader]]
@@ -63,8 +61,8 @@ def integer_path(suspect: Suspect) -> Verdict | None:
 
 
 def _integer_tensor(group: Group) -> Text:
-    """A tensor that a gradient was requested for. An index says which number is taken, and no number lies between two
-    of them."""
+    """A tensor for which a gradient was requested. An index selects a number, and there is nothing between two
+    indices."""
     dtype = group.trace.variables[group.variables[0]].dtype
     if group.verdict.severity == "info":
         return Template(
@@ -90,7 +88,7 @@ _OF_NO_NUMBERS = {
 
 
 def _is_no_number(group: Group) -> bool:
-    """Whether a gradient was requested for a tensor of truth values, or of strings."""
+    """Whether a gradient was requested for a tensor of booleans, or of strings."""
     tensor = group.trace.variables[group.variables[0]]
     return tensor.computed and tensor.dtype in _OF_NO_NUMBERS
 
@@ -124,8 +122,8 @@ def message_and_fix(group: Group) -> Text:
 
 
 def _cast_to_type_of(group: Group) -> str:
-    """The fix for `tf.cast(p, y.dtype)` with integers in `y`: these are cast, as TensorFlow subtracts no integer
-    from a floating number. Empty if the line is another, or speaks of what an object holds."""
+    """The fix for `tf.cast(p, y.dtype)` with integers in `y`: cast `y` instead, because TensorFlow does not subtract
+    integers from floats. Empty for any other line, or if it uses attributes of an object."""
     call = call_of(group)
     other, _, attribute = ((call.argument(1, "dtype") if call is not None else None) or "").rpartition(".")
     if call is None or attribute != "dtype" or not other.isidentifier():

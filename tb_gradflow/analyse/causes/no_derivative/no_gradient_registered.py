@@ -11,8 +11,8 @@ from tb_gradflow.analyse.words.names import Group, Text, api_of
 
 
 def rule(suspect: Suspect) -> Verdict | None:
-    """Asking for the gradient raises LookupError: the op type has no entry in the registry. That a draw has none is a
-    cause of its own."""
+    """Requesting the gradient raises LookupError: the op type has no entry in the registry. Random draws are a separate
+    cause."""
     unregistered = any(edge.passes == "unregistered" for edge in suspect.edges)
     if suspect.op.type in SAMPLING:
         return None
@@ -20,7 +20,7 @@ def rule(suspect: Suspect) -> Verdict | None:
 
 
 def message_and_fix(group: Group) -> Text:
-    """Augmentation can be done before the model; what computes with weights or predictions cannot."""
+    """Augmentation can be moved before the model; ops on weights or predictions cannot."""
     image = group.op is not None and (group.op.api or "").startswith("tf.image.")
     if "non_max_suppression" in api_of(group):
         return Template(

@@ -17,7 +17,7 @@ from tb_gradflow.analyse.words.soft import EQUAL, blend, both_conditions, is_seq
 
 
 def rule(suspect: Suspect) -> Verdict | None:
-    """A comparison, or integers or positions that are made for nothing but one (`tf.sequence_mask`)."""
+    """A comparison, or integers or positions that are computed only for one (`tf.sequence_mask`)."""
     if suspect.op.type in COMPARISON:
         return Verdict("nondiff_comparison", "error")
     part = discrete_part(suspect)
@@ -28,7 +28,7 @@ def rule(suspect: Suspect) -> Verdict | None:
 
 
 def _is_computed_with(suspect: Suspect, part: Discrete) -> bool:
-    """Whether the value itself, and not only what it is compared to, is made a floating number again."""
+    """Whether the value itself, and not only the result of its comparison, is converted to a float again."""
     handed = handed_on(suspect, part)
     return any(use.via in handed and suspect.type_of(use.consumer) == "Cast" for use in part.uses)
 
@@ -59,14 +59,14 @@ def message_and_fix(group: Group) -> Text:
 
 
 def _cast_around(group: Group) -> str:
-    """The user's cast of nothing but the comparison, on the same line; empty if there is none."""
+    """The user's cast of just this comparison, on the same line; empty if there is none."""
     call, source = call_of(group), group.source
     around = call_around(source.code, call) if call is not None and source is not None else None
     return around.text if around is not None and around.head.rpartition(".")[2] in ("cast", "to_float") else ""
 
 
 def _chosen(group: Group) -> tuple[str, str, str] | None:
-    """The user's `tf.where` of nothing but this comparison, and its two sides; None if there is none."""
+    """The user's `tf.where` with just this comparison as its condition, and its two sides; None if there is none."""
     choices = _choices(group)
     if len(choices) != len(discrete_part(group.suspect).uses) or not choices:
         return None

@@ -15,8 +15,8 @@ _REDUCTIONS = frozenset({"Sum", "Mean", "Max", "Min", "Prod", "SegmentSum", "Uns
 
 
 def rule(suspect: Suspect) -> Verdict | None:
-    """Something is counted: a histogram, or a comparison whose ones and zeros are summed and nothing else. The sum of a
-    `tf.sequence_mask` is a length, and the mask is what has no derivative."""
+    """Something is counted: a histogram, or a comparison whose ones and zeros are only summed. The sum of a
+    `tf.sequence_mask` is a length, and there the mask is what has no derivative."""
     called = suspect.op.api or ""
     if suspect.op.type in COUNTING or any(word in called for word in COUNTING_CALLS):
         return Verdict("nondiff_counting", "error")
@@ -54,7 +54,7 @@ def message_and_fix(group: Group) -> Text:
 
 
 def _soft_histogram(group: Group) -> str:
-    """A bell around the middle of each bin; the bins are the user's own where their call tells them."""
+    """A bell curve around the middle of each bin; the bins are those of the user's call if it shows them."""
     call = call_of(group)
     span = (call.argument(1, "value_range") if call else None) or ""
     bins = (call.argument(2, "nbins") if call else None) or "100"

@@ -1,4 +1,4 @@
-"""A value is only used to find or to make an index."""
+"""A value is only used to find or to compute an index."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tb_gradflow.analyse.words.tables import looked_up
 
 
 def rule(suspect: Suspect) -> Verdict | None:
-    """A position is searched, or a number made an integer to index with."""
+    """A position is searched, or a number is converted to an integer index."""
     if suspect.op.type in SEARCHING:
         return Verdict("nondiff_index", "error")
     part = discrete_part(suspect)
@@ -38,10 +38,10 @@ _OF_OPS = {
 
 
 def message_and_fix(group: Group) -> Text:
-    # Of functions that are no public ones of TensorFlow's, as of an old backend of Keras's, the op tells the name.
+    # For functions that are not public in TensorFlow, such as those of an old Keras backend, the op gives the name.
     kind = group.op.type if group.op else ""
     name = _OF_OPS.get(kind) or api_of(group).rpartition(".")[2]
-    if kind in ("TopK", "TopKV2") and name not in _INDEX_FIXES:  # called in a package: what sorts is this op as well
+    if kind in ("TopK", "TopKV2") and name not in _INDEX_FIXES:  # called in a package: this op sorts too
         name = "top_k"
     if name in ("argmax", "argmin") and _is_compared_in_loss(group):
         return counted(group)
@@ -83,7 +83,7 @@ def _weighed(group: Group) -> str:
 
 
 def _below(group: Group) -> str:
-    """How many edges lie below each value, softly: what the position of a value among them is."""
+    """A soft count of the edges below each value, which is the position of the value among them."""
     call = call_of(group)
     edges = (call.argument(0, "sorted_sequence") if call else None) or "edges"
     values = (call.argument(1, "values") if call else None) or "values"
@@ -137,7 +137,7 @@ def _chosen_boxes(group: Group) -> Text:
 
 
 def _soft_position(group: Group, sign: str) -> Text:
-    """Softmax along the axis that the user searches; a position can be made of it along the last one."""
+    """A softmax along the axis that the user searches; along the last axis it also gives a position."""
     keras, call = namespace(group) == "keras.ops", call_of(group)
     axis = (call.argument(1, "axis") if call else None) or ("-1" if keras or call is None else "0")
     softmax = "keras.ops.softmax" if keras else "tf.nn.softmax"

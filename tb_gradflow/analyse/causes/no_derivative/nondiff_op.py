@@ -13,13 +13,12 @@ from tb_gradflow.analyse.words.soft import passed_through
 
 
 def rule(suspect: Suspect) -> Verdict | None:
-    """Whatever else cuts: the op is named, so that a cut always is."""
+    """All other cuts: the op is named, so that every cut is reported."""
     return Verdict("nondiff_op", "error")
 
 
 def message_and_fix(group: Group) -> Text:
-    """A way to pass it straight through is offered only where the output has the shape and the type of the
-    input."""
+    """A straight-through estimator is offered only if the output has the shape and the dtype of the input."""
     if group.op is not None and group.op.type.endswith(("Dataset", "DatasetV2", "DatasetV3")):
         return Template(
             SIZE + "{op} computes with {them} inside `tf.data`, and no gradient leaves a dataset.",

@@ -19,8 +19,8 @@ def rule(suspect: Suspect) -> Verdict | None:
 
 
 def partly_cut(suspect: Suspect) -> Verdict | None:
-    """A gradient arrives, and not all of it: the value also goes into an input for which TensorFlow has no derivative,
-    of an op that has one for its others."""
+    """Only part of the gradient arrives: the value is also an input for which TensorFlow has no derivative, of an op
+    that has one for its other inputs."""
     if suspect.target < 0:
         return None
     topology = suspect.topology
@@ -44,14 +44,15 @@ def _inputs_without_gradient(suspect: Suspect) -> list[tuple[int, int]]:
 
 
 def range_without_gradient(suspect: Suspect) -> Verdict | None:
-    """The ends of the range that a value is quantised in: TensorFlow's gradient for them is always zero, in and outside
-    of it, other than that of its fake quantisers (`QuantizeAndDequantizeV4GradientOp`)."""
+    """The ends of the range in which a value is quantised: TensorFlow's gradient for them is always zero, inside and
+    outside of the range, unlike that of its fake quantisers (`QuantizeAndDequantizeV4GradientOp`)."""
     ends = suspect.op.type.startswith("QuantizeAndDequantize") and all(edge.input in (1, 2) for edge in suspect.edges)
     return Verdict("nondiff_op_input", "error") if ends else None
 
 
 def message_and_fix(group: Group) -> Text:
-    """On the only way, or on one of several: then a part of the gradient arrives, and it may point elsewhere."""
+    """On the only path, or on one of several: then part of the gradient arrives, and it may point in another
+    direction."""
     fix = (
         "Write this part with plain arithmetic (for a resampling op, the bilinear `(1 - w) * left + w * right`), or "
         "give {fn} a gradient with `tf.custom_gradient`."

@@ -24,7 +24,7 @@ _NEARBY = 12
 
 
 def detour_around_rounding(suspect: Suspect) -> Verdict | None:
-    """The paths around a rounded value cancel, `x - (x - floor(x))`, and the way through it has no derivative."""
+    """The paths around a rounded value cancel, `x - (x - floor(x))`, and the path through it has no derivative."""
     if suspect.op.type not in ("Sub", "AddV2", "Add", "Neg") and not _takes_away_twice(suspect):
         return None
     influence = suspect.topology.influence(suspect.target).hops
@@ -38,7 +38,7 @@ def detour_around_rounding(suspect: Suspect) -> Verdict | None:
 
 
 def _takes_away_twice(suspect: Suspect) -> bool:
-    """Whether what was not measured in front of the suspect is an `x - (x - y)`."""
+    """Whether the part before the suspect that was not measured is an `x - (x - y)`."""
     ops = suspect.topology.trace.ops
     if suspect.exact or suspect.type_of(suspect.producer) != "Sub":
         return False
@@ -60,7 +60,7 @@ def message_and_fix(group: Group) -> Text:
             f"{called(group.trace, counting[0])} repeats a row has no derivative."
         )
     elif compared and any("count_nonzero" in (group.trace.ops[op].api or "") for op in discrete):
-        # Soft answers are all other than zero, and whoever counts those is no further.
+        # The results of soft comparisons are never zero, so counting nonzero ones does not help.
         total = "keras.ops.sum" if namespace(group) == "keras.ops" else "tf.reduce_sum"
         soft = soft_step(replace(group, culprit=compared[0]))
         fix = f"drop the rounding, compare softly, and sum instead of counting: `{total}({soft})`."
@@ -76,7 +76,7 @@ def message_and_fix(group: Group) -> Text:
 
 
 def _is_in_loss(group: Group) -> bool:
-    """Whether the culprit lies behind every layer."""
+    """Whether the culprit comes after every layer."""
     name = group.op.name.lower() if group.op else ""
     return "loss" in name and not layer_of(group.trace, group.culprit)
 

@@ -19,14 +19,14 @@ _DISCRETE_DRAW = re.compile(
     r"(?<!\w)(?<!losses\.)(?:stateless_)?(?:categorical|multinomial|binomial|bernoulli|poisson)(?!\w)"
 )
 
-# By comparisons and in loops, where TensorFlow Probability has no op for it.
+# By comparisons and in loops, if TensorFlow Probability has no op for it.
 _OF_DISTRIBUTION = re.compile(r"tfd\.\w+\.sample")
 
 _UNIFORM_DRAW = re.compile(r"random\.(?:stateless_)?uniform(?!\w)")
 
 
 def rule(suspect: Suspect) -> Verdict | None:
-    """A discrete random draw: from a categorical distribution or another one of which a sample has no derivative, or by
+    """A discrete random draw: from a distribution whose samples have no derivative, such as a categorical one, or by
     comparing with uniform noise."""
     called = suspect.op.api or ""
     if suspect.op.type in SAMPLING or _DISCRETE_DRAW.search(called) or _OF_DISTRIBUTION.fullmatch(called):
@@ -38,8 +38,8 @@ def rule(suspect: Suspect) -> Verdict | None:
 
 
 def message_and_fix(group: Group) -> Text:
-    """By comparing with uniform noise a coin is tossed; counts, of events or of successes, have a continuous stand-in;
-    the other draws are among several classes."""
+    """A comparison with uniform noise is a coin toss; counts, of events or of successes, have a continuous replacement;
+    other draws are among several classes."""
     call, kind = call_of(group), (group.op.type if group.op else "").lower() + api_of(group).lower()
     message = (SIZE + "{op} draws a discrete sample, which has no derivative.").format_map(fields(group))
     if call is not None and call.is_operator:

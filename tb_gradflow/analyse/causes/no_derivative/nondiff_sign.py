@@ -17,7 +17,7 @@ def rule(suspect: Suspect) -> Verdict | None:
 
 
 def sign_unseen(suspect: Suspect) -> Verdict | None:
-    """Sign inside: its registered gradient is all zeros, wherever it stands."""
+    """A Sign inside the suspect: its registered gradient is all zeros."""
     signs = [op for op in unrecorded_before(suspect) if suspect.type_of(op) == "Sign"]
     return Verdict("nondiff_sign", "error", signs[-1]) if signs else None
 

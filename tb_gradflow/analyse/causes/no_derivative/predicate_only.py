@@ -28,7 +28,7 @@ _CONDITION_OF = {
 
 
 def rule(suspect: Suspect) -> Verdict | None:
-    """A comparison, and all it does is choose the branch of a `tf.cond` or end a `tf.while_loop`."""
+    """A comparison that only chooses the branch of a `tf.cond` or ends a `tf.while_loop`."""
     uses = discrete_part(suspect).uses
     chooses = uses and all(_CONDITION_OF.get(suspect.type_of(use.consumer)) == use.input for use in uses)
     return Verdict("predicate_only", "error") if chooses else None
@@ -60,7 +60,7 @@ def _ends_a_loop(group: Group) -> bool:
 
 
 def _blended_branches(group: Group) -> str:
-    """What the branches of the user's `tf.cond` compute, blended; empty if their line does not show it."""
+    """A blend of the results of the branches of the user's `tf.cond`; empty if the line does not show them."""
     uses = [use for use in discrete_part(group.suspect).uses if group.suspect.type_of(use.consumer) in _BRANCHES]
     source = source_of(group.trace, uses[0].consumer) if len({use.consumer for use in uses}) == 1 else None
     if source is None:
@@ -72,7 +72,8 @@ def _blended_branches(group: Group) -> str:
 
 
 def _computed(function: str) -> str:
-    """What calling a branch gives: the body of a lambda without arguments, the call of a name; else empty."""
+    """The result of calling a branch, as code: the body of a lambda without arguments, the call of a name; otherwise
+    empty."""
     try:
         node = ast.parse(function, mode="eval").body
     except SyntaxError:

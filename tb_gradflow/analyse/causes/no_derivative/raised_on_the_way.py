@@ -7,8 +7,8 @@ from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 
 
 def raised_on_the_way(suspect: Suspect) -> Verdict | None:
-    """Requesting the gradient raises at an op on the path, or on one of several: the tape asks it before whatever lies
-    between it and the variable, and what cuts there is not got to."""
+    """Requesting the gradient raises at an op on the path, or on one of several: the tape reaches it before the ops
+    between it and the variable, so a cut among these has no effect."""
     topology, entry = suspect.topology, suspect.state.entry
     if entry is None or entry.outcome != "error":
         return None

@@ -1,4 +1,4 @@
-"""The loss is made of an inner gradient, which has no derivative itself."""
+"""The loss contains an inner gradient, which has no derivative itself."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tb_gradflow.record.schema import Trace
 
 
 def rule(suspect: Suspect) -> Verdict | None:
-    """The op was made by an inner gradient, of which the loss is made, and has no derivative itself."""
+    """The op belongs to an inner gradient in the loss, and has no derivative itself."""
     return Verdict("second_order_missing", "error") if suspect.op.backward else None
 
 
 def second_order_zero(suspect: Suspect) -> Verdict | None:
-    """The derivative of a function made of straight pieces is constant on each: its own derivative is zero."""
+    """The derivative of a piecewise linear function is piecewise constant: its own derivative is zero."""
     straight = suspect.op.backward and suspect.op.type in STRAIGHT
     return Verdict("second_order_missing", "error") if straight else None
 
@@ -39,8 +39,8 @@ _SHIFTS = frozenset({"BiasAdd", "AddV2", "Add"})
 
 
 def differentiated_away(suspect: Suspect) -> Verdict | None:
-    """The loss is made of an inner gradient, and the variable has no part in that: an offset, for it has no derivative;
-    or a factor in front of which every slope is constant."""
+    """The loss contains an inner gradient that does not depend on the variable: an offset, which disappears in the
+    derivative; or a factor before which every slope is constant."""
     topology, ops = suspect.topology, suspect.topology.trace.ops
     if suspect.target < 0 or suspect.culprit < 0:
         return None
@@ -64,7 +64,7 @@ def _straight(topology: Topology) -> int:
 
 
 def _inner_ends(suspect: Suspect) -> set[int]:
-    """What inner gradients are taken of, where the loss is made of such."""
+    """The targets of the inner gradients that the loss contains."""
     topology = suspect.topology
     influence = topology.influence(suspect.target).hops
     inner = any(each.backward and influence[op] >= 0 for op, each in enumerate(topology.trace.ops))
@@ -73,7 +73,7 @@ def _inner_ends(suspect: Suspect) -> set[int]:
 
 
 def message_and_fix(group: Group) -> Text:
-    """Names the op of the forward pass: its gradient's op means nothing to those who did not write TensorFlow."""
+    """Names the op of the forward pass: the op of its gradient means nothing to users."""
     kind = group.op.type if group.op is not None else ""
     place = forward_of(group.trace, group.culprit) if group.op is not None else -1
     forward = called(group.trace, place) + place_of(group.trace, place) if place >= 0 else ""
@@ -83,7 +83,7 @@ def message_and_fix(group: Group) -> Text:
         return Template(
             f"The second derivative with respect to {{names}} is exactly zero: the slope of {function} does not "
             "change.",
-            "Use a function that is curved: `tf.tanh(x)`, `tf.sin(x)` or `tf.nn.softplus(x)` in the place of a ReLU.",
+            "Use a function that is curved: `tf.tanh(x)`, `tf.sin(x)` or `tf.nn.softplus(x)` instead of a ReLU.",
         )(group)
     if any(state.status in ("zero", "unused") for state in group.states):
         plight = "{they_get} " + ("a gradient of exactly zero" if _any_zero(group) else "no gradient")
@@ -103,13 +103,14 @@ def message_and_fix(group: Group) -> Text:
 
 
 def _is_slope(trace: Trace, target: int) -> bool:
-    """Whether what is differentiated is an inner gradient itself."""
+    """Whether the target is an inner gradient itself."""
     op = trace.targets[target].op
     return op >= 0 and trace.ops[op].backward
 
 
 def _any_zero(group: Group) -> bool:
-    """TensorFlow answers None for some where others get zeros: for the weights of a last layer, say."""
+    """TensorFlow returns None for some variables where others get zeros, for example for the weights of the last
+    layer."""
     return any(state.status == "zero" for state in group.states)
 
 

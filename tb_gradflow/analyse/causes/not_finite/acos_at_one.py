@@ -11,7 +11,7 @@ from tb_gradflow.analyse.words.names import Group, Text
 
 
 def message_and_fix(group: Group) -> Text:
-    """Whoever clips already clips to the edge itself, which is too far."""
+    """Code that already clips does so at the edge itself, which is too far."""
     x = fields(group)["x"]
     if group.op is not None and group.op.type == "Acosh":
         return Template(

@@ -14,12 +14,12 @@ from tb_gradflow.analyse.words.steep import less_steep, made_large
 
 _NEAR = 6
 
-# What comes out is squared after that, and comes back as a factor of its gradient: that has to be a number still.
+# The result may be squared later, and returns as a factor of its gradient, which must still be finite.
 _EXPONENT = 20.0
 
 
 def message_and_fix(group: Group) -> Text:
-    """The stable function that does what is done with the exponential by hand."""
+    """The stable function that replaces the user's computation with the exponential."""
     fix = _stable_form(group)
     if group.op is not None and group.op.type in ("Cosh", "Sinh"):
         clip = "keras.ops.clip" if namespace(group) == "keras.ops" else "tf.clip_by_value"
@@ -41,12 +41,13 @@ def message_and_fix(group: Group) -> Text:
     return Template(BROKEN + "{op} overflows: it is infinite for inputs above 88." + steep, how)(group)
 
 
-# Of an exponential that is infinite itself, what a sum or a quotient returns is of about one.
+# If the exponential itself is infinite, the result of a sum or a quotient is about one.
 _LARGE_GRADIENT = 1e6
 
 
 def _stable_form(group: Group) -> str:
-    """Told by what follows the exponential: `log(1 + e)`, `log(sum(e))`, `e / sum(e)`, `e / (1 + e)`; `log(cosh)`."""
+    """Recognised by the ops after the exponential: `log(1 + e)`, `log(sum(e))`, `e / sum(e)`, `e / (1 + e)`;
+    `log(cosh)`."""
     topology, trace, keras = group.suspect.topology, group.trace, namespace(group) == "keras.ops"
     neural = "keras.ops" if keras else "tf.nn"
     with_one = summed = False

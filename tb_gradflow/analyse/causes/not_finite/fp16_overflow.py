@@ -15,7 +15,7 @@ LARGEST_HALF = 65504.0
 
 
 def overflow_of_half(suspect: Suspect) -> Verdict | None:
-    """Above 65504 half precision has infinity: at the birthplace, or in front of it where the loss shows it too."""
+    """Above 65504 half precision is infinite: at the birthplace, or before it if the loss shows it too."""
     if singular_here(suspect) is not None:
         return None
     if _is_half(suspect, suspect.culprit) or _comes_back_half(suspect):
@@ -29,20 +29,20 @@ def overflow_of_half(suspect: Suspect) -> Verdict | None:
     if half < 0:
         return None
     singular = accused(suspect, half)
-    # Half precision has no 1e-8 that would keep a divisor from zero.
+    # In half precision, 1e-8 is zero and does not keep a divisor from zero.
     if singular is not None and singular.cause == "zero_over_zero":
         return singular
     return Verdict("fp16_overflow", "error", half)
 
 
 def _comes_back_half(suspect: Suspect) -> bool:
-    """Whether the gradient is cast to half precision there, as in front of a last layer in single precision."""
+    """Whether the gradient is cast to half precision there, as before a last layer in single precision."""
     return suspect.op.type == "Cast" and suspect.producer >= 0 and _is_half(suspect, suspect.producer)
 
 
 def _overflown(suspect: Suspect) -> int:
-    """The nearest op in half precision; in front of a softmax, if there is one: the output of that is at most one,
-    and NaN only if what went in was too large."""
+    """The nearest op in half precision; before a softmax, if there is one: its output is at most one, and NaN only if
+    its input was too large."""
     ancestors = suspect.topology.ancestors(suspect.culprit)
     half = [op for op in ancestors if _is_half(suspect, op)]
     beyond = [op for op in half if suspect.type_of(op) == "Mul" and _has_constant_beyond(suspect, op)]

@@ -1,5 +1,5 @@
-"""Which cause it is when the forward pass broke in front of the op at which the gradient did: by what was measured of
-it, or else by what may have broken."""
+"""Which cause it is when the forward pass broke before the op at which the gradient did: judged by measured forward
+values, or otherwise by the ops that may have broken."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.step.birth import Values, birth_before, birth_of, is_infinite, is_nan, values_of
 from tb_gradflow.record.schema import OpValue
 
-# Finite themselves where their derivative is not. The others show it in their value, and so in the loss, unless
-# something hides it there.
+# Their value is finite where their derivative is not. The others show the problem in their value, and so in the loss,
+# unless something hides it there.
 _FINITE_THERE = frozenset({"sqrt_at_zero", "pow_fraction_at_zero", "acos_at_one", "degenerate_decomposition"})
 
 _SUMS = frozenset({"AddV2", "Add", "AddN", "Sub"})
@@ -35,14 +35,14 @@ _DIVISIONS = {"RealDiv": 1, "Div": 1, "Reciprocal": 0, "Inv": 0, "Xdivy": 1}
 
 
 def broken_before(suspect: Suspect) -> Verdict | None:
-    """The nearest of those functions in front of the birthplace. One that a ReLU gives zeros is surer than any that
-    only might be given some."""
+    """The nearest of these functions before the birthplace. One that gets zeros from a ReLU is more certain than one
+    that only might get zeros."""
     return suspect.measured.once(("broken", suspect.culprit), lambda: _broken_before(suspect))
 
 
 def half_precision(suspect: Suspect) -> Verdict | None:
-    """A number that is too large for half precision; unless something in front is given the zeros of a ReLU, which no
-    precision would bear."""
+    """A number that is too large for half precision; unless an earlier op gets the zeros of a ReLU, which are a problem
+    in every precision."""
     verdict = overflow_of_half(suspect)
     if verdict is None or suspect.measured.loss_is_finite(suspect.target):
         return verdict
@@ -68,8 +68,8 @@ def _broken_before(suspect: Suspect) -> Verdict | None:
 
 
 def _takes_a_mask(topology: Topology, softmax: int) -> bool:
-    """Whether something can have masked a softmax's scores: a choice, or a sum with what is made of no variable. Scores
-    straight from a layer hold no infinity, and the softmax only stands near what broke."""
+    """Whether a softmax's scores can have been masked: by a choice, or by a sum with a value that depends on no
+    variable. Scores directly from a layer contain no infinity, and then the softmax is only near the op that broke."""
     ops = topology.trace.ops
     passing = _MOVING | _SUMS | {ops[softmax].type}
 
@@ -84,8 +84,8 @@ def _takes_a_mask(topology: Topology, softmax: int) -> bool:
 
 
 def _can_have_broken(suspect: Suspect) -> list[bool]:
-    """For each op, whether anything that it returns is not finite, or not known. Where all is finite the gradient
-    did not break there, and with a finite loss the value did not either."""
+    """For each op, whether any of its results is not finite, or not known. If all are finite, the gradient did not
+    break there, and with a finite loss the value did not either."""
     known, bad = suspect.measured.nonfinite_ops(suspect.target)
     arrives = suspect.topology.gradient(suspect.target).hops
     return [
@@ -96,7 +96,7 @@ def _can_have_broken(suspect: Suspect) -> list[bool]:
 
 
 def singular_first(suspect: Suspect) -> Verdict | None:
-    """A function that leaves the finite numbers at a point of its own, and was given that point."""
+    """A function with a singular point, whose input is at that point."""
     op = first_of(suspect)
     if op < 0:
         return None
@@ -105,7 +105,7 @@ def singular_first(suspect: Suspect) -> Verdict | None:
 
 
 def undefined_first(suspect: Suspect) -> Verdict | None:
-    """Infinities that the program has on purpose, and that an op makes NaN of: zero times one, one minus the other."""
+    """Intended infinities from which an op computes NaN: zero times infinity, infinity minus infinity."""
     op, values = first_of(suspect), values_of(suspect.measured)
     if op < 0 or values is None or not any(map(is_nan, values.outputs(op))):
         return None
@@ -113,7 +113,7 @@ def undefined_first(suspect: Suspect) -> Verdict | None:
 
 
 def given_first(suspect: Suspect) -> Verdict | None:
-    """NaN in data that is no argument of the step."""
+    """NaN in data that is not an argument of the step."""
     measured = suspect.measured
     birth, values = birth_of(measured, suspect.target), values_of(measured)
     if birth is None or values is None or not birth.given or measured.nonfinite_inputs:
@@ -123,7 +123,7 @@ def given_first(suspect: Suspect) -> Verdict | None:
 
 
 def first_of(suspect: Suspect) -> int:
-    """The op that was seen to break; -1 where none was."""
+    """The op that was measured to break; -1 if there is none."""
     measured = suspect.measured
     whole = measured.loss_is_finite(suspect.target)
     birth = birth_before(measured, suspect.culprit) if whole else birth_of(measured, suspect.target)
@@ -137,7 +137,7 @@ def _values(suspect: Suspect) -> Values:
 
 
 def _cause(suspect: Suspect, op: int) -> str:
-    """Empty where no value that it was given is a point at which such an op leaves the finite numbers."""
+    """Empty if none of its inputs is at a singular point of such an op."""
     kind, values = suspect.type_of(op), _values(suspect)
     cause = CAUSE_OF_TYPE.get(kind, "")
     if kind == "Mean" and any(0 in value.shape for value in _inputs(values, op)):

@@ -16,7 +16,7 @@ _NEAR = 6
 
 
 def message_and_fix(group: Group) -> Text:
-    """Of probabilities, of sums of exponentials, or of anything else."""
+    """The logarithm of probabilities, of sums of exponentials, or of other values."""
     probabilities = made_by(group, ("Softmax", "Sigmoid"))
     if probabilities:
         keras = namespace(group) == "keras.ops"
@@ -57,7 +57,7 @@ _DIAGONALS = ("MatrixDiagPart", "MatrixDiagPartV2", "MatrixDiagPartV3")
 
 
 def _matrix(group: Group) -> str:
-    """What the user's line takes the determinant of, for a template."""
+    """The argument of the determinant in the user's line, for a template."""
     call = call_on(group.source.code, "det") if group.source is not None else None
     return call.subject.replace("{", "{{").replace("}", "}}") if call is not None else "matrix"
 
@@ -68,7 +68,7 @@ def _is_of_a_loss_of_keras(group: Group) -> bool:
 
 
 def _is_product_gone(group: Group) -> bool:
-    """Whether the logarithm is of zero for every element, and of something that was multiplied up: that underflows."""
+    """Whether the logarithm is of zero for every element, and of a long product, which underflows."""
     suspect = group.suspect
     report = suspect.measured.of_op(suspect.target, suspect.producer) if suspect.producer >= 0 else None
     somewhere = report is None or report.max_abs or report.zero_fraction

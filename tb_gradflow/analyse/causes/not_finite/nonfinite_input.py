@@ -1,4 +1,4 @@
-"""The batch holds NaN or infinity."""
+"""The batch contains NaN or infinity."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tb_gradflow.analyse.words.phrases import of_batch
 
 
 def rule(suspect: Suspect) -> Verdict | None:
-    """The batch holds NaN, and the loss shows it. Infinities alone may be a mask that a softmax is given on purpose."""
+    """The batch contains NaN, and the loss shows it. Infinities alone may be an intended mask for a softmax."""
     if suspect.measured.loss_is_finite(suspect.target):
         return None
     reports = [report for _, report in suspect.measured.nonfinite_inputs]
@@ -26,7 +26,8 @@ def _is_masked_softmax(suspect: Suspect) -> bool:
 
 
 def last_resort_input(suspect: Suspect) -> Verdict | None:
-    """The batch holds NaN that the loss does not show (a ReLU makes zeros of it), and nothing else explains it."""
+    """The batch contains NaN that the loss does not show (a ReLU turns it into zeros), and nothing else explains the
+    gradient."""
     return Verdict("nonfinite_input", "error", NO_OP) if suspect.measured.nonfinite_inputs else None
 
 

@@ -10,8 +10,9 @@ from tb_gradflow.analyse.words.phrases import counted
 
 
 def broken_by_update(suspect: Suspect) -> Verdict | None:
-    """A finite gradient, and weights that are NaN or infinite after the step: the optimizer made them so. Where the
-    gradient of another variable is not finite, it did no more than pass that on: a norm of all is not finite then."""
+    """A finite gradient, and weights that are NaN or infinite after the step: the optimizer made them so. If the
+    gradient of another variable is not finite, the optimizer only spread that: the norm of all gradients is then not
+    finite."""
     became = suspect.state.variable in suspect.measured.nonfinite_after and suspect.state.status not in ("nan", "inf")
     if not became:
         return None

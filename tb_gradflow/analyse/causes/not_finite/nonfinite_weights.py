@@ -13,7 +13,7 @@ from tb_gradflow.analyse.words.phrases import counted
 
 
 def rule(suspect: Suspect) -> Verdict | None:
-    """Weights that were NaN or infinite before the step: nothing that happens in it is to blame."""
+    """Weights that were NaN or infinite before the step: nothing in the step is the cause."""
     bad = suspect.measured.nonfinite_weights(suspect.target)
     own = suspect.state.variable in suspect.measured.nonfinite_before
     if own or (bad and suspect.state.status in ("nan", "inf")):
@@ -67,10 +67,10 @@ def _from_there(onset: Onset | None) -> str:
 
 CAUSE = Cause(
     name="nonfinite_weights",
-    meaning="trainable weights were NaN or infinite before the step. The report leads with the step in which that "
-    "started, if it was recorded, otherwise with what had grown in the last one before; other problems in such a step "
-    "follow from it and are not reported. Or an update for one loss broke them before another loss of the same step "
-    "was computed from them",
+    meaning="trainable weights were NaN or infinite before the step. The report starts with the step in which this "
+    "began, if it was recorded, otherwise with what had grown in the last recorded step before it; other problems in "
+    "such a step follow from it and are not reported. Or an update for one loss broke them before another loss of "
+    "the same step was computed from them",
     severity="error; info where the update of this step broke them",
     fix="restart from earlier weights, and record every step",
     text=message_and_fix,

@@ -13,12 +13,12 @@ from tb_gradflow.analyse.words.seen import makes_nan_of_infinity
 
 
 def rule(suspect: Suspect) -> Verdict | None:
-    """Not finite for a reason that the measured values do not tell: the op is named."""
+    """Not finite for a reason that the measured values do not show: the op is named."""
     return Verdict("not_finite", "error")
 
 
 def given_nonfinite(suspect: Suspect) -> Verdict | None:
-    """NaN or infinity was given."""
+    """NaN or infinity was passed to the recorder."""
     return Verdict("not_finite", "error", NO_OP)
 
 
@@ -51,7 +51,8 @@ def message_and_fix(group: Group) -> Text:
 
 
 def _predicted(call: Call | None) -> str | None:
-    """Of a loss, what the model says; the labels stand first and are not to blame. None for all else."""
+    """For a loss function, the argument with the predictions; the labels come first and are not the cause. None for
+    other functions."""
     if call is None or not any(word in call.head for word in ("entropy", "losses.")):
         return None
     return call.argument(len(call.arguments), "logits") or call.argument(1, "y_pred")

@@ -36,7 +36,7 @@ _WITHOUT_POWER = {
 
 
 def _raised(group: Group, base: str) -> str:
-    """The user's power of another base: of several on their line, one whose exponent is no whole number."""
+    """The user's power with another base; of several on the line, one whose exponent is not an integer."""
     call = call_of(group)
     if call is None or group.source is None:
         return f"tf.pow({base.format_map(fields(group))}, p)"

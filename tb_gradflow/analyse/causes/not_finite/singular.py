@@ -1,4 +1,4 @@
-"""Which cause it is when an op has left the finite numbers at a point of its own."""
+"""Which cause it is when the result of an op is not finite because of its singular point."""
 
 from __future__ import annotations
 
@@ -27,13 +27,12 @@ _BY_TYPE = {
 
 CAUSE_OF_TYPE = {op_type: cause for cause, types in _BY_TYPE.items() for op_type in types}
 
-# At the point where these leave the finite numbers, a gradient other than zero becomes infinite. If NaN comes out,
-# NaN went in.
+# At their singular point, a gradient other than zero becomes infinite. If NaN comes out, NaN went in.
 _INFINITE_THERE = frozenset({"Log", "Log1p", "Exp", "Expm1"})
 
 _FACTORS = frozenset({"Mul", "RealDiv", "Neg", "Identity", "Cast", "Reshape", "ExpandDims", "Squeeze", "BroadcastTo"})
 
-# A positive sum stays what it was made of through these.
+# These keep a positive sum positive.
 _SUMMING = frozenset(
     {"Sum", "Mean", "AddV2", "Add", "AddN", "BiasAdd", "Reshape", "ExpandDims", "Squeeze", "Identity", "Cast", "Cumsum"}
     | {"BroadcastTo", "Transpose", "Max"}
@@ -41,12 +40,12 @@ _SUMMING = frozenset(
 
 
 def singular_here(suspect: Suspect) -> Verdict | None:
-    """The functions that leave the finite numbers at a point of their own: sqrt at 0, log at 0, 0/0, exp."""
+    """The functions with a singular point: sqrt at 0, log at 0, 0/0, exp."""
     return None if _passes_on(suspect) else accused(suspect, suspect.culprit)
 
 
 def accused(suspect: Suspect, op: int) -> Verdict | None:
-    """The verdict on an op that can leave the finite numbers; None if it cannot."""
+    """The verdict on an op that can produce NaN or infinity; None if it cannot."""
     trace = suspect.topology.trace
     cause = CAUSE_OF_TYPE.get(trace.ops[op].type)
     if cause is None or (cause == "pow_fraction_at_zero" and _is_whole_power(suspect, op)):
@@ -56,7 +55,7 @@ def accused(suspect: Suspect, op: int) -> Verdict | None:
     if is_cleared(suspect.measured, suspect.target, op):
         return None
     if cause == "zero_over_zero" and constant_of(trace.ops[op], 1):
-        return None  # nobody's divisor is zero there
+        return None  # a zero divisor is unlikely there
     place = {"zero_over_zero": 1, "log_zero": 0}.get(cause, -1) if op != suspect.culprit or cause != "log_zero" else -1
     overflown = _exponential_in(suspect, op, place)
     if overflown >= 0:
@@ -71,9 +70,9 @@ def _is_whole_power(suspect: Suspect, op: int) -> bool:
 
 
 def _is_bounded(suspect: Suspect, op: int) -> bool:
-    """Whether an exponential is of nothing above zero, or a logarithm of what has a floor above zero, or either belongs
-    to TensorFlow's own stable cross entropy, whose logarithm is of one or more: only NaN that comes in makes NaN of
-    it."""
+    """Whether the input of an exponential is never above zero, or that of a logarithm has a lower bound above zero, or
+    either belongs to TensorFlow's stable cross entropy, whose logarithm is of one or more: then only a NaN in the input
+    gives NaN."""
     trace = suspect.topology.trace
     if "/logistic_loss/" in trace.ops[op].name:
         return True
@@ -83,7 +82,7 @@ def _is_bounded(suspect: Suspect, op: int) -> bool:
 
 
 def _has_floor(op: Op) -> bool:
-    """Whether no element of a value is less than a constant above zero."""
+    """Whether all elements of a value are at least a positive constant."""
     places = {"Maximum": (0, 1), "ClipByValue": (1,)}.get(op.type, ())
     return any((constant_of(op, place) or 0.0) > 0.0 for place in places)
 
@@ -102,8 +101,9 @@ def _passes_on(suspect: Suspect) -> bool:
 
 
 def _is_power_by_hand(suspect: Suspect) -> bool:
-    """Whether an exponential is of a logarithm and a factor, `exp(k * log(x))`. That grows no faster than a power, and
-    is NaN where the logarithm is: below zero, as at places that a mask leaves out of the loss afterwards."""
+    """Whether it is the exponential of a logarithm times a factor, `exp(k * log(x))`. This grows no faster than a
+    power, and is NaN where the logarithm is: below zero, for example at positions that a mask leaves out of the loss
+    afterwards."""
     trace = suspect.topology.trace
 
     def before(op: int) -> Sequence[int]:
@@ -114,8 +114,8 @@ def _is_power_by_hand(suspect: Suspect) -> bool:
 
 
 def _exponential_in(suspect: Suspect, function: int, place: int) -> int:
-    """The exponential that a divisor, or what a logarithm is taken of, is a sum of: too large, it is infinite, and a
-    sum with it is not zero. -1 if there is none."""
+    """The exponential in the sum that is a divisor or the argument of a logarithm: if it is too large, it is infinite,
+    and the sum is not zero. -1 if there is none."""
     trace = suspect.topology.trace
     start = [edge.op for edge in trace.ops[function].inputs if edge.input == place]
 

@@ -1,4 +1,4 @@
-"""A softmax of which every entry is masked with minus infinity."""
+"""A softmax whose entries are all masked with minus infinity."""
 
 from __future__ import annotations
 

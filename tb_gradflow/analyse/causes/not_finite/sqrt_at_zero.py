@@ -10,7 +10,7 @@ from tb_gradflow.analyse.words.names import Group, Text, call_of, namespace
 
 
 def message_and_fix(group: Group) -> Text:
-    """`tf.norm` and `tf.math.reduce_std` end in a square root that has no place for an epsilon: written out."""
+    """`tf.norm` and `tf.math.reduce_std` end in a square root without an epsilon, so they are written out."""
     name = ((group.op.api if group.op else None) or "").rpartition(".")[2]
     inside = _under_the_root(group, name)
     if inside is None and is_undefined(group):
@@ -26,7 +26,7 @@ def message_and_fix(group: Group) -> Text:
 
 
 def _under_the_root(group: Group, name: str) -> str | None:
-    """What a norm or a standard deviation is the root of, along the user's own axis; None for other functions."""
+    """The value whose root a norm or a standard deviation is, along the user's axis; None for other functions."""
     call, lib = call_of(group), namespace(group)
     kept = [each for each in (call.arguments[1:] if call else ()) if each.startswith(("axis=", "keepdims="))]
     if call is not None and name in _AXIS_SECOND and len(call.arguments) > 1 and "=" not in call.arguments[1]:

@@ -21,9 +21,8 @@ _ELEMENTWISE = frozenset(
 
 
 def rule(suspect: Suspect) -> Verdict | None:
-    """`tf.where` hides the value, which is why the loss is finite, and not its derivative: zero times infinity.
-
-    The evidence is the zeros in the incoming gradient, which mark the elements that were hidden.
+    """`tf.where` hides the value, which is why the loss is finite, but not its derivative: zero times infinity. The
+    evidence is the zeros in the incoming gradient, which mark the hidden elements.
     """
     if not suspect.measured.loss_is_finite(suspect.target):
         return None
@@ -33,7 +32,7 @@ def rule(suspect: Suspect) -> Verdict | None:
 
 
 def _is_hidden(suspect: Suspect, place: int) -> bool:
-    """Whether a `tf.where` takes an op's value, and leaves out some of its elements."""
+    """Whether a `tf.where` uses an op's value, and leaves out some of its elements."""
     incoming = suspect.measured.of_op(suspect.target, place)
     if incoming is not None and incoming.zero_fraction == 0:
         return False
@@ -47,8 +46,8 @@ def _is_hidden(suspect: Suspect, place: int) -> bool:
 
 
 def _singular_in(suspect: Suspect) -> int:
-    """Of what a `tf.where` hides, the function that has no finite derivative: the birthplace itself, or, where that
-    only multiplies by an infinite value, what makes this value."""
+    """The hidden function that has no finite derivative: the birthplace itself, or, if that only multiplies by an
+    infinite value, the op that computes this value."""
     if suspect.op.type in CAUSE_OF_TYPE:
         return suspect.culprit
     trace = suspect.topology.trace
@@ -59,8 +58,8 @@ def _singular_in(suspect: Suspect) -> int:
 
 
 def _another_is_singular(suspect: Suspect) -> bool:
-    """Whether a `tf.where` also hides a function of the same value that has no finite derivative somewhere, and the
-    suspect is none: of the gradients that are added up, it is that one's which is not finite."""
+    """Whether a `tf.where` also hides another function of the same value that can have an infinite derivative, while
+    the suspect cannot: of the gradients that are added, that function's is the one that is not finite."""
     if _singular_in(suspect) != suspect.culprit or suspect.op.type in CAUSE_OF_TYPE:
         return False
     users = suspect.topology.onward(suspect.producer)
@@ -89,7 +88,7 @@ _UNSEEN = (
 
 
 def _made_safe(group: Group, call: Call, chooser: int, side: int) -> str:
-    """The user's own call of a safe value; where their condition is not at hand, kept finite by itself."""
+    """The user's call with a safe value; if the condition is not known, the call is kept finite by a bound."""
     lib, singular = namespace(group), _singular(call)
     subject, inside, value = _what_is_safe(singular, lib)
     hidden = call.text.replace(singular.text, inside)
@@ -108,8 +107,8 @@ def _made_safe(group: Group, call: Call, chooser: int, side: int) -> str:
 
 
 def _chosen(group: Group, chooser: int, side: int, call: Call, hidden: str) -> str:
-    """What the user's own `tf.where` is given for both cases, the one to be hidden with the safe value in it first;
-    empty if it does not stand on the same line."""
+    """The two cases of the user's `tf.where`, first the hidden one, with the safe value in it; empty if it is not on
+    the same line."""
     choice = _choice(group, chooser)
     if choice is None:
         return ""
@@ -124,8 +123,8 @@ def _line(group: Group) -> int | None:
 
 
 def _chooser(group: Group) -> tuple[int, int]:
-    """The `tf.where` behind the culprit, and which of its inputs that is in: 1 where the condition holds, 2 where
-    it does not; -1 if it is not found."""
+    """The `tf.where` after the culprit, and which of its inputs depends on it: 1 if the condition is true, 2 if it is
+    false; -1 if it is not found."""
     target = group.suspect.target
     way = group.suspect.topology.gradient(target).from_op(group.culprit) if group.culprit >= 0 <= target else ()
     for op, after in pairwise(way):
@@ -141,8 +140,8 @@ def _choice(group: Group, chooser: int) -> Call | None:
 
 
 def _condition(group: Group, chooser: int, side: int) -> str:
-    """Where what is hidden counts, by the user's own call of `tf.where`: code; empty if that is not at hand, or its
-    names are another function's."""
+    """The condition under which the hidden value counts, as code from the user's `tf.where`; empty if that is not
+    known, or its names belong to another function."""
     source, call = source_of(group.trace, chooser), _choice(group, chooser)
     condition = (call.argument(0, "condition") or call.argument(0, "x1")) if call is not None else None
     if condition is None or group.source is None or source is None:
@@ -153,8 +152,8 @@ def _condition(group: Group, chooser: int, side: int) -> str:
 
 
 def _singular(call: Call) -> Call:
-    """The call without a finite derivative in what the user wrote: of `alpha * tf.math.log(x)` the logarithm, of
-    `a / tf.sqrt(v)` the root."""
+    """The call without a finite derivative in the user's expression: the logarithm in `alpha * tf.math.log(x)`, the
+    root in `a / tf.sqrt(v)`."""
     if _name(call) in _SAFE and not is_whole_power(call):
         return call
     part = call.arguments[-1] if call.head == "/" else call.text
@@ -162,9 +161,8 @@ def _singular(call: Call) -> Call:
 
 
 def _what_is_safe(call: Call, lib: str) -> tuple[str, str, str]:
-    """What has to be safe, the user's expression with that in its place, and a number at which it is finite.
-
-    A length and a deviation are roots of a sum, which is what may be zero.
+    """The part that must be safe, the user's expression with a safe value in its place, and a number at which it is
+    finite. A norm and a standard deviation are roots of a sum, and the sum may be zero.
     """
     name = _name(call)
     if name in _ROOTS:
@@ -179,7 +177,7 @@ def _what_is_safe(call: Call, lib: str) -> tuple[str, str, str]:
 
 
 def _rooted(call: Call, lib: str) -> str:
-    """What a length or a deviation is the root of."""
+    """The value whose root a norm or a standard deviation is."""
     length, keras = _name(call) == "norm", lib == "keras.ops"
     axis = call.argument(2 if length else 1, "axis")
     over = f", axis={axis}" if axis else ""
@@ -189,7 +187,7 @@ def _rooted(call: Call, lib: str) -> str:
 
 
 def _bounded(call: Call, lib: str) -> str:
-    """The user's call, kept from where it has no finite derivative."""
+    """The user's call, with its input bounded so that its derivative is finite."""
     name, x = _name(call), call.subject
     if call.head == "/":
         divide = f"{lib}.divide_no_nan" if lib == "keras.ops" else "tf.math.divide_no_nan"
@@ -214,7 +212,7 @@ _ROOTS = ("norm", "reduce_std", "std")
 _EXPONENTIALS = ("exp", "expm1", "sinh", "cosh")
 _OF_ONE = ("acos", "asin", "atanh", "arccos", "arcsin", "arctanh", "erfinv")
 
-# By function without a finite derivative everywhere, a number at which it has one.
+# For each function whose derivative is not finite everywhere, a number at which it is.
 _SAFE = (
     dict.fromkeys(("sqrt", "rsqrt", "log", "log1p", "pow", "power", "reciprocal", "lgamma", "digamma", *_ROOTS), "1.0")
     | dict.fromkeys((*_OF_ONE, *_EXPONENTIALS), "0.0")

@@ -14,8 +14,8 @@ from tb_gradflow.analyse.words.names import Group, Text, call_of, called, place_
 
 
 def mean_of_nothing(suspect: Suspect) -> Verdict | None:
-    """A mean of no elements is NaN, whatever else there is in the loss. Its gradient is a tensor without elements, in
-    which no NaN shows."""
+    """The mean of an empty tensor is NaN, whatever else the loss contains. Its gradient is an empty tensor, which shows
+    no NaN."""
     if suspect.measured.loss_is_finite(suspect.target):
         return None
     place = suspect.measured.once(("mean of nothing", suspect.target), lambda: _mean_of_nothing(suspect))
@@ -70,7 +70,8 @@ def message_and_fix(group: Group) -> Text:
 
 
 def _emptied(group: Group) -> int:
-    """The op in front that makes a tensor without elements of some that have any, where shapes tell; -1 if none."""
+    """The earlier op that computes an empty tensor from tensors that are not empty, according to the shapes; -1 if
+    there is none."""
     ops = group.trace.ops
     for op in group.suspect.topology.ancestors(group.culprit):
         shape = ops[op].outputs[0].shape if ops[op].outputs else None

@@ -21,44 +21,45 @@ from tb_gradflow.analyse.words.phrases import CHECK
 
 
 def rule(suspect: Suspect) -> Verdict | None:
-    """Factors above one, multiplied. The op named is the one that adds most, of the kind that adds most."""
+    """A product of factors above one. The op named is the one that adds most, among those of the type that adds
+    most."""
     worst = min(course_of(suspect).values(), key=lambda share: share.total, default=None)
     place = inside_loop(suspect, worst.least[1]) if worst is not None else suspect.culprit
     return Verdict("exploding_recurrence", "warning", place)
 
 
 def given_huge(suspect: Suspect) -> Verdict | None:
-    """A huge gradient was given: of a training that diverges, if its loss has grown."""
+    """A huge gradient was passed to the recorder; the training diverges if its loss has grown."""
     return Verdict("exploding_recurrence", "warning", NO_OP)
 
 
 def diverging(suspect: Suspect) -> Verdict | None:
-    """A gradient of any size was given, and the loss has grown: a rate that is too high may leap to where the loss is
-    flat."""
+    """A gradient of any size was passed to the recorder, and the loss has grown: with a learning rate that is too high,
+    the weights may jump to where the loss is flat."""
     return Verdict("exploding_recurrence", "warning", NO_OP) if has_grown(suspect) else None
 
 
-# The output of these is bounded, whatever goes in.
+# Their output is bounded for any input.
 _BOUNDED = frozenset(
     {"Tanh", "Sigmoid", "Softmax", "Softsign", "Sin", "Cos", "Atan", "Erf", "ClipByValue", "Minimum", "Relu6", "Rsqrt"}
     | {"L2Normalize", "FusedBatchNormV3", "LogSoftmax"}
 )
 
-# As many products with one weight, each made of the one before, are a recurrence that was written out.
+# This many products with one weight, each computed from the one before, are an unrolled recurrence.
 _MANY = 8
 
-# Half of float32's decades: what is above comes out of growth, and one more product may end it.
+# Half of float32's decades: larger values come from growth, and one more product may overflow.
 _ABOUT_TO_OVERFLOW = 1e19
 
-# What a batch holds in units of its own: bytes, seconds since 1970.
+# Data in large units: bytes, seconds since 1970.
 LARGE_DATA = 1e10
 
 _COPIES = frozenset({"Identity", "Cast", "Reshape", "Transpose"})
 
 
 def overflowing_recurrence(suspect: Suspect) -> Verdict | None:
-    """A loop, or as many products with the same weight, with nothing in it that keeps the state bounded; or a gradient
-    that had grown nearly as large as numbers get."""
+    """A loop, or as many products with the same weight, in which nothing bounds the state; or a gradient that has grown
+    almost to the largest number."""
     if _is_singular(suspect, suspect.culprit):
         return None
     incoming = suspect.measured.of_op(suspect.target, suspect.culprit)
@@ -72,8 +73,8 @@ def overflowing_recurrence(suspect: Suspect) -> Verdict | None:
 
 
 def overflow_first(suspect: Suspect) -> Verdict | None:
-    """A product, a sum or a power that was given finite numbers and is too large for its type, as was seen, where
-    nothing recurs."""
+    """A product, sum or power of finite numbers that was measured to be too large for its type, where nothing
+    recurs."""
     op, values = first_of(suspect), values_of(suspect.measured)
     if op < 0 or values is None or is_recurrent(suspect):
         return None
@@ -82,8 +83,8 @@ def overflow_first(suspect: Suspect) -> Verdict | None:
 
 
 def diverged(suspect: Suspect) -> Verdict | None:
-    """The forward pass left the finite numbers where no function does so at a point of its own, and what is finite in
-    this step is nearly as large as numbers get, the batch apart: weights have grown from step to step."""
+    """The forward pass overflowed without a singular point, and the finite values of this step are almost as large as
+    numbers can be, except in the batch: weights have grown from step to step."""
     measured = suspect.measured
     if measured.loss_is_finite(suspect.target) or measured.gradients is None or measured.largest_input > LARGE_DATA:
         return None
@@ -99,7 +100,7 @@ def is_recurrent(suspect: Suspect) -> bool:
 
 
 def _is_singular(suspect: Suspect, op: int) -> bool:
-    """Whether the op leaves the finite numbers at a point of its own. A softmax does so only where the input has."""
+    """Whether the op has a singular point. A softmax has none: it is not finite only if its input is not."""
     return suspect.type_of(op) not in ("Softmax", "LogSoftmax") and accused(suspect, op) is not None
 
 
@@ -108,8 +109,8 @@ def _between(suspect: Suspect) -> list[int]:
 
 
 def _growing_before(suspect: Suspect) -> int:
-    """In front of an op: the nearest recurrence that may grow, if nothing that leaves the finite numbers at a point of
-    its own is nearer or inside; -1 if there is none."""
+    """The nearest recurrence before an op that may grow, if no op with a singular point is nearer or inside; -1 if
+    there is none."""
     nearest = [suspect.culprit, *suspect.topology.ancestors(suspect.culprit)]
     if any(_is_singular(suspect, op) for op in nearest):
         return -1
@@ -125,7 +126,7 @@ def _growing_in(suspect: Suspect, ops: Iterable[int]) -> int:
 
 
 def _grows(suspect: Suspect, loop: int) -> bool:
-    """Whether a loop passes on a product with what the round before passed on, and nothing bounds it."""
+    """Whether a loop carries a product with the value of the previous iteration, and nothing bounds it."""
     edges = suspect.topology.trace.ops[loop].inputs
     results = [edge.op for edge in edges if edge.carried and edge.input == 2 and edge.op >= 0]
     products = [op for op in _unbounded_before(suspect, results) if suspect.type_of(op) in PRODUCTS]
@@ -133,7 +134,7 @@ def _grows(suspect: Suspect, loop: int) -> bool:
 
 
 def _unbounded_before(suspect: Suspect, starts: Iterable[int]) -> list[int]:
-    """The ops that some ops are made of, as far as nothing bounds them; a loop's own variables end the path."""
+    """The ops from which some ops are computed, up to an op that bounds the value or a variable of the loop."""
 
     def unbounded(ops: Iterable[int]) -> list[int]:
         return [op for op in ops if suspect.type_of(op) not in _BOUNDED]
@@ -145,13 +146,13 @@ def _unbounded_before(suspect: Suspect, starts: Iterable[int]) -> list[int]:
 
 
 def _has_bounded_factor(suspect: Suspect, product: int) -> bool:
-    """A gate: what it lets through is not more than there was."""
+    """A gate: its output is not larger than its input."""
     factors = [edge.op for edge in suspect.topology.trace.ops[product].inputs if edge.op >= 0]
     return any(suspect.type_of(op) in _BOUNDED for op in factors)
 
 
 def _written_out(suspect: Suspect, nearest: set[int]) -> int:
-    """The last of many products with the same variable, each made of the one before; -1 if there are none."""
+    """The last of many products with the same variable, each computed from the one before; -1 if there are none."""
     for readers in suspect.topology.readers:
         products = sorted(op for op in _products_with(suspect, readers) if op in nearest)
         if len(products) >= _MANY and _is_chain(suspect, products):
@@ -171,7 +172,7 @@ def _products_with(suspect: Suspect, readers: Iterable[int]) -> set[int]:
 
 
 def _is_chain(suspect: Suspect, products: list[int]) -> bool:
-    """Whether nothing bounds what goes from the first product to the last, through all of them."""
+    """Whether nothing bounds the value on the path from the first product to the last."""
     before = set(_unbounded_before(suspect, products[-1:]))
     return before.issuperset(products)
 
@@ -192,8 +193,8 @@ def message_and_fix_of_given(group: Group) -> Text:
 
 
 def _diverged(group: Group) -> Text:
-    """Nothing in the step alone makes it that large: it is what the steps before have made of the weights, or, where
-    there were none, what the weights began with.
+    """Nothing in the step alone makes it that large: the earlier steps have made the weights so large, or, in the first
+    step, the weights started that way.
     """
     measured = group.suspect.measured
     if measured.largest_input > LARGE_DATA:
@@ -219,7 +220,7 @@ def _diverged(group: Group) -> Text:
 
 
 def message_and_fix(group: Group) -> Text:
-    """Large, or so large that it is not finite any more, in the forward pass already or on the way back alone."""
+    """Large, or so large that it is no longer finite, in the forward pass or only in the backward pass."""
     suspect = group.suspect
     tame = 'initialise recurrent weights with `recurrent_initializer="orthogonal"`'
     recurs = any(suspect.topology.by_type.get(kind) for kind in LOOPS) or any(
@@ -265,7 +266,7 @@ def _alone(group: Group) -> bool:
     return min((share.least[0] for share in shares), default=0.0) <= -_SINGLE_DECADES
 
 
-# One op that alone adds this many orders of magnitude is what there is to change.
+# If a single op adds this many orders of magnitude, that op should be changed.
 _SINGLE_DECADES = 4.0
 
 

@@ -6,14 +6,14 @@ from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.words.fields import ZERO, Template
 
-# Half precision has nothing between zero and 6e-8; what comes in above this is not brought there by one op.
+# Half precision has no number between zero and 6e-8; a single op does not shrink a gradient above this limit to zero.
 _HALF_AT_RISK_BELOW = 1e-3
 
 _SMALLEST_HALF = 6e-8
 
 
 def rule(suspect: Suspect) -> Verdict | None:
-    """A small gradient in half precision, under the smallest number it has."""
+    """A gradient below the smallest number in half precision."""
     return Verdict("fp16_underflow", "error") if _is_small_half(suspect, _HALF_AT_RISK_BELOW) else None
 
 

@@ -1,4 +1,4 @@
-"""A vector of almost no length is divided by its length."""
+"""A vector whose norm is almost zero is divided by its norm."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tb_gradflow.analyse.words.fields import SIZE, Template
 
 
 def rule(suspect: Suspect) -> Verdict | None:
-    """`l2_normalize` of a vector of zeros multiplies by one over the root of its epsilon."""
+    """`l2_normalize` of a zero vector multiplies by one over the root of its epsilon."""
     growth, place = min((share.least for share in course_of(suspect).values()), default=(0.0, -1))
     if growth > -SINGLE_DECADES:
         return None

@@ -1,4 +1,4 @@
-"""The gradient fades on its path from the loss."""
+"""The gradient vanishes on its path from the loss."""
 
 from __future__ import annotations
 
@@ -29,30 +29,31 @@ from tb_gradflow.record.schema import EAGER
 
 
 def rule(suspect: Suspect) -> Verdict | None:
-    """Many ops that each take a little. The op named is the one that takes most, of the kind that takes most."""
+    """Many ops that each shrink it a little. The op named is the one that shrinks it most, among those of the type that
+    shrinks it most."""
     worst = max(course_of(suspect).values(), key=lambda share: share.total, default=None)
     expected = is_at_goal(suspect) or keeps_pace(suspect)
     severity: Severity = "info" if expected else "warning"
     place = inside_loop(suspect, worst.most[1]) if worst is not None else suspect.culprit
-    # Of an eager loss nobody knows the way.
+    # The path of an eager loss is not known.
     return Verdict("vanishing_depth", severity, NO_OP if suspect.type_of(place) == EAGER else place)
 
 
 def given_tiny(suspect: Suspect) -> Verdict | None:
-    """Next to nothing was given."""
+    """A gradient close to zero was passed to the recorder."""
     return Verdict("vanishing_depth", "info" if suspect.measured.is_learned(suspect.target) else "warning", NO_OP)
 
 
-# Products element by element: a small factor there is one of the program's own.
+# Element-wise products: a small factor there comes from the program.
 _FACTORS = frozenset({"Mul", "MulNoNan"})
 
-# Inputs of about one, over a batch, take nothing; those that take this many are of a thousandth.
+# Inputs of about one shrink nothing, summed over a batch; those that shrink this many decades are about a thousandth.
 _TAKEN_BY_INPUT = 3.0
 
-# Of the pace of others: what moves slower than this has fallen behind.
+# Relative to the updates of other variables: slower ones have fallen behind.
 _SLOWEST = 0.1
 
-# Where a softmax takes out what its entries have in common, but for the bend of a function in between.
+# Where a softmax removes what its entries have in common, except for the curvature of a function in between.
 _NEARLY_CANCELLED = 2.0
 
 _BENT = frozenset({"Tanh", "Sigmoid", "Relu", "Elu", "Selu", "LeakyRelu", "Softplus", "Softsign", "Erf"})
@@ -60,8 +61,9 @@ _AS_FAR_AS_SOFTMAX = 24
 
 
 def common_to_a_softmax(suspect: Suspect) -> Verdict | None:
-    """What is added to all that a softmax weighs hardly changes it: at the sum the gradient is there, and over the
-    entries it nearly cancels. So begins the query of an additive attention, and it grows as the keys learn."""
+    """A value that is added to all entries of a softmax hardly changes its output: a gradient arrives at the sum, and
+    almost cancels over the entries. The query of an additive attention starts this way; its gradient grows as the keys
+    learn."""
     most, place = steepest(suspect)
     if most < _NEARLY_CANCELLED or suspect.type_of(place) not in SUMS or not _is_spread(suspect, place):
         return None
@@ -72,7 +74,7 @@ def common_to_a_softmax(suspect: Suspect) -> Verdict | None:
 
 
 def _is_spread(suspect: Suspect, place: int) -> bool:
-    """Whether a sum adds the same to several entries: what comes from the variable is smaller than the result."""
+    """Whether a sum adds the same value to several entries: the variable's summand is smaller than the result."""
     topology = suspect.topology
     trace = topology.trace
     whole = element_count(trace.ops[place].outputs[0].shape)
@@ -83,10 +85,9 @@ def _is_spread(suspect: Suspect, place: int) -> bool:
 
 
 def small_input(suspect: Suspect) -> Verdict | None:
-    """The gradient is there at the product with the variable, and what it is multiplied by is next to zero: nothing
-    has faded on the path from the loss. A capsule is as short as that before it has learned.
-
-    Only where what makes that input learns: else it stays as it is.
+    """A gradient of normal size arrives at the product with the variable, and the other factor is close to zero:
+    nothing has vanished on the path from the loss. The vector of a capsule is that short before it has learned. Only if
+    the layers that compute this input learn; otherwise it stays small.
     """
     place = product_with_next_to_nothing(suspect)
     if place < 0:
@@ -104,8 +105,8 @@ def small_input(suspect: Suspect) -> Verdict | None:
 
 
 def product_with_next_to_nothing(suspect: Suspect) -> int:
-    """Of the products that the variable goes into, the first whose gradient is of an ordinary size, and that takes all
-    of it for the variable; -1 if there is none."""
+    """The first product with the variable at which a gradient of normal size arrives, and that shrinks all of it for
+    the variable; -1 if there is none."""
     topology, gradient = suspect.topology, suspect.state.gradient
     queue = list(topology.readers[suspect.state.variable])
     for op in queue:  # grows while it is walked
@@ -121,15 +122,15 @@ def product_with_next_to_nothing(suspect: Suspect) -> int:
 
 
 def keeps_pace(suspect: Suspect) -> bool:
-    """Whether the step moved the variable about as far as those whose gradient is of an ordinary size: Adam and its
-    like divide by that size. Lengths of a step are compared by the element."""
+    """Whether the step moved the variable about as far as those whose gradient has a normal size: Adam and similar
+    optimizers divide by that size. Updates are compared per element."""
     measured, target = suspect.measured, suspect.target
     usual = measured.once(("pace", target), lambda: _usual_pace(suspect))
     return usual > 0 and _pace(measured, suspect.state.variable) >= _SLOWEST * usual
 
 
 def _usual_pace(suspect: Suspect) -> float:
-    """The median over the variables that the same target gives a gradient of an ordinary size; 0 if there is none."""
+    """The median over the variables that get a gradient of normal size from the same target; 0 if there are none."""
     measured = suspect.measured
     paces = [
         _pace(measured, entry.variable)
@@ -142,7 +143,7 @@ def _usual_pace(suspect: Suspect) -> float:
 
 
 def _pace(measured: Measured, variable: int) -> float:
-    """How far the step moved an element of a variable, as a root of the mean square; 0 if it is not known."""
+    """The root mean square of the update of a variable's elements; 0 if it is not known."""
     shape = measured.topology.trace.variables[variable].shape
     if measured.variables is None or any(size is None for size in shape):
         return 0.0
@@ -199,7 +200,7 @@ def message_and_fix(group: Group) -> Text:
 
 
 def _has_no_layers(group: Group) -> bool:
-    """Whether nothing but arithmetic leads from the variables to the loss: no layer, no product of matrices."""
+    """Whether only arithmetic leads from the variables to the loss: no layer, no matrix product."""
     topology, trace, target = group.suspect.topology, group.trace, group.suspect.target
     readers = [reader for variable in group.variables for reader in topology.readers[variable]]
     ways = [topology.gradient(target).from_op(reader) for reader in readers] if target >= 0 else []

@@ -16,9 +16,9 @@ from tb_gradflow.record.schema import Trace
 def rule(suspect: Suspect) -> Verdict | None:
     """A trainable variable that `tape.gradient` was not given.
 
-    One that the step changes anyway is trained by another way, such as the gradient of a perturbed copy. Of a
-    step that raised while it was traced nobody knows what it would have asked for next. An error where it was given
-    nothing at all.
+    A variable that the step changes anyway is trained in another way, such as by the gradient of a perturbed copy. If
+    the step raised while it was traced, it is not known what it would have requested next. An error if the list is
+    empty.
     """
     if not nobody_asked(suspect):
         return None
@@ -28,14 +28,14 @@ def rule(suspect: Suspect) -> Verdict | None:
 
 
 def asked_for_nothing(trace: Trace) -> bool:
-    """Whether the list that `tape.gradient` was given is empty, in all its calls. Older logs do not have its length."""
+    """Whether the list passed to `tape.gradient` is empty in all calls. Older logs do not have its length."""
     counts = [target.sources for target in trace.targets]
     empty = all(entry.outcome == "not_asked" for entry in trace.variable_gradients)
     return all(count == 0 for count in counts) or (empty and all(count is None for count in counts))
 
 
 def ended_early(measured: Measured) -> bool:
-    """Whether the step may have raised before it came to its end: more may have been meant to follow."""
+    """Whether the step may have raised before its end: more requests may have been meant to follow."""
     trace = measured.topology.trace
     raised = any(entry.outcome == "error" for entry in trace.variable_gradients)
     return measured.gradients is None and (raised or not trace.failure)

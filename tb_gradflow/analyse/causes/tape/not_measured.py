@@ -11,12 +11,13 @@ from tb_gradflow.analyse.words.phrases import NODE_NAME
 
 
 def rule(suspect: Suspect) -> Verdict | None:
-    """Structure lets the gradient through, and no step was completed that could show how large it is."""
+    """The structure lets the gradient pass, but no step was completed that could show its size."""
     return Verdict("not_measured", "warning")
 
 
 def gradient_failed(suspect: Suspect) -> Verdict | None:
-    """The tape saw the way, and computing the gradient raised: of a matrix that has no inverse, or whatever it says."""
+    """The tape recorded the path, but computing the gradient raised an error, for example for a matrix without an
+    inverse."""
     entry = suspect.state.entry
     if entry is None or entry.outcome != "error" or not suspect.topology.trace.failure:
         return None
@@ -25,7 +26,7 @@ def gradient_failed(suspect: Suspect) -> Verdict | None:
 
 
 def message_and_fix(group: Group) -> Text:
-    """With what was raised, where that happened while the gradient was computed."""
+    """Contains the error, if it was raised while the gradient was computed."""
     if group.verdict.severity == "error":
         return Template(
             f"{{they_get}} no gradient: computing it{{line}} raises {NODE_NAME.sub('', group.trace.failure)[:200]}",

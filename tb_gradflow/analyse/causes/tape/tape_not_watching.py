@@ -12,7 +12,7 @@ from tb_gradflow.analyse.words.names import Group, Text
 
 
 def rule(suspect: Suspect) -> Verdict | None:
-    """The tape watched what it was told to and not this one: `watch_accessed_variables=False`."""
+    """The tape watched only selected variables, and not this one: `watch_accessed_variables=False`."""
     entry = suspect.state.entry
     if entry is None or entry.watched or suspect.topology.trace.targets[entry.target].automatic:
         return None
@@ -21,13 +21,13 @@ def rule(suspect: Suspect) -> Verdict | None:
 
 
 def tensor_not_watched(suspect: Suspect) -> Verdict | None:
-    """A tensor that was made in front of the tape's block is none of those that the tape follows."""
+    """A tape does not follow a tensor that was created before its block."""
     computed = suspect.topology.trace.variables[suspect.state.variable].computed
     return Verdict("tape_not_watching", "error") if computed else None
 
 
 def message_and_fix(group: Group) -> Text:
-    """A tensor is watched by itself only where it is made of what the tape watches, inside its block."""
+    """A tensor is watched automatically only if it is computed inside the tape's block from watched values."""
     if _is_data(group):
         return Template(
             "{they_get} no gradient: a gradient was requested for {them}{line}, but the tape does not watch {them}. A "
@@ -47,7 +47,7 @@ def message_and_fix(group: Group) -> Text:
     )(group)
 
 
-# How a tape is asked, with its name in front.
+# A request to a tape, with the tape's name before it.
 _ASKED = re.compile(r"(?<![\w.])([A-Za-z_][\w.]*)\.(?:gradient|jacobian|batch_jacobian)\(")
 
 
@@ -62,7 +62,7 @@ def _watch(group: Group) -> str:
 
 
 def _is_data(group: Group) -> bool:
-    """Whether the step was given the tensors, or holds them as constants."""
+    """Whether the tensors are arguments of the step, or constants in it."""
     readers = [op for variable in group.variables for op in group.suspect.topology.readers[variable]]
     return bool(readers) and all(group.trace.ops[op].type in ("Placeholder", "Const") for op in readers)
 

@@ -11,12 +11,12 @@ from tb_gradflow.record.schema import EAGER
 
 
 def rule(suspect: Suspect) -> Verdict | None:
-    """Whatever else: the forward pass, or a part of it, ran where the tape did not see it."""
+    """All other cases: the forward pass, or part of it, ran where the tape did not record it."""
     return Verdict("tape_scope", "error")
 
 
 def message_and_fix(group: Group) -> Text:
-    """Of an eager loss nobody knows what it was computed from."""
+    """It is not known what an eager loss was computed from."""
     target = group.trace.targets[group.suspect.target].op if group.suspect.target >= 0 else -1
     if target >= 0 and group.trace.ops[target].type == EAGER:
         return Template(
@@ -26,9 +26,9 @@ def message_and_fix(group: Group) -> Text:
         )(group)
     if paused_block(group) is not None:
         return Template(
-            "{they_get} no gradient: a differentiable way leads to the loss, and the tape did not see it{line}. A part "
-            "of it ran in a block of `stop_recording()`" + _read_at(group) + ".",
-            "Take these lines out of that block.",
+            "{they_get} no gradient: there is a differentiable path to the loss, but the tape did not record it{line}. "
+            "Part of the forward pass ran inside a `stop_recording()` block" + _read_at(group) + ".",
+            "Move these lines out of that block.",
         )(group)
     return Template(
         "{they_get} no gradient: there is a differentiable path to the loss, but the tape did not record it{line}. "
@@ -38,7 +38,7 @@ def message_and_fix(group: Group) -> Text:
 
 
 def _move(group: Group) -> str:
-    """What to change, by the user's own line where that is a statement of one line: a template."""
+    """What to change, with the user's own line if that is a one-line statement: a template."""
     if code := computed_outside(group):
         return f"Move `{code}` into the `with` block.".replace("{", "{{").replace("}", "}}")
     return (
@@ -47,7 +47,8 @@ def _move(group: Group) -> str:
 
 
 def _read_at(group: Group) -> str:
-    """Where the step reads a variable that the tape never saw; empty if it saw it, or nobody's line does."""
+    """Where the step reads a variable that the tape never saw; empty if the tape saw it, or no line of the user's code
+    reads it."""
     state, topology = group.suspect.state, group.suspect.topology
     if state.entry is None or state.entry.watched:
         return ""

@@ -1,4 +1,4 @@
-"""The model does not list the variable."""
+"""The model does not track the variable."""
 
 from __future__ import annotations
 
@@ -11,17 +11,16 @@ from tb_gradflow.analyse.words.names import Group, Text, place_of
 
 
 def rule(suspect: Suspect) -> Verdict | None:
-    """Watched, trainable, on a differentiable path, and the model does not list it, so nobody asks for it.
-
-    An error where the step itself makes it, anew each time, and a warning of a layer's plain `tf.Variable`. Else
-    information only: a frozen network inside a loss looks the same, as Keras's flag is not TensorFlow's.
+    """Watched, trainable, on a differentiable path, but the model does not track it, so no gradient is requested for
+    it. An error if the step creates it anew each time, and a warning for a layer's plain `tf.Variable`. Otherwise only
+    information: a frozen network inside a loss looks the same, because Keras's `trainable` flag is not TensorFlow's.
     """
     variables = suspect.topology.trace.variables
     variable = variables[suspect.state.variable]
     listed = any(each.tracked and not each.computed for each in variables)
     if variable.tracked or not listed or not nobody_asked(suspect):
         return None
-    # What the step computes from other variables and keeps in one of its own is state.
+    # A variable in which the step stores values computed from others is state.
     is_state = any(op.writes == suspect.state.variable for op in suspect.topology.trace.ops)
     if is_state:
         return Verdict("untracked_variable", "info")
@@ -34,8 +33,8 @@ _ADDITIONS = frozenset({"AddV2", "Add", "BiasAdd"})
 
 
 def kernel_beside(suspect: Suspect) -> int:
-    """The variable whose product the suspect's is added to, where a gradient is asked for that one: the other half of
-    one layer, and no network of its own, as a teacher is. -1 if there is none."""
+    """The variable to whose product the suspect's is added, if a gradient is requested for it: the kernel of the same
+    layer, so the suspect does not belong to a separate network such as a teacher. -1 if there is none."""
     topology, target = suspect.topology, suspect.target
     if target < 0:
         return -1
@@ -60,8 +59,8 @@ def kernel_beside(suspect: Suspect) -> int:
 
 
 def is_plain_of_a_layer(suspect: Suspect) -> bool:
-    """Whether a layer of Keras computes with a `tf.Variable` that is none of Keras's: these have their layer's name in
-    front of their own. Keras 3 does not list it, whatever attribute holds it."""
+    """Whether a Keras layer computes with a plain `tf.Variable`: the names of Keras's own variables start with their
+    layer's name. Keras 3 does not track it, even if an attribute holds it."""
     trace, place = suspect.topology.trace, suspect.state.variable
     if "/" in trace.variables[place].name or suspect.measured.moved(place):
         return False
@@ -101,9 +100,9 @@ def message_and_fix(group: Group) -> Text:
     kernel = -1 if made else kernel_beside(group.suspect)
     if kernel >= 0:
         return Template(
-            "{they_take} part in the loss, and no gradient is asked for {them}, though one is asked for "
-            f"`{group.trace.variables[kernel].name}`, whose product it is added to: nobody trains {{them}}.",
-            "Give {them} to `tape.gradient(...)` and to the optimizer, too; or say that nothing is to train {them}, "
+            "{they_take} part in the loss, but no gradient is requested for {them}, so nothing trains {them}. A "
+            f"gradient is requested for `{group.trace.variables[kernel].name}`, the kernel of the same layer.",
+            "Pass {them} to `tape.gradient(...)` and to the optimizer as well; or mark {them} as not trainable, "
             "`tf.Variable(..., trainable=False)`.",
         )(group)
     if not made:
@@ -130,9 +129,9 @@ def _lambda_around(group: Group) -> str:
 
 CAUSE = Cause(
     name="untracked_variable",
-    meaning="the model does not list it, so nobody asked",
-    severity="info; a warning of a layer's plain `tf.Variable`, and of an offset beside a weight that is "
-    "trained; an error where the step itself makes it, anew each time",
+    meaning="the model does not track it, so no gradient is requested for it",
+    severity="info; warning for a layer's plain `tf.Variable`, and for an offset next to a weight that is trained; "
+    "error if the step creates it anew each time",
     fix="create it in `build`, or its layer in `__init__`",
     text=message_and_fix,
     without_op="the step creates {them} anew each time",

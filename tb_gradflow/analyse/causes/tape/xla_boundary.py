@@ -1,4 +1,4 @@
-"""The gradient would have to come through a function that XLA compiles."""
+"""The gradient would have to pass through a function that XLA compiles."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tb_gradflow.analyse.words.phrases import NODE_NAME
 
 
 def rule(suspect: Suspect) -> Verdict | None:
-    """Running the step failed where XLA was to compile the gradient of a function."""
+    """Running the step failed when XLA had to compile the gradient of a function."""
     refused = is_refused_by_xla(suspect.topology, suspect.state.variable, suspect.target)
     return Verdict("xla_boundary", "error", refused_op(suspect.topology)) if refused else None
 
 
 def message_and_fix(group: Group) -> Text:
-    """With the words of TensorFlow's own error: what XLA minds differs."""
+    """Quotes TensorFlow's error, because XLA fails for different reasons."""
     return Template(
         "{they_get} no gradient: XLA cannot compile the gradient of a function with `jit_compile=True`{place}. "
         f"TensorFlow reports: {NODE_NAME.sub('', group.trace.failure)[:200]}",

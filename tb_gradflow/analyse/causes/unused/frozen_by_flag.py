@@ -1,4 +1,4 @@
-"""`trainable` is false."""
+"""The variable has `trainable=False`."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ _STATISTICS = ("moving_", "running_", "ema", "average", "count", "seed", "total"
 
 
 def rule(suspect: Suspect) -> Verdict | None:
-    """No variable of the model is trainable, so the training trains nothing.
-
-    A weight matrix among them says that something could be: a model of random seeds and counters is no sign.
+    """No variable of the model is trainable, so the training trains nothing. At least one must be a weight matrix: a
+    model with only random seeds and counters has nothing to train.
     """
     variables = [variable for variable in suspect.topology.trace.variables if variable.tracked]
     weights = any(len(variable.shape) >= 2 and variable.dtype.startswith("float") for variable in variables)
@@ -23,8 +22,8 @@ def rule(suspect: Suspect) -> Verdict | None:
 
 
 def frozen_alone(suspect: Suspect) -> Verdict | None:
-    """A gradient was asked for a weight that is not to be trained, takes part in the loss like any other, and is not
-    updated by the step itself."""
+    """A gradient was requested for a non-trainable weight that the loss depends on, and that the step itself does not
+    update."""
     entry, topology = suspect.state.entry, suspect.topology
     variable = topology.trace.variables[suspect.state.variable]
     if entry is None or entry.outcome != "none" or not variable.dtype.startswith(("float", "bfloat")):

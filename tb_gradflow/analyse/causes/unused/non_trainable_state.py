@@ -9,14 +9,14 @@ from tb_gradflow.analyse.words.names import Group, Text
 
 
 def rule(suspect: Suspect) -> Verdict | None:
-    """Somebody requested the gradient of moving statistics, and got none: harmless."""
+    """A gradient was requested for moving statistics, and none arrived: harmless."""
     entry = suspect.state.entry
     asked = entry is not None and entry.outcome == "none"
     return Verdict("non_trainable_state", "info") if asked else None
 
 
 def only_written(suspect: Suspect) -> Verdict | None:
-    """A single number that nothing computes with, and that the step changes anyway: a counter."""
+    """A scalar that nothing computes with, and that the step changes: a counter."""
     variable = suspect.topology.trace.variables[suspect.state.variable]
     counts = suspect.culprit < 0 and variable.shape == () and suspect.measured.moved(suspect.state.variable)
     return Verdict("non_trainable_state", "info") if counts else None

@@ -28,9 +28,8 @@ from tb_gradflow.record.schema import Op
 
 
 def rule(suspect: Suspect) -> Verdict | None:
-    """What is computed from the variable never reaches the loss, or nothing is.
-
-    An error where no variable of its layer trains; a warning where some do, and of a tensor for which zeros will do.
+    """The values computed from the variable never reach the loss, or nothing is computed from it. An error if no
+    variable of its layer trains; a warning if some do, and for a tensor for which zeros are acceptable.
     """
     variables, targets = suspect.topology.trace.variables, suspect.topology.trace.targets
     if variables[suspect.state.variable].computed and targets[suspect.target].unconnected == "zero":
@@ -46,8 +45,8 @@ def rule(suspect: Suspect) -> Verdict | None:
 
 
 def term_left_out(suspect: Suspect) -> Verdict | None:
-    """What a straight-through line leaves without a gradient, such as the codes of a codebook, has a term of its own
-    to learn from; and that term is computed and never reaches the loss."""
+    """A value that a straight-through estimator leaves without a gradient, such as the codes of a codebook, has a
+    separate loss term; that term is computed but never reaches the loss."""
     left = suspect.state.status == "disconnected" and suspect.op.type in STOPS
     if not left or not keeps_value_alone(suspect.topology, suspect.culprit):
         return None
@@ -56,8 +55,8 @@ def term_left_out(suspect: Suspect) -> Verdict | None:
 
 
 def asked_for_a_copy(suspect: Suspect) -> Verdict | None:
-    """In its place a gradient was requested for a tensor that was computed from it, and the loss was not made of
-    that."""
+    """Instead, a gradient was requested for a tensor that was computed from it, and the loss does not depend on that
+    tensor."""
     topology, target = suspect.topology, suspect.target
     if not nobody_asked(suspect) or suspect.measured.moved(suspect.state.variable):
         return None
@@ -75,14 +74,14 @@ def asked_for_a_copy(suspect: Suspect) -> Verdict | None:
 
 
 def _is_made_in_step(suspect: Suspect) -> bool:
-    """Whether an op computes a tensor, and the step was not given it."""
+    """Whether an op of the step computes a tensor, so that it is not an argument."""
     makers = suspect.topology.readers[suspect.state.variable]
     return any(suspect.type_of(op) not in ("Const", "Placeholder") for op in makers)
 
 
 def _is_spare_data(suspect: Suspect) -> bool:
-    """Whether a tensor was made of no variable, and a gradient arrives for another source of the same call: a list
-    that serves several losses may hold more than one of them uses."""
+    """Whether a tensor depends on no variable, and a gradient arrives for another source of the same call: a list for
+    several losses may contain more than one of them uses."""
     topology, place = suspect.topology, suspect.state.variable
     behind = [topology.made_by(op) | {op} for op in topology.readers[place]]
     kept = {op for other, ops in enumerate(topology.readers) if other != place for op in ops}
@@ -94,7 +93,7 @@ _UNREAD = "nothing in this step uses {them}"
 
 
 def message_and_fix(group: Group) -> Text:
-    """A variable of no layer has no output that could be used; it is the variable that has to take part."""
+    """A variable outside of layers has no output that could be used; the variable itself must be used."""
     if any(group.trace.variables[variable].computed for variable in group.variables):
         return _no_part(group)
     if group.suspect.state.status == "disconnected":
@@ -155,8 +154,8 @@ def message_and_fix(group: Group) -> Text:
 
 
 def _write_left_alone(group: Group) -> str | None:
-    """The user's line with the result given to the array that it writes to; None if it is no such line, or makes
-    something of the result."""
+    """The user's line with its result assigned to the array that it writes to; None if it is another line, or uses the
+    result."""
     if group.op is None or group.op.type != "TensorListSetItem" or group.source is None:
         return None
     call = call_on(group.source.code, "write")
@@ -166,7 +165,7 @@ def _write_left_alone(group: Group) -> str | None:
 
 
 def _perhaps_read_in(group: Group, python: int) -> Text:
-    """What a Python function reads leaves no trace in the graph: it may be that, or nothing reads the variables."""
+    """Reads inside a Python function are not in the graph: the variables may be read there, or not at all."""
     call = called(group.trace, python)
     where = f"If the function called by {call}{place_of(group.trace, python)} reads {{them}}, that gives no gradient: "
     if group.trace.ops[python].type == "EagerPyFunc":
@@ -190,7 +189,8 @@ def _python_on_the_way(group: Group) -> int:
 
 
 def _is_in_use(group: Group, owners: set[str]) -> bool:
-    """Whether the loss is computed from other variables of the same layer, or of layers in it: it is called already."""
+    """Whether the loss is computed from other variables of the same layer, or of layers in it, so that the layer is
+    called already."""
     topology, target, own = group.suspect.topology, group.suspect.target, set(group.variables)
     others = [(place, each.name) for place, each in enumerate(group.trace.variables) if place not in own]
     return target >= 0 and all(
@@ -200,14 +200,14 @@ def _is_in_use(group: Group, owners: set[str]) -> bool:
 
 
 def _ends_outside(group: Group, owners: set[str]) -> bool:
-    """Whether the user's own line made the last op, behind the layers of these variables."""
+    """Whether the user's line created the last op, after the layers of these variables."""
     called_here = group.op is not None and group.op.api is not None and group.source is not None
     inside = layer_of(group.trace, group.culprit).rpartition("/")[2]
     return called_here and inside not in {owner.rpartition("/")[2] for owner in owners}
 
 
 def _is_number_of_layer(group: Group, owners: set[str]) -> bool:
-    """Whether the path ends inside the layer of these variables, in a single number: a loss of its own, it seems."""
+    """Whether the path ends inside the layer of these variables, in a scalar, which seems to be a loss."""
     if group.op is None or not _is_number(group.op):
         return False
     inside = layer_of(group.trace, group.culprit).rpartition("/")[2]
@@ -219,7 +219,7 @@ def _is_number(op: Op) -> bool:
 
 
 def _left_out(group: Group) -> Text:
-    """A term that would train what a straight-through line does not, and that nobody adds to the loss."""
+    """A term that would train what a straight-through estimator does not, but that is not added to the loss."""
     term = assigned_by(group.source.code) if group.source is not None else ""
     stop = called(group.trace, group.suspect.culprit) + place_of(group.trace, group.suspect.culprit)
     add = f"`self.add_loss({term})`{{place}}" if layer_of(group.trace, group.culprit) else f"`{term}`{{place}}"
@@ -232,7 +232,7 @@ def _left_out(group: Group) -> Text:
 
 
 def _made_of(group: Group) -> list[int]:
-    """The variables that the tensors of a group were made of, and the loss as well."""
+    """The variables from which both the tensors of a group and the loss were computed."""
     topology, target = group.suspect.topology, group.suspect.target
     makers = [
         op for place in group.variables if group.trace.variables[place].computed for op in topology.readers[place]
@@ -247,7 +247,7 @@ def _made_of(group: Group) -> list[int]:
 
 
 def _no_part(group: Group) -> Text:
-    """A tensor that was made beside the loss, and not on the way to it; and the variables that it was made of."""
+    """A tensor that is not on the path to the loss, and the variables from which it was computed."""
     variables = group.trace.variables
     names = [variables[place].name for place in group.variables if variables[place].computed]
     tensors = quoted(names)
@@ -267,7 +267,7 @@ def _no_part(group: Group) -> Text:
         loss, told = f"`{name}`", f"`{name}`{{line}}"
     fix = f"Compute {loss} from {tensors}, and request the gradient of that"
     if len(names) == 1 and not is_simple(names[0]):
-        # Written out twice, in the loss and where its gradient is requested, it is two tensors.
+        # An expression that is written twice, in the loss and in the request, gives two tensors.
         v = unused_name(group, "moved", "point")
         fix = f"Create the tensor once, before the loss: `{v} = {names[0]}`. Compute {loss} from `{v}`, and request "
         fix += f"the gradient of `{v}`"

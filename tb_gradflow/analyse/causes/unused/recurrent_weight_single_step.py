@@ -16,8 +16,8 @@ _NEAR = 12
 
 
 def rule(suspect: Suspect) -> Verdict | None:
-    """The state weights of a recurrent layer that sees one time step: they multiply a first state of zeros, or are not
-    used at all. Of weights that are no Keras layer's, others have to learn, or more than a state is missing."""
+    """The recurrent weights of a layer that sees one time step: they multiply an initial state of zeros, or are not
+    used at all. Outside of Keras layers, the other weights must learn; otherwise something else is wrong."""
     topology, place = suspect.topology, suspect.state.variable
     name = topology.trace.variables[place].name
     own = name.rpartition("/")[2]
@@ -28,7 +28,7 @@ def rule(suspect: Suspect) -> Verdict | None:
 
 
 def _first_product(suspect: Suspect, reader: int) -> int:
-    """The product that a weight goes into, cut into gates or not; -1 if it is not near."""
+    """The product that a weight goes into, split into gates or not; -1 if it is not near."""
     queue = list(suspect.topology.onward(reader))
     for op in queue[:_NEAR]:
         if suspect.type_of(op) in PRODUCTS:
@@ -46,7 +46,8 @@ def _others_learn(suspect: Suspect) -> bool:
 
 
 def message_and_fix(group: Group) -> Text:
-    """Of a layer that sees one step; or of the half of a `Bidirectional` that has seen one where the loss looks."""
+    """For a layer that sees one step; or for the half of a `Bidirectional` that has seen only one step at the position
+    that the loss uses."""
     if all(_BACKWARD.search(name) for name in group.names):
         return Template(
             "{they_get} no gradient: the loss uses only the first step of the backward direction, at the end of the "
@@ -61,7 +62,7 @@ def message_and_fix(group: Group) -> Text:
     )(group)
 
 
-# As `Bidirectional` names its second half.
+# The name that `Bidirectional` gives its second half.
 _BACKWARD = re.compile(r"(?:^|/)backward_")
 
 

@@ -12,9 +12,8 @@ from tb_gradflow.analyse.words.phrases import in_layer
 
 
 def rule(suspect: Suspect) -> Verdict | None:
-    """A gradient arrives, and all of it from the penalty on the variable's own size.
-
-    Asked of connected variables too; an unused variable beside one of these shares its story.
+    """A gradient arrives, but only from the penalty on the variable itself. Applied to connected variables too; an
+    unused variable of the same layer is included.
     """
     topology, state = suspect.topology, suspect.state
     if state.target < 0:

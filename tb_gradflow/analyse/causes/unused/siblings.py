@@ -25,8 +25,8 @@ def siblings_of(suspect: Suspect) -> Sequence[int]:
 
 
 def _layer_of(name: str) -> str:
-    """The layer that a variable belongs to; of a name without one what is left without the part that it plays. What a
-    clone of a network has the same names for is numbered, and no part of that layer."""
+    """The layer that a variable belongs to; for a name without a layer, the name without its role (kernel, bias).
+    Variables of a clone with the same names are numbered, and do not belong to that layer."""
     name, number = numbered(name)
     layer, _, own = name.rpartition("/")
     return (layer or _PARTS.sub("", own)) + number

@@ -1,4 +1,4 @@
-"""A part that published models carry along without using it."""
+"""A part that published models contain without using it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import Group, Text
 
-# Parts that published models carry along for another task; idle in this one by design.
+# Parts that published models contain for another task; unused in this one by design.
 _IDLE_BY_DESIGN = ("pooler", "projector", "projection_head", "proj_head", "lm_head", "nsp_head", "mlm_head")
 
 _MASKED = ("mask_token", "mask_emb", "masked_spec_embed")
@@ -20,10 +20,10 @@ _NUMBERS = re.compile(r"[0-9]+")
 
 
 def rule(suspect: Suspect) -> Verdict | None:
-    """A pooler or projection head, called and not used, or what stands for masked places where none is masked:
-    harmless, and known for it."""
+    """A pooler or projection head that is called but not used, or the embedding of masked positions when none is
+    masked: known to be harmless."""
     name = suspect.topology.trace.variables[suspect.state.variable].name.lower()
-    # Whoever computes a loss with a head does not leave it idle.
+    # If a loss is computed with a head, the head is not unused by design.
     named = any(word in name for word in _IDLE_BY_DESIGN) and term_in_vain(suspect.topology, suspect.state.variable) < 0
     idle = named or _is_end_of_stream(suspect)
     idle = idle or (suspect.culprit < 0 and (stands_for_masked(name) or bool(_elsewhere(suspect))))
@@ -31,19 +31,18 @@ def rule(suspect: Suspect) -> Verdict | None:
 
 
 def _elsewhere(suspect: Suspect) -> str:
-    """The method of the model that computes with the variable, where its training step does not; empty if none."""
+    """The method of the model that uses the variable, if the training step does not; empty if there is none."""
     return suspect.topology.trace.variables[suspect.state.variable].elsewhere
 
 
 def stands_for_masked(name: str) -> bool:
-    """Whether a weight is called like what takes the place of masked words, patches or frames in a pre-training."""
+    """Whether a weight has the name of an embedding that replaces masked words, patches or frames in pre-training."""
     return any(word in name.rpartition("/")[2].lower() for word in _MASKED)
 
 
 def _is_end_of_stream(suspect: Suspect) -> bool:
-    """What the last of several like blocks adds to the stream between them, which nothing takes up any more.
-
-    The blocks before it have the same part, and there it trains; and the rest of this block trains.
+    """The output of the last of several equal blocks that only the next block would use. The blocks before it have the
+    same part, and there it trains; and the rest of this block trains.
     """
     topology, target = suspect.topology, suspect.target
     if target < 0 or suspect.culprit < 0 or suspect.op.type not in ("Sub", "AddV2", "Add"):
@@ -58,7 +57,7 @@ def _is_end_of_stream(suspect: Suspect) -> bool:
 
 
 def _that_train(topology: Topology, target: int) -> tuple[set[str], set[str]]:
-    """Of the variables that a gradient reaches: their names without numbers, and the scopes that they are in."""
+    """The names, without numbers, of the variables that a gradient reaches, and their scopes."""
     names = [each.name for place, each in enumerate(topology.trace.variables) if topology.receives(place, target)]
     return {_NUMBERS.sub("#", name) for name in names}, {scope for name in names for scope in scopes_of(name)}
 
@@ -66,9 +65,9 @@ def _that_train(topology: Topology, target: int) -> tuple[set[str], set[str]]:
 def message_and_fix(group: Group) -> Text:
     if group.culprit < 0 and (method := _elsewhere(group.suspect)):
         return Template(
-            f"{{they_are}} idle: of the methods of the model only `{method}` computes with {{them}}, and this step "
-            "does not call it. That is harmless if it is for another phase.",
-            'Nothing to repair in that case; `expected=["{pattern}"]` keeps it quiet.',
+            f"{{they_are}} unused: only the method `{method}` of the model uses {{them}}, and this step does not call "
+            "it. This is harmless if the method belongs to another phase of the training.",
+            'Nothing to fix in that case; `expected=["{pattern}"]` silences this.',
         )(group)
     if group.culprit < 0 and all(map(stands_for_masked, group.names)):
         return Template(
@@ -84,9 +83,9 @@ def message_and_fix(group: Group) -> Text:
 
 CAUSE = Cause(
     name="unused_by_design",
-    meaning="no way leads to the loss from a part that published models carry along, told by its name: a pooler, a "
-    "projection head; or from what only a method computes with that the step does not call; or from what the last of "
-    "several like blocks adds to the stream between them",
+    meaning="no path leads to the loss from a part that published models contain for other uses, recognised by its "
+    "name: a pooler, a projection head; or from variables that only a method uses which the step does not call; or "
+    "from the output of the last of several equal blocks that only the next block would use",
     severity="info",
     fix="nothing",
     text=message_and_fix,

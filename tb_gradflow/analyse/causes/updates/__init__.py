@@ -1,1 +1,1 @@
-"""The gradient is fine, but the optimizer does not apply it as it is."""
+"""The gradient is fine, but the optimizer does not apply it unchanged."""

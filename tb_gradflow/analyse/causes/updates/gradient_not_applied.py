@@ -1,4 +1,4 @@
-"""The variable gets a gradient, and nothing changes it."""
+"""The variable gets a gradient, but nothing changes it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tb_gradflow.analyse.words.names import Group, Text
 
 
 def rule(suspect: Suspect) -> Verdict | None:
-    """A warning where all that a loss was differentiated by stands still, in enough steps; where a part of it does,
-    somebody may hold it still on purpose, by a rate of zero or a bound."""
+    """A warning if no variable of a loss changes in enough steps; if only some do not, they may be held fixed on
+    purpose, by a learning rate of zero or a bound."""
     standstill, variable = suspect.measured.standstill, suspect.state.variable
     if variable not in standstill or _is_part_of_inner_gradient(suspect):
         return None
@@ -23,8 +23,8 @@ def rule(suspect: Suspect) -> Verdict | None:
 
 
 def nothing_applied(suspect: Suspect) -> Verdict | None:
-    """The same where no variable changes at all: a warning in the better part of a run, while gradients are about as
-    large as in the beginning."""
+    """The same if no variable changes at all: a warning if this covers more than half of a run, and gradients are about
+    as large as in the beginning."""
     rest, gradient = suspect.measured.rest, suspect.state.gradient
     if rest is None or gradient is None or is_zero(gradient) or _is_part_of_inner_gradient(suspect):
         return None
@@ -32,7 +32,7 @@ def nothing_applied(suspect: Suspect) -> Verdict | None:
 
 
 def whole_loss_stands(suspect: Suspect) -> bool:
-    """Whether no variable changes that the same loss gives a gradient."""
+    """Whether none of the variables that get a gradient from the same loss changes."""
     measured, trace = suspect.measured, suspect.topology.trace
 
     def search() -> bool:
@@ -49,8 +49,8 @@ def whole_loss_stands(suspect: Suspect) -> bool:
 
 
 def _is_part_of_inner_gradient(suspect: Suspect) -> bool:
-    """Whether another loss is made of this gradient: images are learned by the gradients that they give a network, and
-    the network is not."""
+    """Whether another loss is computed from this gradient: in dataset distillation, images are trained by the gradients
+    that they give a network, and the network is not trained."""
     topology, measured = suspect.topology, suspect.measured
     behind = measured.once(
         "inner gradients",
@@ -61,7 +61,8 @@ def _is_part_of_inner_gradient(suspect: Suspect) -> bool:
 
 
 def message_and_fix(group: Group) -> Text:
-    """Of a few steps it may be that gradients are summed up over more; of a part of a loss, that it is meant."""
+    """With few steps, gradients may be accumulated over more; if only some variables of a loss are affected, it may be
+    intended."""
     if (text := why_held(group)) is not None:
         return text
     if group.suspect.measured.rest is not None:
@@ -90,8 +91,8 @@ def message_and_fix(group: Group) -> Text:
 
 
 def _rests(group: Group, rest: Rest) -> Text:
-    """Where nothing has changed from the beginning the gradients are lost on their way; where something has, the rate
-    has come to zero."""
+    """If nothing has changed from the beginning, the gradients are not applied; if something has, the learning rate has
+    become zero."""
     if rest.moved:
         return Template(
             "{they_get} a gradient{line}, but no variable changes any more: none has changed in the "
@@ -119,14 +120,14 @@ def _rests(group: Group, rest: Rest) -> Text:
 
 CAUSE = Cause(
     name="gradient_not_applied",
-    meaning="it gets a gradient in step after step, and no recorded step has changed it, nor any in between, while "
-    "others change. A warning from four such steps on where that is so of all that one loss was differentiated by; "
-    "else info: it may be held still on purpose. Or no variable changes at all, from the beginning or any more, as "
-    "with a schedule that has come to zero: a warning from 64 steps on where that is the better half of the run so far "
-    "and gradients are about as large as in the beginning, else info. Or a single step shows what holds it still: a "
-    "rate of zero, clipping to next to nothing, weights too coarse for the step, gradients that are summed up over "
-    "several steps, a constraint that puts it back (a warning where that is so of all that the loss trains), an "
-    "`assign` behind the update, the first steps of Adadelta",
+    meaning="it gets a gradient in every step, but no recorded step has changed it, nor any step in between, while "
+    "others change. A warning after four such steps if this holds for all variables of one loss; otherwise info, as it "
+    "may be held fixed on purpose. Or no variable changes at all, from the beginning or any more, as with a schedule "
+    "that has decayed to zero: a warning after 64 steps if these are more than half of the run so far and gradients "
+    "are about as large as in the beginning, otherwise info. Or a single step shows what holds it fixed: a learning "
+    "rate of zero, clipping to almost nothing, weights too coarse for the update, gradients that are accumulated over "
+    "several steps, a constraint that undoes the update (a warning if this holds for all that the loss trains), an "
+    "`assign` after the update, the first steps of Adadelta",
     severity="warning, info",
     fix="pass the gradient to an optimizer, together with its variables",
     text=message_and_fix,

@@ -1,4 +1,4 @@
-"""Why an update leaves a variable where it is in the very step that was measured."""
+"""Why an update does not change a variable in the measured step itself."""
 
 from __future__ import annotations
 
@@ -8,35 +8,36 @@ from tb_gradflow.analyse.step.movement import Moved, movement_of
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import Group, Text
 
-# Types of weights with so few digits that small steps are rounded away.
+# Dtypes of weights with so few digits that small updates are rounded away.
 _COARSE = ("float16", "bfloat16")
 
-# Machine epsilon of the types of weights.
+# Machine epsilon of the dtypes of weights.
 _EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float64": 2.0**-52}
 _EPSILON_OF_FLOAT32 = 2.0**-23
 
-# Of the elements with a gradient so many stand still, or it is no story.
+# At least this share of the elements with a gradient must not move.
 _MANY = 0.5
 
-# The epsilon that Adam and its like add to the size of a gradient, by default 1e-7, with some room: what is clipped to
-# less moves nothing.
+# The epsilon that Adam and similar optimizers add to the size of a gradient, by default 1e-7, with a margin: a gradient
+# that is clipped to less moves nothing.
 _CLIPPED_TO_NOTHING = 1e-6
 
-# A step that is so much longer than what is left of it was held back.
+# If the computed update is this much larger than the actual one, something held the variable back.
 _VISIBLE = 100.0
 
-# Gradients of this size make a step in every optimizer that has a rate.
+# Gradients of this size cause an update in every optimizer with a learning rate.
 _TELLING = 1e-2
 
-# Adadelta's first updates are of the size of the rate times the root of its epsilon, 1e-7 by default, whatever the
-# gradient is (Zeiler, ADADELTA, 2012, which has no rate: one). With Keras's default, 0.001, it hardly moves weights.
+# Adadelta's first updates have the size of the learning rate times the root of its epsilon, 1e-7 by default, whatever
+# the gradient is. The original (Zeiler, ADADELTA, 2012) has no learning rate, that is, one. With Keras's default,
+# 0.001, it hardly moves weights.
 _SMALL_RATE = 0.1
 _SMALL_SHARE = 1e-4
 
 
 def rate_of_zero(suspect: Suspect) -> Verdict | None:
-    """The optimizer was given a gradient, and its learning rate is exactly zero. A schedule may begin or end there: of
-    one that stays there the steps before tell more."""
+    """The optimizer got a gradient, but its learning rate is exactly zero. A schedule may start or end there; if it
+    stays there, the earlier steps show more."""
     moved = movement_of(suspect.measured, suspect.state.variable)
     if moved is None or moved.rate != 0 or not moved.stands_still or moved.optimizer.accumulates > 1:
         return None
@@ -46,9 +47,8 @@ def rate_of_zero(suspect: Suspect) -> Verdict | None:
 
 
 def below_resolution(suspect: Suspect) -> Verdict | None:
-    """Most elements stand still because rate times gradient is smaller than the spacing of numbers there.
-
-    A warning in half precision; near its end every training comes to that.
+    """Most elements do not move because learning rate times gradient is smaller than the spacing of numbers there. A
+    warning in half precision; near its end, every training reaches this point.
     """
     moved = movement_of(suspect.measured, suspect.state.variable)
     if moved is None or not moved.rounded or suspect.measured.is_learned(suspect.target):
@@ -60,7 +60,7 @@ def below_resolution(suspect: Suspect) -> Verdict | None:
 
 
 def clipped_away(suspect: Suspect) -> Verdict | None:
-    """No element moves, the rate is not zero, and the optimizer clips gradients to next to nothing."""
+    """No element moves, the learning rate is not zero, and the optimizer clips gradients to almost nothing."""
     moved = _still(suspect)
     if moved is None or moved.optimizer.accumulates > 1 or not _is_clipped_away(suspect, moved):
         return None
@@ -68,7 +68,7 @@ def clipped_away(suspect: Suspect) -> Verdict | None:
 
 
 def _is_clipped_away(suspect: Suspect, moved: Moved) -> bool:
-    """Whether what clipping leaves of a gradient makes a step that is rounded away."""
+    """Whether the update from a clipped gradient is so small that it is rounded away."""
     limits = [float(each.partition("=")[2]) for each in moved.optimizer.clips.split(", ") if each]
     if not limits or not moved.rate or suspect.measured.variables is None:
         return False
@@ -77,27 +77,27 @@ def _is_clipped_away(suspect: Suspect, moved: Moved) -> bool:
 
 
 def summed_up(suspect: Suspect) -> Verdict | None:
-    """The optimizer sums up gradients over several steps, and this is not the last of them."""
+    """The optimizer accumulates gradients over several steps, and this is not the last of them."""
     moved, variable = _still(suspect), suspect.state.variable
     if moved is None or moved.optimizer.accumulates == 1 or suspect.measured.rest is not None:
         return None
-    # Recorded steps are no consecutive ones: of so many, one would have been the last of its sum.
+    # Recorded steps are not consecutive: among so many, one would have been the last of its sum.
     if suspect.measured.standstill.get(variable, 0) > moved.optimizer.accumulates:
         return None
     return Verdict("gradient_not_applied", "info", NO_OP)
 
 
 def constrained(suspect: Suspect) -> Verdict | None:
-    """A constraint puts every element back where it was. A warning where that is so of all that the loss trains: a part
-    of it may be held by a bound rightly."""
+    """A constraint restores every element. A warning if this holds for all that the loss trains: some variables may
+    rightly be at a bound."""
     if not _is_constrained(suspect):
         return None
     return Verdict("gradient_not_applied", "warning" if _all_stand_still(suspect) else "info", NO_OP)
 
 
 def _is_constrained(suspect: Suspect) -> bool:
-    """Whether no element moves, or none by more than the rounding of what the constraint does, though the optimizer was
-    given a gradient whose step would show."""
+    """Whether no element moves by more than the rounding of the constraint, although the optimizer got a gradient whose
+    update would be visible."""
     moved = movement_of(suspect.measured, suspect.state.variable)
     if moved is None or not moved.known.constraint or not moved.rate or moved.optimizer.accumulates > 1:
         return False
@@ -116,8 +116,8 @@ def _epsilon(suspect: Suspect) -> float:
 
 
 def put_back(suspect: Suspect) -> Verdict | None:
-    """No element moves though the optimizer was given a gradient that makes a step, and nothing that is known holds it
-    still: information, it may be meant."""
+    """No element moves, although the optimizer got a gradient that causes an update, for no known reason: information,
+    because it may be intended."""
     moved, gradient = _still(suspect), suspect.state.gradient
     if moved is None or gradient is None or moved.rounded or not moved.rate or moved.optimizer.accumulates > 1:
         return None
@@ -132,8 +132,8 @@ def put_back(suspect: Suspect) -> Verdict | None:
 
 
 def barely_moved(suspect: Suspect) -> Verdict | None:
-    """Adadelta with a rate far below one, in a step that changes next to nothing of a weight: information, its updates
-    grow."""
+    """Adadelta with a learning rate far below one, in a step that hardly changes a weight: information, because its
+    updates grow."""
     moved, measured = movement_of(suspect.measured, suspect.state.variable), suspect.measured
     if moved is None or moved.optimizer.type not in _ADADELTAS or moved.rate is None or moved.known.decay:
         return None
@@ -146,7 +146,7 @@ _ADADELTAS = ("Adadelta", "AdadeltaOptimizer")
 
 
 def _share(measured: Measured, suspect: Suspect) -> float:
-    """By what share of its length the step has changed a variable; 0 if that is not known."""
+    """The norm of a variable's update divided by the variable's norm; 0 if it is not known."""
     if measured.variables is None:
         return 0.0
     numbers = measured.variables[suspect.state.variable]
@@ -162,13 +162,13 @@ def _still(suspect: Suspect) -> Moved | None:
 
 
 def _is_any_not_finite(measured: Measured) -> bool:
-    """Whether some variable's gradient holds NaN or infinities: who scales a loss skips such a step as a whole."""
+    """Whether some variable's gradient contains NaN or infinity: loss scaling skips such a step entirely."""
     gradients = map(measured.of_variable, measured.topology.trace.variable_gradients)
     return any(each is not None and bool(each.nan_count or each.inf_count) for each in gradients)
 
 
 def _all_stand_still(suspect: Suspect) -> bool:
-    """Whether no variable moves that the same loss gives a gradient."""
+    """Whether none of the variables that get a gradient from the same loss moves."""
     measured, trace = suspect.measured, suspect.topology.trace
 
     def search() -> bool:
@@ -190,7 +190,7 @@ def _is_still(measured: Measured, variable: int) -> bool:
 
 
 def why_held(group: Group) -> Text | None:
-    """What holds the variables still in this very step, as it was measured; `None` if that does not show."""
+    """What holds the variables fixed in this step, as measured; `None` if that is not visible."""
     moved = movement_of(group.suspect.measured, group.variables[0])
     if moved is None or (moved.optimizer.scheduled and group.suspect.measured.rest is not None):
         return None
@@ -198,22 +198,22 @@ def why_held(group: Group) -> Text | None:
     if moved.rate == 0 and moved.stands_still and moved.optimizer.accumulates == 1:
         optimizer = "model.optimizer" if is_applied_by_keras(group) else "optimizer"
         return Template(
-            "{they_get} a gradient{line}, and "
+            "{they_get} a gradient{line}, but "
             + f"{name} does not move {{them}}: its learning rate is 0 in this step.",
-            "Nothing to repair if the schedule begins or ends with 0."
+            "Nothing to fix if the schedule starts or ends at 0."
             if moved.optimizer.scheduled
-            else f"Give it a rate: `{optimizer}.learning_rate.assign(1e-3)`, or `keras.optimizers.{name}(1e-3)`.",
+            else f"Set one: `{optimizer}.learning_rate.assign(1e-3)`, or `keras.optimizers.{name}(1e-3)`.",
         )(group)
     dtype = group.trace.variables[group.variables[0]].dtype
     if moved.rounded and moved.rounded >= moved.unmoved / 2:
         return Template(
-            "{they_get} a gradient{line}, and "
-            + f"{moved.rounded} of {moved.size} elements do not move: with a rate of "
+            "{they_get} a gradient{line}, but "
+            + f"{moved.rounded} of {moved.size} elements do not move: with a learning rate of "
             f"{moved.rate:.2g} the update is smaller than the spacing of `{dtype}` values there.",
             "Keep the weights in float32 and compute in half precision, `keras.mixed_precision.set_global_policy("
             '"mixed_bfloat16")`.'
             if dtype in _COARSE
-            else "Nothing to repair if the training is at its end; else a larger learning rate.",
+            else "Nothing to fix if the training is at its end; otherwise, raise the learning rate.",
         )(group)
     if barely_moved(group.suspect) is not None:
         return _barely_moved(group, moved)
@@ -223,17 +223,17 @@ def why_held(group: Group) -> Text | None:
         return None
     if _is_clipped_away(group.suspect, moved) and moved.optimizer.accumulates == 1:
         return Template(
-            "{they_get} a gradient{line}, and " + f"{name} does not move {{them}}: it clips gradients with "
-            f"`{moved.optimizer.clips}`, and what that leaves of them is rounded away.",
+            "{they_get} a gradient{line}, but " + f"{name} does not move {{them}}: it clips gradients with "
+            f"`{moved.optimizer.clips}`, and what remains of them is rounded away.",
             f"Clip less: `{moved.optimizer.clips.partition('=')[0]}=1.0`.",
         )(group)
     if summed_up(group.suspect) is not None:
         count = moved.optimizer.accumulates
         return Template(
-            "{they_get} a gradient{line}, and "
+            "{they_get} a gradient{line}, but "
             + f"{name} does not move {{them}} in this step: it adds up the gradients of {count} steps "
             f"(`gradient_accumulation_steps={count}`) and applies their mean in the last of them.",
-            "Nothing to repair.",
+            "Nothing to fix.",
         )(group)
     return _put_back(group, moved) if put_back(group.suspect) is not None else None
 
@@ -244,26 +244,26 @@ def _constrained(group: Group, moved: Moved) -> Text:
     names = " and ".join("a function of your own" if each in ("", "<lambda>") else f"`{each}`" for each in written)
     their = "{their} constraint" if len(written) == 1 else "{their} constraints"
     rounding = "" if moved.stands_still else " by more than rounding"
-    why, fix = _CONSTRAINTS.get(moved.known.constraint, ("", "begin inside of the bound, or leave the constraint out"))
+    why, fix = _CONSTRAINTS.get(moved.known.constraint, ("", "start inside the bound, or remove the constraint"))
     return Template(
-        "{they_get} a gradient{line}, and "
-        + f"{moved.optimizer.type} moves {{them}} to where {their}, {names}, put{'s' if len(written) == 1 else ''} "
-        f"{{them}} back: no element has changed in this step{rounding}.{why}",
-        "Nothing to repair if that bound is meant, and other batches lead away from it. If {names} {is_to} learn, "
+        "{they_get} a gradient{line}, but "
+        + f"{their}, {names}, undo{'es' if len(written) == 1 else ''} the update of {moved.optimizer.type}: no element "
+        f"has changed in this step{rounding}.{why}",
+        "Nothing to fix if this bound is intended, and other batches lead away from it. If {names} {is_to} learn, "
         f"{fix}.",
     )(group)
 
 
-# How a constraint of Keras holds all of a variable still, and what to write instead.
+# How a Keras constraint holds a whole variable fixed, and what to write instead.
 _CONSTRAINTS = {
     "NonNeg": (
-        " The gradient makes its elements smaller, and they are at zero.",
-        "begin with values above zero, or leave the constraint out",
+        " The gradient would make the elements negative: they are at zero.",
+        "start with values above zero, or remove the constraint",
     ),
     "UnitNorm": (
-        " It makes each column along its `axis`, 0 by default, one long: of a column of one element only the sign is "
-        "left.",
-        "choose another axis, `keras.constraints.UnitNorm(axis=1)`, or leave the constraint out",
+        " It scales each column along its `axis`, 0 by default, to norm 1: a column with one element keeps only its "
+        "sign.",
+        "choose another axis, `keras.constraints.UnitNorm(axis=1)`, or remove the constraint",
     ),
 }
 
@@ -271,15 +271,15 @@ _CONSTRAINTS = {
 def _put_back(group: Group, moved: Moved) -> Text:
     if moved.optimizer.type == "Ftrl":
         return Template(
-            "{they_get} a gradient{line}, and Ftrl leaves {them} at exactly zero: so it does with weights whose sum of "
+            "{they_get} a gradient{line}, but Ftrl keeps {them} at exactly zero, as it does with weights whose sum of "
             "gradients stays below its `l1_regularization_strength`.",
-            "Nothing to repair if few weights are to differ from zero; else a smaller `l1_regularization_strength`.",
+            "Nothing to fix if most weights should stay at zero; otherwise, reduce `l1_regularization_strength`.",
         )(group)
     return Template(
         "{they_get} a gradient{line}, and "
-        + f"no element has changed at the end of this step, though {moved.optimizer.type} was given that gradient with "
-        f"a rate of {moved.rate:.2g}: something puts the values back after the update.",
-        "Nothing to repair if that is meant; else look for an `assign` behind the update.",
+        + f"{moved.optimizer.type} applied it with a learning rate of {moved.rate:.2g}, but no element has changed at "
+        "the end of this step: something restores the values after the update.",
+        "Nothing to fix if this is intended; otherwise, look for an `assign` after the update.",
     )(group)
 
 
@@ -287,18 +287,18 @@ def _barely_moved(group: Group, moved: Moved) -> Text:
     share = _share(group.suspect.measured, group.suspect)
     name = moved.optimizer.type
     return Template(
-        "{they_get} a gradient{line}, and "
-        + f"{name} changes {{them}} by a share of {share:.1g} alone in this step: its updates begin at about a "
-        f"thousandth of its rate, {moved.rate:.2g}, whatever the gradient is, and grow slowly.",
-        "If the loss hardly falls, give it the rate that its authors use: `"
+        "{they_get} a gradient{line}, but "
+        + f"{name} changes {{them}} by only {share:.1g} of {{their}} norm in this step: its updates start at about a "
+        f"thousandth of its learning rate, {moved.rate:.2g}, whatever the gradient is, and grow slowly.",
+        "If the loss hardly falls, use the learning rate of its authors: `"
         + (f"keras.optimizers.{name}" if name == "Adadelta" else f"tf.compat.v1.train.{name}")
         + "(1.0)`.",
     )(group)
 
 
 def is_applied_by_keras(group: Group) -> bool:
-    """Whether no line of the user's asks for the gradient of a loss that Keras computes: Keras gives it to the
-    optimizer then."""
+    """Whether Keras computes the loss and its gradient, so that no line of the user's code requests it and Keras passes
+    it to the optimizer."""
     target = group.trace.targets[group.suspect.target] if group.suspect.target >= 0 else None
     if target is None or target.source is not None or target.op < 0:
         return False

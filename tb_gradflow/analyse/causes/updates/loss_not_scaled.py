@@ -1,4 +1,4 @@
-"""The optimizer divides by a loss scale that the loss was not multiplied by."""
+"""The optimizer divides by a loss scale, but the loss was not multiplied by it."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.record.schema import Trace
 
-# What Keras's `LossScaleOptimizer` calls its variable.
+# The name of the variable of Keras's `LossScaleOptimizer`.
 _SCALE = "dynamic_scale"
 
-# Less does not keep float16 from underflow.
+# A smaller scale does not keep float16 from underflowing.
 _SMALLEST_SCALE = 8
 
 
 def rule(suspect: Suspect) -> Verdict | None:
-    """The optimizer divides gradients by the scale of a loss that nobody has multiplied by it."""
+    """The optimizer divides gradients by a loss scale by which the loss was not multiplied."""
     trace, entry = suspect.topology.trace, suspect.state.entry
     if not trace.unscaled or entry is None or suspect.measured.once("by hand", lambda: _may_be_scaled_by_hand(trace)):
         return None

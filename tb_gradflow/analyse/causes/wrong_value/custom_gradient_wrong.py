@@ -18,15 +18,15 @@ from tb_gradflow.record.schema import GradientCheck
 
 
 def rule(suspect: Suspect) -> Verdict | None:
-    """A gradient function of the user's own returns None, or raises, for this input."""
-    # A tape takes no notice of `gradient_override_map`, and then the op is cut for reasons of its own.
+    """A custom gradient returns None, or raises, for this input."""
+    # A tape ignores `gradient_override_map`, so the op itself causes the cut.
     written = any(check.op == suspect.culprit for check in suspect.topology.trace.gradient_checks)
     own = suspect.op.custom_gradient and (suspect.op.type == "IdentityN" or written)
     return Verdict("custom_gradient_wrong", "error") if own else None
 
 
 def own_gradient_differs(suspect: Suspect) -> Verdict | None:
-    """On the variable's path to the loss stands a custom gradient that is not the derivative."""
+    """A custom gradient on the variable's path to the loss is not the derivative."""
     for check in suspect.topology.trace.gradient_checks:
         for flaw in flaws_of(check):
             if _passes(suspect, flaw):
@@ -36,7 +36,7 @@ def own_gradient_differs(suspect: Suspect) -> Verdict | None:
 
 
 def own_gradient_is_zero(suspect: Suspect) -> Verdict | None:
-    """The custom gradient itself returns zeros. One that leaves the value as it is may be a gate that is closed."""
+    """The custom gradient itself returns zeros. If its forward pass changes nothing, it may be a closed gate."""
     check = _check_at(suspect)
     if check is None:
         return None
@@ -44,8 +44,8 @@ def own_gradient_is_zero(suspect: Suspect) -> Verdict | None:
 
 
 def own_gradient_gives_zero(suspect: Suspect) -> Verdict | None:
-    """A function with a custom gradient uses the variable: whatever is computed inside, loops included, what comes
-    back is what that gradient returns for it. Said where nothing else leads to the loss, and a gradient arrives."""
+    """A function with a custom gradient uses the variable: whatever it computes, the variable gets what the custom
+    gradient returns for it. Reported if no other path leads to the loss, and a gradient arrives."""
     topology, target = suspect.topology, suspect.target
     if target < 0:
         return None
@@ -59,7 +59,7 @@ def own_gradient_gives_zero(suspect: Suspect) -> Verdict | None:
 
 
 def _arrives_behind(suspect: Suspect, op: int) -> bool:
-    """Whether the first gradients that were recorded on the path from the loss to an op are there."""
+    """Whether gradients arrive at the first recorded places on the path from the loss to an op."""
     for place in walked([op], suspect.topology.onward):
         gradient = suspect.measured.of_op(suspect.target, place)
         if gradient is not None:
@@ -68,7 +68,7 @@ def _arrives_behind(suspect: Suspect, op: int) -> bool:
 
 
 def own_gradient_is_not_finite(suspect: Suspect) -> Verdict | None:
-    """The custom gradient returns NaN or infinity, and the derivative is finite."""
+    """The custom gradient returns NaN or infinity, although the derivative is finite."""
     check = _check_at(suspect)
     samples = [sample for each in check.inputs for sample in each.samples] if check is not None else []
     finite = any(sample.returned is None for sample in samples)
@@ -76,7 +76,7 @@ def own_gradient_is_not_finite(suspect: Suspect) -> Verdict | None:
 
 
 def own_gradient_raises(suspect: Suspect) -> Verdict | None:
-    """Requesting the gradient raises, and a custom gradient on the path is what does."""
+    """Requesting the gradient raises an error in a custom gradient on the path."""
     entry = suspect.state.entry
     if entry is None or entry.outcome != "error":
         return None
@@ -92,7 +92,7 @@ def _verdict(severity: Severity, check: GradientCheck) -> Verdict:
 
 
 def _check_at(suspect: Suspect) -> GradientCheck | None:
-    """The record of the suspect's own op, if that has a custom gradient."""
+    """The record of the suspect op, if it has a custom gradient."""
     return next((each for each in suspect.topology.trace.gradient_checks if each.op == suspect.culprit), None)
 
 
@@ -132,7 +132,7 @@ def message_and_fix(group: Group) -> Text:
 
 
 def _anonymous(group: Group) -> str:
-    """TensorFlow numbers anonymous gradient functions; a number says nothing to anybody."""
+    """TensorFlow numbers anonymous gradient functions; such a number means nothing to users."""
     name = (group.op.custom_gradient if group.op else None) or ""
     known = "" if name.startswith("CustomGradient-") else f" `{name}`"
     return f"the custom gradient{known}{place_of(group.trace, group.culprit)}"
@@ -185,7 +185,7 @@ def _zeros(group: Group, check: GradientCheck, flaw: Flaw | None, name: str) -> 
         fix = f"Return the gradient to pass on, `return upstream`, or remove `{check.function}`."
         return Template(zero + ", and its forward pass changes nothing.", fix)(group)
     if check.response == "unknown":
-        # Nobody could call it to see what it does.
+        # It could not be called to see what it returns.
         return Template(
             zero + ".",
             "Check what it computes for {them}, and from which values: add `tf.print(tf.norm(gradient))` before its "
@@ -219,7 +219,7 @@ def _differs(group: Group, flaw: Flaw, name: str) -> Text:
 
 
 def _everywhere(flaw: Flaw) -> str:
-    """What the element has in common with all the others."""
+    """What is true of this element and all others."""
     if flaw.check.response == "constant":
         return "; it does not depend on the upstream gradient"
     ratio = _factor(flaw)
@@ -231,8 +231,8 @@ def _everywhere(flaw: Flaw) -> str:
 
 
 def _factor(flaw: Flaw) -> float | None:
-    """What it returns over the derivative, where that is a factor and no mere quotient: of a single number there is
-    always one, and only whole ones and their inverses tell something."""
+    """The returned value divided by the derivative, if that is a common factor: for a single number there is always a
+    quotient, and only integers and their inverses mean something."""
     ratio, shape = flaw.input.ratio, flaw.input.shape
     if not ratio or shape is None or prod(shape) != 1:
         return ratio
@@ -256,7 +256,7 @@ def _repair(group: Group, flaw: Flaw) -> str:
 
 
 def _product_with_upstream(check: GradientCheck) -> str:
-    """What a gradient function has to return: more than a product of elements where results depend on several."""
+    """What a gradient function must return: more than an element-wise product if results depend on several elements."""
     for kind, product in _SOFT.items():
         if kind in check.forward and set(check.forward) <= {kind, "Identity", "Reshape"}:
             return f"`{product}`, as every result of a softmax depends on the whole row"

@@ -1,4 +1,4 @@
-"""Predictions and labels of different rank, so that the loss compares each with each."""
+"""Predictions and labels of different rank, so that the loss compares every prediction with every label."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _BENT = frozenset({"Square", "Abs", "Pow", "SquaredDifference"})
 _MEANS = frozenset({"Mean", "Sum"})
 Shape = tuple[int, ...] | None
 
-# Through these a difference becomes the mean error of a loss, whatever is added to that.
+# Through these a difference becomes the mean error of a loss, whatever else is added to the loss.
 _AVERAGED = _BENT | _MEANS | {"Mul", "RealDiv", "DivNoNan", "AddV2", "AddN", "Identity", "Reshape", "Cast"}
 
-# Who writes one of these, or has the shape made by one, compares each with each on purpose.
+# Code that uses one of these, or gets its shape from one, compares all pairs on purpose.
 _SPREADING = frozenset({"ExpandDims", "Reshape", "Transpose", "BroadcastTo", "Tile", "StridedSlice"})
 
 _SPREAD_IN_CODE = ("None", "newaxis", "expand_dims", "reshape", "transpose", "outer", "meshgrid")
@@ -31,7 +31,8 @@ def rule(suspect: Suspect) -> Verdict | None:
     """A prediction of shape `[batch, 1]` and labels of shape `[batch]`, or the reverse: the difference has the shape
     `[batch, batch]`, and its mean is least where every prediction is the mean of all labels.
 
-    Blamed is only what is averaged as it is: distances of each from each go through a minimum or an exponential.
+    Only a difference that is averaged directly is reported: intended distances of all pairs go through a minimum or an
+    exponential.
     """
     if suspect.target < 0:
         return None
@@ -70,10 +71,9 @@ def _comes_to_a_variable(topology: Topology, start: int) -> bool:
 
 
 def _is_spread(topology: Topology, op: int, side: Edge) -> bool:
-    """Whether a batch is compared with a batch, and one of the two has an axis of length one behind that.
-
-    Of a batch whose size is known at run time alone the shapes of both tell it: labels of the shape `[?, ?]` may be
-    `[batch, 1]`, those of the shape `[?]` are not.
+    """Whether a batch is compared with a batch, and one of the two has an additional last axis of length one. If the
+    batch size is known only at run time, the two shapes decide: labels of the shape `[?, ?]` may be `[batch, 1]`, those
+    of the shape `[?]` are not.
     """
     difference = topology.trace.ops[op]
     result = difference.outputs[0].shape if difference.outputs else None

@@ -13,8 +13,8 @@ from tb_gradflow.record.schema import DroppedMask
 
 
 def masks_dropped(measured: Measured) -> tuple[Finding, ...]:
-    """A warning on the first place behind which a gradient arrives at steps that a mask leaves out: a layer, or else
-    what takes a tensor that no layer takes."""
+    """A warning at the first place after which a gradient arrives at masked steps: a layer, or an op that uses a masked
+    tensor outside of layers."""
     lost = measured.topology.trace.dropped_masks
     for each in (*(each for each in lost if each.how != "unused"), *(each for each in lost if each.how == "unused")):
         padding = measured.of_row(each.row)
@@ -70,8 +70,8 @@ def _first_of(topology: Topology, dropped: DroppedMask) -> int:
 
 
 def _taker_of(topology: Topology, dropped: DroppedMask) -> int:
-    """The first op that takes the tensor and leads to the loss, but for a product with data, which may be the mask; -1
-    if there is none."""
+    """The first op that uses the tensor and leads to the loss, except a product with data, which may be the mask; -1 if
+    there is none."""
     if dropped.op < 0:
         return -1
     ops, hops = topology.trace.ops, topology.influence(dropped.target).hops
@@ -81,8 +81,8 @@ def _taker_of(topology: Topology, dropped: DroppedMask) -> int:
     return next((op for op in leading if not topology.has_factor_of_data(op)), leading[0] if leading else -1)
 
 
-# Code that keeps padding out; `keep` is where the layer is told to hand the mask on.
-# Keras infers the shape that comes out of a Lambda without a mask.
+# Code that keeps padding out; at `keep` the layer is told to propagate the mask. Keras infers the output shape of a
+# Lambda without a mask.
 ZEROS = (
     "keras.layers.Lambda(lambda x, mask=None: x * keras.ops.cast(mask[..., None], x.dtype), "
     "output_shape=lambda shape: shape{keep})"
@@ -112,7 +112,7 @@ _MIXED = (
     "in front of `{layer}`: `" + ZEROS.format(keep=", " + FORWARD) + "`."
 )
 
-# What to write in the place of an op that takes a tensor without its mask, by its type.
+# What to write instead of an op that ignores the mask of a tensor, by op type.
 _INSTEAD = {
     **dict.fromkeys(("AddV2", "Add"), "Use `keras.layers.Add()([x, y])`, which passes the mask on; or "),
     "Sub": "Use `keras.layers.Subtract()([x, y])`, which passes the mask on; or ",
@@ -127,7 +127,7 @@ _BY_HAND = (
     "to use it, `layer(x, mask=mask)`, with `mask = embedding.compute_mask(words)` of the layer that created it."
 )
 
-# By class of Keras that drops a mask: see docs/masks.md, which is made from Keras itself.
+# By the Keras class that drops a mask: see docs/masks.md, which is generated from Keras itself.
 _FIXES = {
     **dict.fromkeys(
         ("Conv1D", "Conv2D", "Conv3D", "SeparableConv1D", "SeparableConv2D", "DepthwiseConv1D", "DepthwiseConv2D"),

@@ -12,7 +12,7 @@ from tb_gradflow.record.schema import Override, Trace
 
 
 def overrides_without_effect(trace: Trace, findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Information on each, unless a finding on an op of that type says it already."""
+    """Information for each, unless a finding about an op of that type already says so."""
     told = {trace.ops[finding.culprit].type for finding in findings if finding.culprit >= 0}
     return tuple(_finding(trace, each) for each in trace.overrides if not each.used and each.type not in told)
 
@@ -36,11 +36,11 @@ def _finding(trace: Trace, override: Override) -> Finding:
 
 
 def ignored_override(group: Group) -> str:
-    """A sentence on a gradient that the user has registered for the culprit in vain; empty if there is none."""
+    """A sentence about a gradient that the user registered for the culprit without effect; empty if there is none."""
     if group.op is None or is_function(group):
         return ""
     kind = group.op.type
-    # An eager op does not keep the name of what was to replace its gradient.
+    # An eager op does not keep the name of the gradient that was meant to replace its own.
     name = next((each.gradient for each in group.trace.overrides if each.used and each.type == kind), None)
     if group.op.custom_gradient is None and (name is None or not _is_cut(group)):
         return out_of_reach(group.trace, kind) if _is_cut(group) else ""
