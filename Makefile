@@ -1,7 +1,8 @@
 # make demo    trains the demonstrations and opens TensorBoard on their logs
 # make check   lint, types, and the tests that need no TensorFlow and no browser: under two minutes
 # make test    every check, as CI runs it
-# make versions TENSORFLOW=2.16.2 KERAS=3.3.3    the recorder's tests under other versions, with PYTHON=python3.x
+# make versions the core of the recorder's tests under the oldest and the newest versions; `make test` includes it
+# make versions TENSORFLOW=2.18.1 KERAS=3.6.0    more of them under versions that are named, with PYTHON=python3.x
 #
 # They set up what they need on a machine that has Python, Node 20 and make: a virtual environment in .venv, the page
 # of the plugin, and for `make test` a Chromium. What is already there is left as it is.
@@ -18,7 +19,7 @@ PURE := tests/record tests/analyse tests/store tests/serve tests/logs tests/test
 	tests/gradcheck/test_numpy_functions.py --ignore tests/serve/test_tensorboard.py --ignore tests/serve/test_privacy.py \
 	--deselect tests/gradcheck/test_numpy_functions.py::test_a_million_numbers_are_checked_by_some_directions
 
-.PHONY: demo check test static versions page chromium clean
+.PHONY: demo check test tests static versions page chromium clean
 .DELETE_ON_ERROR:
 
 demo: .venv/for-demo page
@@ -27,7 +28,11 @@ demo: .venv/for-demo page
 check: static
 	$(BIN)/python -m pytest -q -n 2 $(PURE)
 
+# Other versions are downloaded and tested meanwhile.
 test: static chromium
+	@$(MAKE) --no-print-directory --jobs 2 tests versions TENSORFLOW= KERAS=
+
+tests:
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 static: .venv/for-test page

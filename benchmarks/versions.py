@@ -1,32 +1,103 @@
-"""Runs the recorder's core tests under another TensorFlow: `python -m benchmarks.versions 2.16.2 --keras 3.3.3`.
+"""Runs tests of the recorder under other versions of TensorFlow and Keras.
 
-Makes a virtual environment of its own with the Python that runs this (`--python` for another), with the TensorFlow and
-the Keras that are named, and runs there the tests that every version has to pass, on the package as it lies here.
+    python -m benchmarks.versions                         the core tests, under the oldest and the newest pair
+    python -m benchmarks.versions 2.18.1 --keras 3.6.0    more tests, under a pair that is named
+
+Each pair gets a virtual environment of its own, which is kept for the next time if `--directory` says where. The tests
+run on the package as it lies here. `make test` runs the first of the two commands.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A TensorFlow and a Keras.
+
+    Attributes:
+        tensorflow: A version of tensorflow-cpu.
+        keras: A version of Keras; the newest that pip finds if it is empty.
+        pythons: The Pythons to use, the most telling one first. The first that is installed is used.
+    """
+
+    tensorflow: str
+    keras: str
+    pythons: tuple[str, ...]
+
+    @property
+    def release(self) -> tuple[int, int]:
+        major, minor = self.tensorflow.split(".")[:2]
+        return int(major), int(minor)
+
+
+# pyproject.toml, docs/matrix.md and the registries of private symbols name the same versions: a test compares them.
+OLDEST = Pair("2.16.1", "3.3.0", ("3.10", "3.11", "3.12"))
+NEWEST = Pair("2.21.0", "3.15.1", ("3.13", "3.12", "3.11", "3.10"))
+
+_TRACE = "tests/trace"
+
+# What every version has to pass: about a minute of computing time. pytest fails if one of them is renamed.
 CORE = (
-    "tests/trace/training/test_harmless.py",
-    "tests/trace/numbers/test_values.py",
-    "tests/trace/training/test_watch.py",
-    "tests/trace/eager/test_eager_training.py",
-    "tests/trace/numbers/test_summary.py",
-    "tests/trace/training/test_matrix.py",
-    "tests/trace/training/test_legacy_keras.py",
-    "tests/trace/numbers/test_absence.py",
-    "tests/trace/nonfinite/test_nonfinite_step.py",
-    "tests/trace/nonfinite/test_replay.py",
-    "tests/trace/safety/test_filesystems.py",
+    # The private names of TensorFlow and Keras.
+    f"{_TRACE}/safety/test_used_symbols.py",
+    f"{_TRACE}/safety/test_private_symbols.py::test_what_is_replaced_is_registered",
+    f"{_TRACE}/safety/test_private_symbols.py::test_what_is_replaced_is_there",
+    # Gradients and norms are those of a tape; what did not arrive, and as what it is recorded.
+    f"{_TRACE}/numbers/test_values.py",
+    f"{_TRACE}/numbers/test_absence.py",
+    # Bits: `fit`, a `train_step` of one's own, a compiled one, two optimizers, an unbuilt model, half precision.
+    *(
+        f"{_TRACE}/training/test_harmless.py::test_losses_and_weights_are_identical[{model}]"
+        for model in ("sequential", "own_step", "compiled_step", "gan", "subclassed", "attention")
+    ),
+    f"{_TRACE}/training/test_harmless.py::test_several_steps_an_execution",
+    f"{_TRACE}/training/test_harmless.py::test_half_precision",
+    f"{_TRACE}/training/test_watch.py",
+    f"{_TRACE}/training/test_legacy_keras.py::test_the_numbers_are_the_tapes[sequential]",
+    f"{_TRACE}/numbers/test_summary.py::test_the_gradients_that_were_given_are_recorded_where_the_writer_records",
+    # Eager steps, and `explain`.
+    f"{_TRACE}/eager/test_eager_training.py::test_losses_and_weights_are_those_without_the_recorder[own_step]",
+    f"{_TRACE}/eager/test_eager_training.py::test_a_value_that_python_took_is_found",
+    f"{_TRACE}/eager/test_eager.py::test_an_op_that_cuts_is_named_with_its_line",
+    f"{_TRACE}/explain/test_explain.py",
+    # The first step whose gradient is not finite.
+    f"{_TRACE}/nonfinite/test_nonfinite_step.py::test_that_very_step_is_recorded",
+    f"{_TRACE}/nonfinite/test_nonfinite_step.py::test_a_watched_step_is_guarded_too",
+    f"{_TRACE}/nonfinite/test_replay.py::test_the_training_is_left_as_it_was",
+    # Logs, which depend on Python and NumPy.
+    "tests/record",
+    "tests/store",
+)
+
+# For a pair that is named.
+MORE = (
+    f"{_TRACE}/training/test_harmless.py",
+    f"{_TRACE}/numbers/test_values.py",
+    f"{_TRACE}/training/test_watch.py",
+    f"{_TRACE}/eager/test_eager_training.py",
+    f"{_TRACE}/numbers/test_summary.py",
+    f"{_TRACE}/training/test_matrix.py",
+    f"{_TRACE}/training/test_legacy_keras.py",
+    f"{_TRACE}/numbers/test_absence.py",
+    f"{_TRACE}/nonfinite/test_nonfinite_step.py",
+    f"{_TRACE}/nonfinite/test_replay.py",
+    f"{_TRACE}/safety/test_filesystems.py",
+    f"{_TRACE}/safety/test_used_symbols.py",
     "tests/record",
     "tests/store",
     "tests/analyse",
@@ -37,46 +108,96 @@ def main() -> int:
     """The exit status of the tests."""
     options = _options()
     root = Path(options.directory or tempfile.mkdtemp(prefix="versions-"))
-    environment = root / _name(options)
-    python = environment / "bin" / "python"
-    if not python.exists():
-        subprocess.run([options.python, "-m", "venv", str(environment)], check=True)
-    # tf_keras asks for the package `tensorflow`, which would be written over tensorflow-cpu.
-    legacy = ".".join(options.tensorflow.split(".")[:2])
-    # Each TensorFlow Probability is for the TensorFlow of its day.
-    probability = "0.25" if int(options.tensorflow.split(".")[1]) >= 18 else "0.24"
+    if options.tensorflow is not None:
+        pair = Pair(options.tensorflow, options.keras, ())
+        python = _installed(pair, options.python or sys.executable, root)
+        return _tested(python, options.tests or MORE).returncode
+    # While the tests of one pair run, packages are downloaded for the other.
+    turn = threading.Lock()
+
+    def status(pair: Pair) -> int:
+        python = _installed(pair, options.python or _python(pair.pythons), root)
+        with turn:
+            began = time.monotonic()
+            done = _tested(python, options.tests or CORE, capture_output=True)
+            # In one piece: other tests may be writing, too.
+            print(f"{_versions(python)}{done.stdout}{done.stderr}{time.monotonic() - began:.0f} s", flush=True)
+            return done.returncode
+
+    with ThreadPoolExecutor() as pool:
+        return max(pool.map(status, (OLDEST, NEWEST)))
+
+
+def _installed(pair: Pair, program: str, root: Path) -> Path:
+    """The Python of the environment of a pair, which is made if it is not there."""
+    environment = root / f"python{_version(program)}-tensorflow{pair.tensorflow}-keras{pair.keras or 'newest'}"
+    python, done = environment / "bin" / "python", environment / "installed"
     # TensorBoard before 2.21 imports pkg_resources, which setuptools 82 no longer has.
-    wanted = [f"tensorflow-cpu=={options.tensorflow}", "tensorboard", "setuptools<82", "pytest>=8", "hypothesis>=6.100"]
-    wanted += [f"tensorflow-probability=={probability}.*"]
-    wanted += [f"keras=={options.keras}"] if options.keras else []
-    _pip(python, *wanted)
-    _pip(python, "--no-deps", f"tf_keras=={legacy}.*")
-    versions = "import tensorflow, keras, sys; print(sys.version.split()[0], tensorflow.__version__, keras.__version__)"
-    subprocess.run([str(python), "-c", versions], check=True)
-    tests = options.tests or [name for name in CORE if (ROOT / name).exists()]
-    command = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
-    done = subprocess.run(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False)
-    return done.returncode
-
-
-def _name(options: argparse.Namespace) -> str:
-    """Of the environment: two Pythons, or two Keras, must not share one."""
-    tell = "import sys; print('%d.%d' % sys.version_info[:2])"
-    python = subprocess.run([options.python, "-c", tell], check=True, capture_output=True, text=True).stdout.strip()
-    return f"python{python}-tensorflow{options.tensorflow}-keras{options.keras or 'newest'}"
+    wanted = [f"tensorflow-cpu=={pair.tensorflow}", "tensorboard", "google-crc32c", "setuptools<82", "pytest>=8"]
+    wanted += ["hypothesis>=6.100", f"keras=={pair.keras}" if pair.keras else "keras"]
+    # Each TensorFlow Probability is for the TensorFlow of its day.
+    wanted += [f"tensorflow-probability=={'0.25' if pair.release >= (2, 18) else '0.24'}.*"]
+    # It asks for the package `tensorflow`, which would be written over tensorflow-cpu.
+    alone = f"tf_keras=={'.'.join(map(str, pair.release))}.*"
+    text = "\n".join([*wanted, alone])
+    if not done.exists() or done.read_text(encoding="utf-8") != text:
+        subprocess.run([program, "-m", "venv", "--clear", str(environment)], check=True)
+        _pip(python, *wanted)
+        _pip(python, "--no-deps", alone)
+        done.write_text(text, encoding="utf-8")
+    return python
 
 
 def _pip(python: Path, *wanted: str) -> None:
-    subprocess.run([str(python), "-m", "pip", "install", "--quiet", *wanted], check=True)
+    # Most of TensorFlow's modules are never imported, and compiling all of them takes longer than the core tests.
+    subprocess.run([str(python), "-m", "pip", "install", "--quiet", "--no-compile", *wanted], check=True)
+
+
+def _tested(python: Path, tests: Iterable[str], *, capture_output: bool = False) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "3"},
+        check=False,
+        capture_output=capture_output,
+        text=True,
+    )
+
+
+def _versions(python: Path) -> str:
+    """Those that were tested, as the packages themselves say."""
+    code = "import sys, importlib.metadata as m; print('Python', sys.version.split()[0], *(f'{name} {m.version(name)}' "
+    code += "for name in ('tensorflow-cpu', 'keras', 'tf_keras', 'numpy')))"
+    return subprocess.run([str(python), "-c", code], check=True, capture_output=True, text=True).stdout
+
+
+def _python(versions: Sequence[str]) -> str:
+    """The first of some Pythons that is installed, in the path or by pyenv."""
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"), "versions")
+    for version in versions:
+        found = [
+            shutil.which(f"python{version}"),
+            *sorted(map(str, pyenv.glob(f"{version}.*/bin/python")), reverse=True),
+        ]
+        for program in (sys.executable, *found):
+            if program is not None and _version(program) == version:
+                return program
+    sys.exit(f"one of these Pythons is needed: {', '.join(versions)}. Found none of them in the path or in {pyenv}.")
+
+
+def _version(program: str) -> str:
+    """Of a Python; empty if it does not run, as a shim of pyenv for one that is not selected."""
+    tell = "import sys; print('%d.%d' % sys.version_info[:2])"
+    return subprocess.run([program, "-c", tell], check=False, capture_output=True, text=True).stdout.strip()
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("tensorflow", help="a version of tensorflow-cpu, such as 2.16.2")
-    parser.add_argument("--keras", help="a version of Keras; without it the newest that pip finds")
-    parser.add_argument("--python", default=sys.executable, help="the Python to make the environment with")
+    parser.add_argument("tensorflow", nargs="?", help="a version of tensorflow-cpu, such as 2.16.2")
+    parser.add_argument("--keras", default="", help="a version of Keras; without it the newest that pip finds")
+    parser.add_argument("--python", help="the Python to make environments with")
     parser.add_argument("--directory", help="where environments are made, and kept for the next run")
-    parser.add_argument("tests", nargs="*", help="tests to run in the place of the core ones")
+    parser.add_argument("tests", nargs="*", help="tests to run in the place of the usual ones")
     return parser.parse_intermixed_args()
 
 

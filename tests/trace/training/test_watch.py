@@ -212,7 +212,8 @@ def test_a_step_that_needs_numbers_fails_with_its_own_error_and_is_told_what_to_
         watched = failing(tb_gradflow.watch(str(tmp_path))(step), x)
 
     assert (type(watched), str(watched)) == (type(plain), str(plain))
-    assert "run_functions_eagerly(True)" in str(told[0].message)
+    # With Python 3.13, AutoGraph has warnings about itself.
+    assert any("run_functions_eagerly(True)" in str(each.message) for each in told)
 
 
 @pytest.mark.parametrize("compiled", [False, True])
