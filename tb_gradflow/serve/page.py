@@ -52,8 +52,8 @@ _PAGE = """\
 """
 
 # Closes the text, and gives the frame the notebook's light or dark theme. A notebook may declare its theme by
-# `color-scheme`, which a frame inherits. VS Code does not, so there the colour of the text around the frame decides. Two
-# cells may show the same page.
+# `color-scheme`, which a frame inherits. VS Code does not, so there the colour of the text around the frame decides.
+# Two cells may show the same page.
 _IN_NOTEBOOK = """
 for (const text of document.querySelectorAll('[id="IDENTITY"]')) {
   text.removeAttribute("open");

@@ -52,8 +52,8 @@ def test_the_graph_needs_nothing_that_a_frame_of_another_origin_forbids(
     page.close()
 
 
-# How frontends say what theme they have. JupyterLab uses `color-scheme`, whatever the system prefers. VS Code and Colab do
-# not: their styles hang on an attribute.
+# How frontends say what theme they have. JupyterLab uses `color-scheme`, whatever the system prefers. VS Code does not:
+# its styles hang on an attribute.
 THEMES = {
     "jupyterlab": "<style>body[data-theme=dark] { color-scheme: dark; }</style>",
     "vscode": """<style>
