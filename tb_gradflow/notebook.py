@@ -14,7 +14,7 @@ from typing import Any
 
 from tb_gradflow.api import Log, open_run
 from tb_gradflow.errors import LogError
-from tb_gradflow.on_import import OnImport
+from tb_gradflow.recorded import Recorded
 from tb_gradflow.serve.report import Report
 from tb_gradflow.serve.standing import standing_of, worst_first
 from tb_gradflow.serve.standing_text import lines_of
@@ -22,8 +22,6 @@ from tb_gradflow.serve.text import Look
 from tb_gradflow.store.directory import find_runs
 
 LOGDIR = os.path.join("logs", "notebook")
-
-_HEAVY = ("tensorflow", "keras", "tf_keras")
 
 MOST_SHOWN = 3
 """If there are more runs, only these are shown as graphs: each takes some hundred kilobytes of the notebook."""
@@ -49,49 +47,19 @@ def run_cell(shell: Any, line: str, cell: str) -> None:
     logdir = options.logdir or os.path.join(LOGDIR, time.strftime("%Y%m%d-%H%M%S"))
     # The first line is the magic's, so line numbers match those that the notebook shows. Another magic must come first.
     code = cell if cell.lstrip().startswith("%%") else f"# %%gradflow {line}\n{cell}"
-    runs: list[str] = []
-    with recorded(logdir, runs), _silent_about_errors(shell), _as_the_same_cell(shell):
-        result = shell.run_cell(code, store_history=False)
+    recorded = Recorded(lambda: logdir)
+    recorded.start()
+    try:
+        with _silent_about_errors(shell), _as_the_same_cell(shell):
+            result = shell.run_cell(code, store_history=False)
+    finally:
+        recorded.stop()
+    runs = recorded.names
     error = result.error_before_exec or result.error_in_exec
     if runs or error is None:
         show(logdir, runs)
     if error is not None:
         raise error
-
-
-@contextlib.contextmanager
-def recorded(logdir: str, runs: list[str]) -> Iterator[None]:
-    """While the context is open, trainings are recorded; afterwards `runs` holds the names of the runs."""
-    started: list[Any] = []
-
-    def start() -> None:
-        if started or "tensorflow" not in sys.modules:
-            return
-        from tb_gradflow.trace.program import hooks
-        from tb_gradflow.trace.program.recording import Recording
-
-        started.append(Recording(logdir, {}))
-        hooks.start(started[0])
-
-    def imported(name: str) -> None:
-        start()
-        if started:
-            from tb_gradflow.trace.program import hooks
-
-            hooks.hook(name)
-
-    waiting = OnImport(_HEAVY, imported)
-    waiting.install()
-    try:
-        start()
-        yield
-    finally:
-        waiting.remove()
-        if started:
-            from tb_gradflow.trace.program import hooks
-
-            hooks.stop()
-            runs.extend(place.name for place in started[0].runs)
 
 
 def show(logdir: str, runs: list[str]) -> None:

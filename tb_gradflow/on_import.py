@@ -40,9 +40,10 @@ class OnImport:
         """Called by Python's import system: returns what the other finders find."""
         if name not in self._names:
             return None
-        for finder in sys.meta_path:
+        # Only those behind this one, which are next: another of this class asks in the same way.
+        for finder in sys.meta_path[sys.meta_path.index(self) + 1 :] if self in sys.meta_path else []:
             found = getattr(finder, "find_spec", None)
-            spec = found(name, path, target) if found is not None and finder is not self else None
+            spec = found(name, path, target) if found is not None else None
             if spec is not None:
                 if hasattr(spec.loader, "exec_module"):
                     self._tell_after(spec.loader, name)
@@ -50,10 +51,14 @@ class OnImport:
         return None
 
     def _tell_after(self, loader: Any, name: str) -> None:
-        original = loader.exec_module
+        original, is_replaced = loader.exec_module, "exec_module" in vars(loader)
 
         def exec_module(module: types.ModuleType) -> None:
-            del loader.exec_module  # others see the original loader
+            # Others see the original loader.
+            if is_replaced:
+                loader.exec_module = original
+            else:
+                del loader.exec_module
             self._begins(name)
             original(module)
             self._imported(name)

@@ -33,16 +33,16 @@ TABLE: dict[str, tuple[set[str], set[str]]] = {
     # Loads the recorder, when it is called.
     "summary": ({"trace"}, set()),
     "cli": ({"api", "demo", "record", "serve", "startup", "store"}, set()),
-    # Loads the recorder, when a program that is run has imported TensorFlow.
-    "startup": ({"on_import", "trace", "tracebacks"}, set()),
+    "startup": ({"recorded", "tracebacks"}, set()),
+    # Loads the recorder, when what is recorded has imported TensorFlow.
+    "recorded": ({"on_import", "trace"}, set()),
     "tracebacks": (set(), set()),
     "on_import": (set(), set()),
-    # Loads the recorder, when a cell has imported TensorFlow.
-    "notebook": ({"api", "on_import", "serve", "store", "trace"}, {"IPython"}),
+    "notebook": ({"api", "recorded", "serve", "store"}, {"IPython"}),
     # A demonstration is a user's program: it imports the package itself.
     "demo": ({"__init__"}, {"numpy", "tensorflow", "keras"}),
     # Loads the recorder, when a test asks for it. `serve` and `trace` are named for their types alone.
-    "pytest_plugin": ({"__init__", "serve", "trace"}, {"pytest"}),
+    "pytest_plugin": ({"__init__", "recorded", "serve", "trace"}, {"pytest"}),
     "__init__": ({"api", "notebook", "summary", "trace"}, set()),
 }
 

@@ -73,6 +73,19 @@ describe("the look at a finding", () => {
 
     expect((500 + 45) * zoom + x).toBe(250);
   });
+
+  test("keeps clear of the map, and where there is none stays in the middle", () => {
+    const middle = (covered: number): number => {
+      const viewport = new Viewport(() => undefined);
+      viewport.resize(570, 470);
+      viewport.covered = covered;
+      const {zoom, x} = viewport.along(way(7), 6);
+      return (500 + 45) * zoom + x;
+    };
+
+    expect(middle(0)).toBeLessThan(570 - 150);
+    expect(middle(310)).toBeCloseTo(130);
+  });
 });
 
 describe("the look at everything", () => {

@@ -51,6 +51,25 @@ _PAGE = """\
 </html>
 """
 
+# Closes the text, and gives the frame the notebook's light or dark theme. A notebook may declare its theme by
+# `color-scheme`, which a frame inherits. VS Code does not, so there the colour of the text around the frame decides.
+# Two cells may show the same page.
+_IN_NOTEBOOK = """
+for (const text of document.querySelectorAll('[id="IDENTITY"]')) {
+  text.removeAttribute("open");
+  const match = () => {
+    if (!text.isConnected) return;
+    const {color, colorScheme} = getComputedStyle(text);
+    const [red, green, blue] = color.match(/[\\d.]+/g).map((part) => (color.startsWith("rgb") ? part / 255 : +part));
+    const seen = 0.3 * red + 0.6 * green + 0.1 * blue > 0.5 ? "dark" : "light";
+    text.previousElementSibling.style.colorScheme = /^(dark|light)$/.test(colorScheme) ? colorScheme : seen;
+  };
+  match();
+  const observer = new MutationObserver(match);
+  for (const each of [document.documentElement, document.body]) observer.observe(each, {attributes: true});
+}
+"""
+
 
 def page(histories: Mapping[str, History], text: str, step: int | None = None) -> str:
     """The runs by name, with the worst one open; `text` is shown until the viewer has started.
@@ -86,7 +105,7 @@ def framed(page: str, text: str) -> str:
         f'<iframe srcdoc="{html.escape(page)}" sandbox="allow-scripts allow-downloads" '
         f'allow="clipboard-write" title="Gradient flow" style="width:100%;height:{FRAME_HEIGHT}px;border:0"></iframe>\n'
         f'<details open id="{identity}"><summary>As text</summary><pre>{html.escape(text)}</pre></details>\n'
-        f'<script>document.getElementById("{identity}").removeAttribute("open")</script>'
+        f"<script>{_IN_NOTEBOOK.replace('IDENTITY', identity)}</script>"
     )
 
 

@@ -85,10 +85,23 @@ model.fit(np.ones((8, 2)), np.ones((8, 1)), verbose=0)
 train_step(tf.constant([0.1, 0.9]))
 """
 
+WATCHED = """\
+%%gradflow --logdir doubly
+import tb_gradflow, tensorflow as tf
+threshold = tf.Variable(0.5)
+@tb_gradflow.watch("own")
+def watched(x):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(x * threshold)
+    return tape.gradient(loss, threshold)
+watched(tf.constant([0.1, 0.9]))
+"""
+
 
 def test_a_cell_is_recorded_and_its_report_shown(tmp_path: Path) -> None:
-    step, fit, again, plain, error, syntax, nothing, wrong = cells(
+    watched, step, fit, again, plain, error, syntax, nothing, wrong = cells(
         tmp_path,
+        WATCHED,
         STEP,
         FIT,
         AGAIN,
@@ -99,12 +112,14 @@ def test_a_cell_is_recorded_and_its_report_shown(tmp_path: Path) -> None:
         "%%gradflow --nonsense\nx = 6",
     )
 
+    assert "nothing was recorded" in watched["out"], "its author records it already"
+    assert (tmp_path / "own" / "gradflow").is_dir()
     assert step["ok"], step
-    assert step["out"].startswith("printed\nOut[2]: 42\n")
+    assert step["out"].startswith("printed\nOut[3]: 42\n")
     assert len(step["html"]) == 1
     assert "<iframe" in step["html"][0]
     assert "nondiff_comparison" in step["text"][0]
-    assert "In[2]:7" in step["text"][0], "the line that the notebook shows"
+    assert "In[3]:7" in step["text"][0], "the line that the notebook shows"
     assert tb_gradflow.open_log(tmp_path / "cut" / "train_step").steps == (0, 1, 2)
     assert fit["ok"], fit
     assert "2 runs: 2 healthy" in fit["out"]

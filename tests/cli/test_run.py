@@ -411,8 +411,9 @@ def test_a_program_without_tensorflow_loads_no_recorder(tmp_path: Path) -> None:
 
     recorded = run(name, directory=tmp_path)
 
-    assert (
-        recorded.stdout == "['tb_gradflow', 'tb_gradflow.on_import', 'tb_gradflow.startup', 'tb_gradflow.tracebacks']\n"
+    assert recorded.stdout == (
+        "['tb_gradflow', 'tb_gradflow.on_import', 'tb_gradflow.recorded', 'tb_gradflow.startup', "
+        "'tb_gradflow.tracebacks']\n"
     )
 
 

@@ -52,7 +52,7 @@ def test_the_recipe_for_pytest_passes_and_fails_with_the_report(tmp_path: Path) 
 
 def test_the_other_lines_about_tests_work_on_its_report() -> None:
     keras.utils.clear_session()  # the first layer of a kind is named without a number
-    recipe, *others, _ = code_in(DOCS / "testing.md")
+    recipe, *others, _, _ = code_in(DOCS / "testing.md")
     namespace: dict[str, Any] = {}
     exec(recipe, namespace)
     import numpy as np
@@ -76,8 +76,8 @@ def test_the_other_lines_about_tests_work_on_its_report() -> None:
 
 
 def test_the_recipe_for_the_fixture_passes_and_fails_with_the_report(tmp_path: Path) -> None:
-    recipe, *_, plugin = code_in(DOCS / "testing.md")
-    program = f"import tensorflow as tf\n{recipe}\n\n{plugin}"
+    recipe, *_, plugin, every = code_in(DOCS / "testing.md")
+    program = f"import tensorflow as tf, pytest\n{recipe}\n\n{plugin}\n\n{every}"
     broken = program.replace("tf.reduce_sum(weights * x)", "tf.reduce_sum(tf.round(weights) * x)")
 
     assert pytest_says(program, tmp_path).returncode == 0

@@ -52,20 +52,50 @@ def test_the_graph_needs_nothing_that_a_frame_of_another_origin_forbids(
     page.close()
 
 
+# How frontends say what theme they have. JupyterLab uses `color-scheme`, whatever the system prefers. VS Code does not:
+# its styles hang on an attribute.
+THEMES = {
+    "jupyterlab": "<style>body[data-theme=dark] { color-scheme: dark; }</style>",
+    "vscode": """<style>
+        body { color: var(--vscode-foreground); }
+        body[data-theme=light] { --vscode-foreground: #3b3b3b; background: #ffffff; }
+        body[data-theme=dark] { --vscode-foreground: #cccccc; background: #1f1f1f; }
+    </style>""",
+    "colour functions": """<style>
+        body[data-theme=light] { color: color-mix(in srgb, black 80%, white); }
+        body[data-theme=dark] { color: color-mix(in srgb, black 20%, white); }
+    </style>""",
+}
+
+
+@pytest.mark.parametrize("frontend", THEMES)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_graph_is_as_dark_as_the_notebook(browser: Browser, output: str, tmp_path: Path, scheme: str) -> None:
-    """JupyterLab says so by `color-scheme`, whatever the system prefers."""
+def test_the_graph_is_as_dark_as_the_notebook(
+    browser: Browser, output: str, tmp_path: Path, scheme: str, frontend: str
+) -> None:
+    """Also after the theme was changed, and in both of two cells that show the same."""
     (tmp_path / "lab.html").write_text(
-        f'<!DOCTYPE html><meta charset="utf-8"><body style="color-scheme: {scheme}">{output}'
+        f'<!DOCTYPE html><meta charset="utf-8">{THEMES[frontend]}<body data-theme={scheme}>'
+        f"<div>{output}</div><div>{output}</div>"
     )
     # "null": what the browser finds in the page, and not what a test says that the system prefers.
     page = browser.new_page(color_scheme="null")
     page.goto((tmp_path / "lab.html").as_uri())
 
-    graph = page.frame_locator("iframe")
-    shown(graph)
-    ground = graph.locator("body > *").first.evaluate("each => getComputedStyle(each).backgroundColor")
+    graphs = [page.locator("iframe").nth(number).content_frame for number in range(2)]
+    for graph in graphs:
+        shown(graph)
+    assert [is_dark(graph) for graph in graphs] == [scheme == "dark"] * 2
+    expect(page.locator("details[open]")).to_have_count(0)
 
-    channels = [int(part) for part in ground.removeprefix("rgb(").removesuffix(")").split(",")]
-    assert (max(channels) < 80) == (scheme == "dark"), ground
+    other = {"light": "dark", "dark": "light"}[scheme]
+    page.evaluate("theme => { document.body.dataset.theme = theme; }", other)
+    page.wait_for_timeout(200)
+    assert [is_dark(graph) for graph in graphs] == [other == "dark"] * 2
     page.close()
+
+
+def is_dark(graph: FrameLocator) -> bool:
+    ground = graph.locator("body > *").first.evaluate("each => getComputedStyle(each).backgroundColor")
+    channels = [int(part) for part in ground.removeprefix("rgb(").removesuffix(")").split(",")]
+    return max(channels) < 80

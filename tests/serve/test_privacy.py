@@ -108,9 +108,14 @@ def test_a_file_elsewhere_goes_by_the_path_that_it_is_imported_by(
     assert path_in_log(str(tmp_path / "other" / "layers.py"), "/somewhere") == "layers.py"
 
 
-@pytest.mark.parametrize("name", ["<ipython-input-3-abc>", "<stdin>", "models/mine.py"])
+@pytest.mark.parametrize("name", ["<stdin>", "<string>", "models/mine.py"])
 def test_what_is_no_absolute_path_stays_as_it_is(name: str) -> None:
     assert path_in_log(name, "/somewhere") == name
+
+
+@pytest.mark.parametrize("name", ["<ipython-input-3-0a1b2c3d4e5f>", "/tmp/ipython-input-3-1234567890.py"])
+def test_a_cell_of_colab_is_called_as_the_notebook_counts_it(name: str) -> None:
+    assert path_in_log(name, "/content") == "In[3]"
 
 
 def test_a_working_directory_that_is_the_root_of_all_files_makes_no_path_relative() -> None:

@@ -14,6 +14,7 @@ import type {Source, Status} from "../record.ts";
 import "./chart.ts";
 import {block, codeStyles, line} from "./code.ts";
 import {detailsStyles} from "./details_styles.ts";
+import {breakable} from "./prose.ts";
 import {shared} from "./styles.ts";
 
 /** Lists in the panel are no longer than this. */
@@ -84,7 +85,7 @@ export class DetailsPanel extends LitElement {
         <div>
           <div class="kind">${details.kind}</div>
           <div class="title">${details.title}</div>
-          ${details.name === details.title ? nothing : html`<div class="name">${details.name}</div>`}
+          ${details.name === details.title ? nothing : html`<div class="name">${breakable(details.name)}</div>`}
           ${this.#status()}
         </div>
         <button class="quiet" aria-label="Close the details" title="Close (Escape)" @click=${() => this.#go(-1)}>✕</button>
@@ -180,7 +181,7 @@ export class DetailsPanel extends LitElement {
       <ul>
         ${inputs.map(
           ({node, name, blocked, words}) => html`<li class=${blocked ? "blocked" : ""}>
-            ${node < 0 ? name : this.#link(node, name)}
+            ${node < 0 ? breakable(name) : this.#link(node, name)}
             <div class="words"><span aria-hidden="true">${blocked ? "⊘ " : ""}</span>${words}</div>
           </li>`,
         )}
@@ -200,7 +201,7 @@ export class DetailsPanel extends LitElement {
   }
 
   #link(node: number, text: string): TemplateResult {
-    return html`<button class="link" @click=${() => this.#go(node)}>${text}</button>`;
+    return html`<button class="link" @click=${() => this.#go(node)}>${breakable(text)}</button>`;
   }
 
   #go(item: number): void {

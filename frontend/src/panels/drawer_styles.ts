@@ -16,6 +16,9 @@ export const drawerStyles = css`
     scrollbar-width: none;
   }
   .handles .count {
+    flex: 1 1 0;
+    min-width: 3em;
+    max-width: max-content;
     overflow: hidden;
     text-overflow: ellipsis;
     white-space: nowrap;

@@ -10,7 +10,12 @@ export function prose(text: string): TemplateResult {
   return html`${text.split("`").map((part, index) => (index % 2 === 1 ? html`<code>${part}</code>` : part))}`;
 }
 
-/** The same with separate lines for long code, instead of the punctuation mark after it. */
+/** A name with slashes, which may be broken after each of them. */
+export function breakable(name: string): TemplateResult {
+  return html`${name.split("/").map((part, index) => (index === 0 ? part : html`/<wbr />${part}`))}`;
+}
+
+/** The same as `prose`, with separate lines for long code, instead of the punctuation mark after it. */
 export function instruction(text: string): TemplateResult {
   const parts = text.split("`");
   const isLong = (index: number): boolean => index % 2 === 1 && index < parts.length - 1 && parts[index].length > INLINE;

@@ -2,7 +2,7 @@
 
 import {between, centredOn, fitted, moved, zoomedAt, type Camera, type Rectangle} from "../draw/camera.ts";
 import type {Size} from "../layout/sizes.ts";
-import {areasOf, cornersOf, coveredOf} from "./corners.ts";
+import {areasOf, cornersOf, coveredOf, ROOM_FOR_MAP} from "./corners.ts";
 
 /** Milliseconds of a camera animation. */
 const FLIGHT = 320;
@@ -141,11 +141,11 @@ export class Viewport {
     return this.#besideMap(this.#besideLegend(look(first, last), seen.x + seen.width, MAP), way[at]);
   }
 
-  /** Far enough to the left that the map does not cover the main part. */
+  /** Far enough to the left that the map, if there is one, does not cover the main part. */
   #besideMap(camera: Camera, main: Rectangle): Camera {
     const over = (main.x + main.width) * camera.zoom + camera.x - (this.#free.width - MAP);
     const isLow = (main.y + main.height) * camera.zoom + camera.y > this.#free.height - MAP_HEIGHT;
-    return isLow && over > 0 ? moved(camera, -over, 0) : camera;
+    return isLow && over > 0 && this.#free.width >= ROOM_FOR_MAP ? moved(camera, -over, 0) : camera;
   }
 
   /** Moves as little as possible to show all of an item uncovered, if there is space for it at this zoom. */

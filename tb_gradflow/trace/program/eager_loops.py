@@ -40,7 +40,6 @@ class _OfThread(threading.local):
 
 
 _of_thread = _OfThread()
-_loops: dict[tuple[CodeType, int], Loop] = {}
 
 
 def install(tensorflow: Any) -> None:
@@ -70,11 +69,6 @@ def close() -> None:
     if loop is not None:
         with reported():
             loop.ends()
-
-
-def forget() -> None:
-    """Called when another recording begins."""
-    _loops.clear()
 
 
 def is_recorded_by_its_author() -> None:
@@ -126,10 +120,11 @@ def _leaving(original: Callable[..., Any]) -> Callable[..., Any]:
 def _begin(recording: Recording, frame: FrameType) -> None:
     """Called when the outermost tape of a step opens at a line."""
     close()
+    loops: dict[tuple[CodeType, int], Loop] = recording.loops
     place = (frame.f_code, frame.f_lineno)
-    loop = _loops.get(place)
-    if loop is None or loop.recording is not recording:
-        loop = _loops[place] = Loop(recording, _name(frame))
+    loop = loops.get(place)
+    if loop is None:
+        loop = loops[place] = Loop(recording, _name(frame))
     if not loop.is_left_alone:
         _of_thread.loop = loop
         loop.begins()

@@ -21,20 +21,33 @@ def current() -> Recording | None:
     return _current
 
 
-def start(recording: Recording) -> None:
-    """Trainings are recorded from now on."""
+def start(recording: Recording) -> Recording | None:
+    """Trainings are recorded from now on. Returns the recording that they belonged to before."""
     global _current
+    before = _current
+    if before is not None:
+        flush()
     _current = recording
-    if "tb_gradflow.trace.program.eager_loops" in sys.modules:
-        sys.modules["tb_gradflow.trace.program.eager_loops"].forget()
     for name in HOOKS:
         # A module that is still being imported is hooked when that is done: `keras` itself imports `tensorflow`.
         if name in sys.modules and not getattr(sys.modules[name].__spec__, "_initializing", False):
             hook(name)
+    return before
 
 
-def stop() -> None:
-    """Nothing is recorded from now on, and everything recorded so far becomes readable."""
+def flush() -> None:
+    """Makes everything readable that was recorded so far."""
+    if _current is None:
+        return
+    from tb_gradflow.trace.program import eager_loops
+
+    if not eager_loops.is_part_of_a_step():
+        eager_loops.close()
+    _current.flush()
+
+
+def stop(before: Recording | None = None) -> None:
+    """Ends a recording: everything in it becomes readable, and trainings belong to the one before, if there was one."""
     global _current
     recording = _current
     if recording is None:
@@ -42,7 +55,7 @@ def stop() -> None:
     from tb_gradflow.trace.program import eager_loops
 
     eager_loops.close()
-    _current = None
+    _current = before
     recording.flush()
 
 

@@ -60,6 +60,10 @@ class Recording:
         log_dir: The directory of the runs: any path that `tf.io.gfile` can write.
         options: Those of `GradFlowCallback`, without `log_dir`.
         tell: Called with the name of each run and True when it begins, and with False when it is dropped.
+
+    Attributes:
+        runs: Those that have begun, in order.
+        loops: The eager loops, by the line that opens their tape: see `eager_loops`.
     """
 
     def __init__(
@@ -68,6 +72,7 @@ class Recording:
         self.log_dir = log_dir if is_elsewhere(log_dir) else os.path.abspath(local_path(log_dir))
         self.options = {**DEFAULTS, **options}
         self.runs: list[Place] = []
+        self.loops: dict[Any, Any] = {}
         self._tell = tell
         self._recorders: weakref.WeakSet[Any] = weakref.WeakSet()
         self._failed = False

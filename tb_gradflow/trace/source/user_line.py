@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import importlib
 import os
+import re
 import site
 import sys
 import sysconfig
@@ -188,10 +189,16 @@ def path_in_log(file: str, directory: str) -> str:
     return os.path.basename(file)
 
 
+# What Colab calls a cell's code, in its older IPython: `<ipython-input-3-0a1b2c>`, `/tmp/ipython-input-3-123.py`.
+_COLAB_CELL = re.compile(r"(?:<|.*/)ipython-input-(\d+)-\w+(?:>|\.py)")
+
+
 def _cell_of(file: str) -> str | None:
     """`In[3]` for the pseudo-file of a notebook cell in IPython; None for other files."""
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     number = getattr(getattr(shell, "compile", None), "_filename_map", {}).get(file)
+    if number is None and (named := _COLAB_CELL.fullmatch(file)):
+        number = named[1]
     return None if number is None else f"In[{number}]"
 
 

@@ -1,0 +1,97 @@
+"""Records the trainings of this process, whatever starts them: for a program that `tb-gradflow run` has started, for a
+cell of a notebook, for a test. Loads nothing until TensorFlow is imported.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tb_gradflow.on_import import OnImport
+
+TENSORFLOW = ("tensorflow", "keras", "tf_keras")
+"""Whichever comes first loads the recorder."""
+
+_OWN = (
+    "tb_gradflow.trace.watch",
+    "tb_gradflow.trace.summaries",
+    "tb_gradflow.trace.explain.one_step",
+    "tb_gradflow.trace.explain.tensor_functions",
+)
+
+
+class Recorded:
+    """The trainings that run between `start` and `stop`.
+
+    Args:
+        log_dir: Called once, when TensorFlow is imported: the directory of the runs.
+        options: Those of `GradFlowCallback`, without `log_dir`.
+        tell: Called with the name of each run and True when it begins, and with False when it is dropped.
+        begins: Called before TensorFlow is imported.
+    """
+
+    def __init__(
+        self,
+        log_dir: Callable[[], str],
+        options: Mapping[str, Any] | None = None,
+        *,
+        tell: Callable[[str, bool], None] = lambda name, is_there: None,
+        begins: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._log_dir = log_dir
+        self._options = options or {}
+        self._tell = tell
+        self._begins = begins
+        self._waiting = OnImport((*TENSORFLOW, *_OWN), self._imported, self._is_about_to_import)
+        # Modules of the recorder, and what they have started.
+        self._hooks: Any = None
+        self._recording: Any = None
+        self._outer: Any = None
+
+    def start(self) -> None:
+        self._waiting.install()
+        self._start()
+
+    def stop(self) -> None:
+        """Makes everything recorded readable. A recording that was going on before continues."""
+        self._waiting.remove()
+        hooks, self._hooks = self._hooks, None
+        if hooks is not None:
+            hooks.stop(self._outer)
+
+    def flush(self) -> None:
+        """Makes everything readable that was recorded so far."""
+        if self._hooks is not None:
+            self._hooks.flush()
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the runs, relative to the log directory."""
+        return [] if self._recording is None else [place.name for place in self._recording.runs]
+
+    def _is_about_to_import(self, name: str) -> None:
+        if name in TENSORFLOW:
+            self._begins()
+
+    def _imported(self, name: str) -> None:
+        self._start(name)
+
+    def _start(self, imported: str | None = None) -> None:
+        if "tensorflow" not in sys.modules:
+            return
+        try:
+            if self._recording is None:
+                from tb_gradflow.trace.program import hooks
+                from tb_gradflow.trace.program.recording import Recording
+
+                self._recording = Recording(self._log_dir(), self._options, self._tell)
+                self._outer = hooks.start(self._recording)
+                self._hooks = hooks
+            if imported is not None and self._hooks is not None:
+                self._hooks.hook(imported)
+        except Exception as error:  # a fault in the recorder must never reach the training
+            sys.stderr.write(
+                "tb-gradflow: the trainings of this program are not recorded. Please report this: "
+                f"{type(error).__name__}: {error}\n"
+            )
