@@ -278,6 +278,7 @@ CONNECTED: tuple[Rule, ...] = (
     held.clipped_away,
     held.summed_up,
     held.constrained,
+    held.waits,
     gradient_not_applied.rule,
     held.put_back,
     held.barely_moved,

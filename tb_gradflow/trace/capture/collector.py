@@ -441,6 +441,7 @@ class Collector:
             index = self.variables.index_of_source(source)
             if index is not None:
                 call.variables[index] = _answer(call, self._arrived(call, index, source, gradient))
+                self._note_given(call, index, gradient)
         needed, seen = Needed(flat_gradients(asked), on_the_way), {}
         for (ref, _), gradient in zip(extra.items(), on_the_way, strict=True):
             if gradient is not None and self._scope.exact and may_be_merged(gradient, needed):
@@ -487,6 +488,11 @@ class Collector:
 
     def _ref_of_dropped(self, call: Call, dropped: Dropped) -> Ref | None:
         return call.flattener.ref(self.symbols.symbol(dropped.given)) if self.symbols.knows(dropped.given) else None
+
+    def _note_given(self, call: Call, index: int, gradient: Any) -> None:
+        values = gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
+        if isinstance(values, tf.Tensor) and self.symbols.knows(values):
+            call.given[index] = self.symbols.symbol(values)
 
     def _arrived(self, call: Call, index: int, source: Any, gradient: Any) -> Any:
         """A source's gradient, to be measured; null if there is none, or for a tensor zeros in its place."""

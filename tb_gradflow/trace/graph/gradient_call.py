@@ -49,6 +49,7 @@ class Call:
         gradients: Those of the tensors on the way, where the rows of the batch are of interest.
         padded: Of each mask that gets lost, the tensor that it belongs to and the row of the gradient at padded steps.
         terms: Of a target that is a sum, the answers for its terms; without terms where they were not asked for.
+        given: What stands in the graph for the gradient that the caller got, by index of the variable.
     """
 
     flattener: Flattener
@@ -71,3 +72,4 @@ class Call:
     gradients: dict[Ref, Any] = field(default_factory=dict)
     padded: list[tuple[Dropped, Ref, Row]] = field(default_factory=list)
     terms: TermAnswers = field(default_factory=TermAnswers)
+    given: dict[int, Any] = field(default_factory=dict)

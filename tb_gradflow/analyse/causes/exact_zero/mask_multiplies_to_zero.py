@@ -53,8 +53,9 @@ def masked_in_part(suspect: Suspect) -> Verdict | None:
             (
                 _is_masked_by_data(topology, op)
                 or _is_masked_by_frozen(topology, op)
-                # What is chosen between two values is held still by nobody, unless an optimizer was seen to move it.
-                or (moved is not None and _is_chosen(topology, op))
+                # What is chosen between two values is held still by nobody, unless an optimizer was seen to move it. A
+                # factor that is no data may be a variable that no model owns, or a number.
+                or (moved is not None and (_is_chosen(topology, op) or topology.has_factor_of_data(op)))
             )
             and each.outputs[0].shape == shape
             and arriving is not None
