@@ -275,9 +275,10 @@ class Collector:
         if self._scope.barriers is not None:
             return None  # only measured: what the optimizer would make of invented zeros is nothing to see
         self._has_divided = self._has_divided or divides
-        graph = self.symbols.graph_now()
+        graph, known = self.symbols.graph_now(), 0
         with self._own_work():
             self.flattener(graph).extend()
+            known = len(graph.get_operations())
             # One optimizer may hand over to another one, in a branch that only this one knows.
             if graph is self.root and not self._is_applying and not is_replica():
                 frames = frames_of(tf_stack.extract_stack())
@@ -292,6 +293,7 @@ class Collector:
             self._is_applying = outer
         with self._own_work():
             self.flattener(graph).extend(backward=True)
+            self.flattener(graph).of_optimizers.update(each.name for each in graph.get_operations()[known:])
         return result
 
     def _is_here(self, gradient: Any) -> bool:

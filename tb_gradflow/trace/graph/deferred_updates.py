@@ -60,7 +60,9 @@ def deferred_by(call: Call) -> Iterator[DeferredUpdate]:
             (
                 branch
                 for op in ops
-                if op.writes == variable and not op.backward and (branch := _branch_of(op, branches)) is not None
+                if op.writes == variable
+                and (branch := _branch_of(op, branches)) is not None
+                and branch.name not in call.flattener.of_optimizers
             ),
             None,
         )
@@ -75,6 +77,12 @@ def _branch_of(op: FlatOp, branches: Mapping[str, Any]) -> Any:
     return next((branch for name, branch in branches.items() if op.name.startswith(name)), None)
 
 
+def _is_of_optimizer(flattener: Flattener, op: FlatOp) -> bool:
+    """Whether an optimizer has created an op, or the call of a function that it is inside of."""
+    parts = op.name.split("/")
+    return any("/".join(parts[:end]) in flattener.of_optimizers for end in range(1, len(parts) + 1))
+
+
 def _sum_of(
     flattener: Flattener, symbol: Any, users: Mapping[int, Sequence[int]], branches: Mapping[str, Any]
 ) -> FlatOp | None:
@@ -86,7 +94,7 @@ def _sum_of(
     while waiting:
         place = waiting.pop()
         op = ops[place]
-        if place in seen or op.backward or _branch_of(op, branches) is not None:
+        if place in seen or _is_of_optimizer(flattener, op) or _branch_of(op, branches) is not None:
             continue
         seen.add(place)
         if is_write(op.type):

@@ -62,6 +62,7 @@ class Flattener:
     Attributes:
         graph: The graph.
         ops: The flat ops.
+        of_optimizers: The names of the ops of the graph that an optimizer created.
         uses: For the name of each placeholder of the graph, the flat ops that consume it, and as which input.
     """
 
@@ -69,6 +70,7 @@ class Flattener:
         self, graph: Any, variable_of: Callable[[Any, Any], int | None], known: Mapping[str, Known] | None = None
     ) -> None:
         self.ops: list[FlatOp] = []
+        self.of_optimizers: set[str] = set()
         self.uses: dict[str, list[tuple[int, int]]] = {}
         self.graph = graph
         self._variable_of = variable_of
