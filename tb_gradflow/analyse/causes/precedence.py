@@ -234,6 +234,7 @@ NOT_FINITE: tuple[Rule, ...] = (
     in_front.given_first,
     nonfinite_input.rule,
     in_front.half_precision,
+    not_finite.scale_too_large,
     exploding_recurrence.overflow_first,
     in_front.undefined_first,
     exploding_recurrence.overflowing_recurrence,

@@ -112,6 +112,7 @@ class Collector:
         self._apart: dict[int, Any] = {}
         self._flatteners: dict[int, tuple[Any, Flattener]] = {}
         self._scales = ScaledLosses()
+        self._unscaled: dict[int, tuple[Any, Any]] = {}
         self._has_scaled = self._has_divided = False
 
     @property
@@ -257,6 +258,7 @@ class Collector:
             symbol = self.symbols.symbol(result)
             if symbol.op.type == "Mul":
                 self._scales.add(symbol, self.symbols.actual(symbol.op.inputs[1]))
+                self._unscaled[id(result)] = (result, loss)
 
     @property
     def unscaled(self) -> bool:
@@ -536,7 +538,10 @@ class Collector:
         return flattener.ref(symbol) or flattener.taken(symbol)
 
     def _total(self, targets: Sequence[Any], scale: Any) -> Any:
-        """float32 scalar: the sum of what is differentiated, as the tape takes it."""
+        """float32 scalar: the sum of what is differentiated, as the tape takes it. Of a scaled loss the loss itself,
+        which is finite where its product with the scale is not."""
+        if len(targets) == 1 and id(targets[0]) in self._unscaled:
+            targets, scale = [self._unscaled[id(targets[0])][1]], None
         return total([self.symbols.value_of(target) for target in targets if target.dtype.is_floating], scale)
 
     def _scale_of(self, target: Any) -> Any:
