@@ -101,7 +101,7 @@ def waits(suspect: Suspect) -> Verdict | None:
     if deferred_of(suspect) is None or measured.variables is None or measured.is_learned(suspect.target):
         return None
     gradient = suspect.state.gradient
-    if gradient is None or is_zero(gradient) or not measured.variables[variable, UPDATE_NORM] == 0:
+    if gradient is None or is_zero(gradient) or measured.variables[variable, UPDATE_NORM] != 0:
         return None
     if measured.standstill.get(variable, 0) >= _LONGEST_WAIT or (measured.rest is not None and measured.rest.sure):
         return None
