@@ -13,7 +13,7 @@ import numpy.typing as npt
 MOST_EVALUATIONS = 10_000
 """Of one check. A network with a hundred variables takes some thousand."""
 
-MOST_SECONDS = 120.0
+MOST_SECONDS = 180.0
 """That one check calls the function for, about."""
 
 Array = npt.NDArray[np.float64]

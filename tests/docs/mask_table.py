@@ -186,7 +186,8 @@ and whether the output still has a mask.
 A mask belongs to the tensor that a layer returns. What is not a layer drops it, and Keras does not warn: `x + y`,
 `keras.ops.mean(x, axis=1)`, `tf.reduce_mean(x, axis=1)`. The report names it where padding gets a gradient, with the
 cause `mask_dropped`; who multiplies with the mask, gives it to a layer, or takes the last step of a recurrent layer is
-not accused. Of a sum write `keras.layers.Add()([x, y])`.
+not accused. Of a sum write `keras.layers.Add()([x, y])`. In a functional model the op is named
+without its line, since Keras does not keep it; the layer in front of it is named too.
 """
 
 _REMEDIES = {
