@@ -6,6 +6,7 @@ from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.causes.not_finite.singular import accused
 from tb_gradflow.analyse.evidence.bodies import unrecorded_between
 from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
+from tb_gradflow.analyse.evidence.zeros import PRODUCTS
 from tb_gradflow.analyse.graph.op_sets import LOOPS
 from tb_gradflow.analyse.step.birth import values_of
 from tb_gradflow.analyse.words.broken import BROKEN
@@ -38,9 +39,15 @@ def scale_too_large(suspect: Suspect) -> Verdict | None:
     if accused(suspect, suspect.culprit) is not None or measured.largest > _GROWN:
         return None
     known = scale_of(suspect)
-    if known is None and _is_in_loop(suspect):
-        return None
-    return Verdict("not_finite", "error") if known is None or known >= _LARGE_SCALE else None
+    is_named = known >= _LARGE_SCALE if known is not None else _overflows(suspect) and not _is_in_loop(suspect)
+    return Verdict("not_finite", "error") if is_named else None
+
+
+def _overflows(suspect: Suspect) -> bool:
+    """Whether a product of gradients is infinite where it stops being finite, and not NaN alone."""
+    born = suspect.measured.of_op(suspect.target, suspect.producer) if suspect.producer >= 0 else None
+    infinite = any(each is not None and each.inf_count > 0 for each in (born, suspect.state.gradient))
+    return infinite and suspect.op.type in (*PRODUCTS, "Square", "SquaredDifference", "Pow")
 
 
 def _is_in_loop(suspect: Suspect) -> bool:
