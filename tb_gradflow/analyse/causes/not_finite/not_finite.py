@@ -128,7 +128,8 @@ def _predicted(call: Call | None) -> str | None:
 
 CAUSE = Cause(
     name="not_finite",
-    meaning="NaN or infinity, and no other cause explains it: the op is named",
+    meaning="NaN or infinity, and no other cause explains it: the op is named. Or the loss is finite, and its product "
+    "with a loss scale has a gradient that is too large for float32: info if the optimizer skipped the step",
     severity="error",
     fix="check its inputs",
     text=message_and_fix,

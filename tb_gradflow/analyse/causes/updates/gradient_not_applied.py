@@ -125,7 +125,8 @@ CAUSE = Cause(
     "with a schedule that has come to zero: a warning from 64 steps on where that is the better half of the run so far "
     "and gradients are about as large as in the beginning, else info. Or a single step shows what holds it still: a "
     "rate of zero, clipping to next to nothing, weights too coarse for the step, gradients that are summed up over "
-    "several steps, a constraint that puts it back (a warning where that is so of all that the loss trains), an "
+    "several steps, by the optimizer or by hand, an update under a condition, a constraint that puts it back (a "
+    "warning where that is so of all that the loss trains), an "
     "`assign` behind the update, the first steps of Adadelta",
     severity="warning, info",
     fix="pass the gradient to an optimizer, together with its variables",
