@@ -277,6 +277,23 @@ export interface Movement {
 }
 
 /**
+ * A variable with a gradient that the step adds up in another variable, or that the step updates only under a
+ * condition: an accumulation of gradients that somebody wrote by hand.
+ */
+export interface Deferred {
+  /** Index in `Trace.variables`. */
+  readonly variable: number;
+  /** Whether the step adds the gradient to another variable. */
+  readonly summed: boolean;
+  /** Index in `Trace.sources` of the line that does; null if it is not kept. */
+  readonly summed_at: number | null;
+  /** Whether the step updates the variable inside of a branch, and nowhere else. */
+  readonly conditional: boolean;
+  /** Index in `Trace.sources` of the line with the condition; null if it is not kept. */
+  readonly condition_at: number | null;
+}
+
+/**
  * What the tape returned for one tensor on the path and one target. A tensor that is not listed was not recorded
  * (it is inside a function's body, or was not requested).
  */
@@ -503,6 +520,8 @@ export interface Trace {
   readonly term_gradients: readonly TermGradient[];
   /** The angles between these gradients. */
   readonly term_cosines: readonly TermCosines[];
+  /** The variables whose gradient the step adds up, or which it updates only under a condition; none in older logs. */
+  readonly deferred: readonly Deferred[];
 }
 
 /** One recording: from the construction of a recorder to its end. */

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
 import numpy as np
 
 from tb_gradflow.gradcheck.comparison import Comparison, tolerance_for
-from tb_gradflow.gradcheck.differences import differences, steps_for
+from tb_gradflow.gradcheck.differences import Differences, Probe, differences, steps_for
 from tb_gradflow.gradcheck.probes import directions_of, most_elements, probes_of, scales_of
-from tb_gradflow.gradcheck.problem import Argument, Problem
+from tb_gradflow.gradcheck.problem import Argument, OutOfBudget, Problem
 from tb_gradflow.gradcheck.report import ArgumentCheck
 from tb_gradflow.gradcheck.verdicts.agrees import agrees_by_pairs, nothing_wrong, symmetric
 from tb_gradflow.gradcheck.verdicts.differs import differs
@@ -28,6 +31,15 @@ def check_argument(problem: Problem, place: int, middle: float, step: float | No
     """The verdict on one argument. With an absolute `step`, and without a gradient, on the finite differences that
     somebody takes with that step instead of one."""
     argument = problem.arguments[place]
+    try:
+        return _checked(problem, place, middle, step)
+    except OutOfBudget:
+        message = "The function is too slow: not even one direction could be compared within the bound of a check."
+        return replace(told(argument, "step", message, False, known=False), is_cut_short=True)
+
+
+def _checked(problem: Problem, place: int, middle: float, step: float | None) -> ArgumentCheck:
+    argument = problem.arguments[place]
     if not np.isfinite(middle):
         return told(
             argument, "differs", f"The function is {middle} at this point: there is no derivative to compare.", False
@@ -42,14 +54,39 @@ def check_argument(problem: Problem, place: int, middle: float, step: float | No
             False,
             known=False,
         )
-    steps, most = steps_for(argument.resolution), most_elements(len(problem.arguments))
-    found = [differences(problem, place, probe, middle, steps) for probe in probes_of(argument, most)]
+    steps, usual = steps_for(argument.resolution), most_elements(len(problem.arguments))
+    # Two evaluations for each step.
+    most = int(max(min(usual, problem.affordable // (2 * len(steps))), 0))
+    found, is_cut_short = _found(problem, place, middle, steps, probes_of(argument, most))
+    is_cut_short = is_cut_short or most < min(usual, argument.point.size)
     beside, tolerance = max(map(_steepest, problem.arguments)), tolerance_for(argument.resolution)
     comparison = Comparison(argument, found, tolerance, beside)
     if not comparison.smooth and not comparison.rough and argument.point.size > 1 and argument.gradient is not None:
         # One element by itself changes less than rounding does; all of them together may show.
-        together = [differences(problem, place, probe, middle, steps) for probe in directions_of(argument)]
+        together, _ = _found(problem, place, middle, steps, directions_of(argument))
         comparison = Comparison(argument, [*found, *together], tolerance, beside)
+    answer = _answer(problem, place, comparison, step)
+    return replace(answer, is_cut_short=is_cut_short)
+
+
+def _found(
+    problem: Problem, place: int, middle: float, steps: Sequence[float], probes: Iterable[Probe]
+) -> tuple[list[Differences], bool]:
+    """The differences along these directions, and whether the time was too short for some of them. At least one is
+    there, or OutOfBudget is raised."""
+    found: list[Differences] = []
+    for probe in probes:
+        try:
+            found.append(differences(problem, place, probe, middle, steps))
+        except OutOfBudget:
+            if not found:
+                raise
+            return found, True
+    return found, False
+
+
+def _answer(problem: Problem, place: int, comparison: Comparison, step: float | None) -> ArgumentCheck:
+    argument = comparison.argument
     if argument.gradient is None and step is not None:
         return of_step(problem, place, comparison, step)
     if argument.gradient is None:
@@ -81,6 +118,15 @@ def _judged(problem: Problem, place: int, comparison: Comparison) -> ArgumentChe
         return nothing_wrong(comparison)
     if agrees_by_pairs(comparison, wrong):
         return symmetric(comparison)
+    try:
+        return _wrong(problem, place, comparison, wrong)
+    except OutOfBudget:
+        factor = factor_of(comparison)
+        return by_a_factor(comparison, factor) if factor else differs(comparison, wrong)
+
+
+def _wrong(problem: Problem, place: int, comparison: Comparison, wrong: Sequence[Differences]) -> ArgumentCheck:
+    """What kind of wrong a gradient is, which takes more evaluations."""
     if jumping := jumping_further_on(problem, place, comparison, wrong):
         return partly_straight_through(comparison, jumping)
     if factor := factor_of(comparison):

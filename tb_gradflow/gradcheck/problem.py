@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,9 +10,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+MOST_EVALUATIONS = 10_000
+"""Of one check. A network with a hundred variables takes some thousand."""
+
+MOST_SECONDS = 180.0
+"""That one check calls the function for, about."""
+
 Array = npt.NDArray[np.float64]
 
 Point = npt.NDArray[np.floating[Any]]
+
+
+class OutOfBudget(Exception):
+    """The function has been called as often, or as long, as this part of a check may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +59,30 @@ class Problem:
         arguments: Its arguments.
         notes: One sentence for each argument that is not compared.
         evaluations: How often it was called.
+        seconds: How long these calls took.
+        latest: How long the latest one took.
     """
 
     value: Callable[[Sequence[Point]], float]
     arguments: Sequence[Argument]
     notes: tuple[str, ...] = ()
     evaluations: int = field(default=0, init=False)
+    seconds: float = field(default=0.0, init=False)
+    latest: float = field(default=0.0, init=False)
+    _most_evaluations: float = field(default=float("inf"), init=False)
+    _most_seconds: float = field(default=float("inf"), init=False)
+
+    def share(self, parts: int) -> None:
+        """What is called from now on may use one of so many equal parts of what is left; then it raises
+        OutOfBudget."""
+        self._most_evaluations = self.evaluations + (MOST_EVALUATIONS - self.evaluations) / parts
+        self._most_seconds = self.seconds + (MOST_SECONDS - self.seconds) / parts
+
+    @property
+    def affordable(self) -> float:
+        """How many evaluations are left to this part, if all take as long as the latest one."""
+        by_time = (self._most_seconds - self.seconds) / self.latest if self.latest else float("inf")
+        return min(self._most_evaluations - self.evaluations, by_time)
 
     def at(self, place: int, move: Array) -> tuple[float, Array]:
         """The function with one argument moved, and by how much that really was: numbers are not infinitely dense."""
@@ -76,12 +105,21 @@ class Problem:
         singular matrix, or a model for a negative mass. At the point itself, every exception is raised."""
         try:
             return self._call(points)
+        except OutOfBudget:
+            raise
         except Exception:
             return float("nan")
 
     def _call(self, points: Sequence[Point]) -> float:
+        if self.evaluations >= self._most_evaluations or self.seconds >= self._most_seconds:
+            raise OutOfBudget
         self.evaluations += 1
-        return float(self.value(points))
+        began = time.perf_counter()
+        try:
+            return float(self.value(points))
+        finally:
+            self.latest = time.perf_counter() - began
+            self.seconds += self.latest
 
 
 def not_compared(name: str) -> str:

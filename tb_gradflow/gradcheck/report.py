@@ -57,6 +57,7 @@ class ArgumentCheck:
         steps: The steps that were tried, increasing.
         best_step: The step at which finite differences are most exact; `None` if no step is good.
         compared: How many elements and directions were compared.
+        is_cut_short: Whether there were fewer than usual, because the function is slow.
     """
 
     name: str
@@ -69,6 +70,7 @@ class ArgumentCheck:
     steps: tuple[StepError, ...] = ()
     best_step: float | None = None
     compared: int = 0
+    is_cut_short: bool = False
 
 
 @dataclass(frozen=True)

@@ -113,6 +113,26 @@ class Movement:
 
 
 @dataclass(frozen=True, slots=True)
+class Deferred:
+    """A variable with a gradient that the step adds up in another variable, or that the step updates only under a
+    condition: an accumulation of gradients that somebody wrote by hand.
+
+    Attributes:
+        variable: Index in `Trace.variables`.
+        summed: Whether the step adds the gradient to another variable.
+        summed_at: Index in `Trace.sources` of the line that does; null if it is not kept.
+        conditional: Whether the step updates the variable inside of a branch, and nowhere else.
+        condition_at: Index in `Trace.sources` of the line with the condition; null if it is not kept.
+    """
+
+    variable: int
+    summed: bool
+    summed_at: int | None
+    conditional: bool
+    condition_at: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class TensorGradient:
     """What the tape returned for one tensor on the path and one target. A tensor that is not listed was not recorded
     (it is inside a function's body, or was not requested).

@@ -51,6 +51,9 @@ _INDICES = (
     ("term_gradients", "variable", "variables", 0),
     ("term_cosines", "target", "targets", 0),
     ("term_cosines", "variable", "variables", 0),
+    ("deferred", "variable", "variables", 0),
+    ("deferred", "summed_at", "sources", 0),
+    ("deferred", "condition_at", "sources", 0),
 )
 
 # Fields whose members have a `row` of `Chunk.gradients`.

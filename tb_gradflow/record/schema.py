@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tb_gradflow.record.answers import Deferred as Deferred
 from tb_gradflow.record.answers import DroppedMask as DroppedMask
 from tb_gradflow.record.answers import GradientCheck as GradientCheck
 from tb_gradflow.record.answers import GradientSample as GradientSample
@@ -109,6 +110,8 @@ class Trace:
         terms: The terms of losses that are sums, if their gradients were measured; none in older logs.
         term_gradients: The gradients of each of these terms.
         term_cosines: The angles between these gradients.
+        deferred: The variables whose gradient the step adds up, or which it updates only under a condition; none in
+            older logs.
     """
 
     index: int
@@ -133,6 +136,7 @@ class Trace:
     terms: tuple[Term, ...] = ()
     term_gradients: tuple[TermGradient, ...] = ()
     term_cosines: tuple[TermCosines, ...] = ()
+    deferred: tuple[Deferred, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

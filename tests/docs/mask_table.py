@@ -186,7 +186,8 @@ and whether the output still has a mask.
 A mask belongs to the tensor that a layer returns. Functions that are not layers drop it, and Keras does not warn:
 `x + y`, `keras.ops.mean(x, axis=1)`, `tf.reduce_mean(x, axis=1)`. If padding gets a gradient, the report names the
 function, with the cause `mask_dropped`. Nothing is reported if you multiply by the mask, pass it to a layer, or take
-the last step of a recurrent layer. For a sum, write `keras.layers.Add()([x, y])`.
+the last step of a recurrent layer. For a sum, write `keras.layers.Add()([x, y])`. In a functional model the function is
+named without its line, because Keras does not keep it; the layer before it is named too.
 """
 
 _REMEDIES = {

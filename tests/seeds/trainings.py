@@ -70,6 +70,41 @@ def masked_training(make: Callable[[], Any], forget: Callable[[Any, Any], None] 
     return train
 
 
+def training_with_mask_variable(make: Callable[[], Any], *, puts_back: bool = False) -> Callable[[Path], str]:
+    """The same where the mask is a variable of the program's, as the value of a placeholder becomes in TensorFlow 2;
+    and with the lines of the report on it."""
+
+    def train(log: Path) -> str:
+        W = tf.Variable(np.zeros(4), dtype=tf.float32, name="W")
+        MW = tf.Variable([0.0, 1.0, 1.0, 0.0], trainable=False, name="MW")
+        opt = make()
+
+        @tb_gradflow.watch(str(log), update_freq=1)
+        def iteration(x: Any, y_: Any) -> None:
+            with tf.GradientTape() as tape:
+                masked_W = MW * W + tf.stop_gradient(tf.abs(1 - MW) * W)
+                loss = tf.reduce_mean(tf.square(tf.linalg.matvec(x, masked_W) - y_))
+            grads = tape.gradient(loss, [W])
+            if puts_back:
+                before = tf.identity(W)
+                opt.apply_gradients(zip(grads, [W], strict=True))
+                W.assign(tf.where(MW != 0, W, before))
+            else:
+                opt.apply_gradients(zip(grads, [W], strict=True))
+
+        # first iteration:
+        iteration(batch_of_data, batch_of_labels)
+        before = W.numpy()
+        # second iteration
+        MW.assign([1.0, 0.0, 0.0, 1.0])
+        iteration(batch_of_data, batch_of_labels)
+        iteration.flush()
+        moved = np.flatnonzero(W.numpy() != before)
+        return "moves " + ", ".join(f"`W[{each}]`" for each in moved)
+
+    return train
+
+
 def forget_by_slot(opt: Any, W: Any) -> None:
     # momentums of W in the first iteration
     masked_m_vals = opt.get_slot(W, "m").numpy()
@@ -213,6 +248,18 @@ TRAININGS = (
     TrainingProgram(
         "1 masked weight and Adam of Keras 2, get_slot",
         masked_training(lambda: tf_keras.optimizers.legacy.Adam(1e-5), forget_by_slot),
+        (GETS,),
+        is_silent=True,
+    ),
+    TrainingProgram(
+        "1 masked weight and Adam, mask in a variable",
+        training_with_mask_variable(lambda: tf.keras.optimizers.Adam(1e-5)),
+        (GETS,),
+        says="Adam remembers gradients of earlier steps",
+    ),
+    TrainingProgram(
+        "1 masked weight and Adam, mask in a variable, values put back",
+        training_with_mask_variable(lambda: tf.keras.optimizers.Adam(1e-5), puts_back=True),
         (GETS,),
         is_silent=True,
     ),

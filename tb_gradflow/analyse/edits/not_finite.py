@@ -392,8 +392,21 @@ def bounded_in_branch(group: Group) -> Iterator[Candidate]:
         "Exp": bounded_exponential, "RealDiv": no_quotient_of_nothing, "Div": no_quotient_of_nothing,
     }  # fmt: skip
     maker = makers.get(group.op.type) if group.op is not None else None
+    if group.op is not None and group.op.type == "Exp":
+        yield from _bounded_quotient(group)
     if maker is not None:
         yield from maker(group)
+
+
+def _bounded_quotient(group: Group) -> Iterator[Candidate]:
+    """Of an exponential of a quotient the divisor may be zero in other hidden elements, or in other batches."""
+    place = _place(group)
+    if place is None or place.call is None or place.library is None:
+        return
+    quotient = place.subject
+    if isinstance(quotient, ast.BinOp) and isinstance(quotient.op, ast.Div):
+        sides = place.library("divide_no_nan", *(place.code.written(each) for each in (quotient.left, quotient.right)))
+        yield from candidates(_CUT, place.draft().replace(quotient, place.library("minimum", sides, _LARGE)).edit())
 
 
 def _singular_argument(place: Place) -> ast.expr | None:

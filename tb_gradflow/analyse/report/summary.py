@@ -37,7 +37,7 @@ def summary_of(measured: Measured, states: Sequence[State], findings: Sequence[F
         return "Not verified: no step was completed, and nothing was measured."
     if not loud:
         told = {name for finding in findings for name in finding.variables}
-        fine = [state for state in trainable if state.status == "connected"]
+        fine = [state for state in trainable if state.status in ("connected", "exploding")]
         unseen = sum(state.status == "not_measured" and _is_requested(state) for state in trainable)
         if unseen:
             return f"Not verified: {unseen} of {_count(len(trainable), noun)} were not measured."

@@ -23,7 +23,7 @@ from tb_gradflow.analyse.evidence.suspects import (
 from tb_gradflow.analyse.evidence.terms import suspects_of_terms
 from tb_gradflow.analyse.evidence.waiting import waits_its_turn
 from tb_gradflow.analyse.graph.topology import Topology
-from tb_gradflow.analyse.step.measured import UPDATE_NORM, Measured
+from tb_gradflow.analyse.step.measured import NONFINITE_AFTER, UPDATE_NORM, Measured
 from tb_gradflow.analyse.step.status import State, in_vain
 from tb_gradflow.record.report import GradientReport
 
@@ -237,7 +237,9 @@ def _excused_if_skipped(measured: Measured, judged: Iterable[Judged]) -> list[Ju
     are too large, and skips those steps. Moving averages still change in them."""
     trace = measured.topology.trace
     targets, trained = trace.targets, [variable.trainable for variable in trace.variables]
-    moved = measured.variables is not None and bool((measured.variables[trained, UPDATE_NORM] > 0).any())
+    # A step that makes weights NaN is none that was skipped: of elements that are not finite no change is known.
+    changed = [UPDATE_NORM, NONFINITE_AFTER]
+    moved = measured.variables is not None and bool((measured.variables[trained][:, changed] > 0).any())
     return [
         replace(each, verdict=replace(each.verdict, severity="info"))
         if not moved and targets[each.suspect.target].scaled and measured.loss_is_finite(each.suspect.target)

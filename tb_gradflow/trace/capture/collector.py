@@ -112,6 +112,7 @@ class Collector:
         self._apart: dict[int, Any] = {}
         self._flatteners: dict[int, tuple[Any, Flattener]] = {}
         self._scales = ScaledLosses()
+        self._unscaled: dict[int, tuple[Any, Any]] = {}
         self._has_scaled = self._has_divided = False
 
     @property
@@ -257,6 +258,7 @@ class Collector:
             symbol = self.symbols.symbol(result)
             if symbol.op.type == "Mul":
                 self._scales.add(symbol, self.symbols.actual(symbol.op.inputs[1]))
+                self._unscaled[id(result)] = (result, loss)
 
     @property
     def unscaled(self) -> bool:
@@ -275,9 +277,10 @@ class Collector:
         if self._scope.barriers is not None:
             return None  # only measured: what the optimizer would make of invented zeros is nothing to see
         self._has_divided = self._has_divided or divides
-        graph = self.symbols.graph_now()
+        graph, known = self.symbols.graph_now(), 0
         with self._own_work():
             self.flattener(graph).extend()
+            known = len(graph.get_operations())
             # An optimizer may call another one, in a branch that only the first knows.
             if graph is self.root and not self._is_applying and not is_replica():
                 frames = frames_of(tf_stack.extract_stack())
@@ -292,6 +295,7 @@ class Collector:
             self._is_applying = outer
         with self._own_work():
             self.flattener(graph).extend(backward=True)
+            self.flattener(graph).of_optimizers.update(each.name for each in graph.get_operations()[known:])
         return result
 
     def _is_here(self, gradient: Any) -> bool:
@@ -441,6 +445,7 @@ class Collector:
             index = self.variables.index_of_source(source)
             if index is not None:
                 call.variables[index] = _answer(call, self._arrived(call, index, source, gradient))
+                self._note_given(call, index, gradient)
         needed, seen = Needed(flat_gradients(asked), on_the_way), {}
         for (ref, _), gradient in zip(extra.items(), on_the_way, strict=True):
             if gradient is not None and self._scope.exact and may_be_merged(gradient, needed):
@@ -488,6 +493,11 @@ class Collector:
     def _ref_of_dropped(self, call: Call, dropped: Dropped) -> Ref | None:
         return call.flattener.ref(self.symbols.symbol(dropped.given)) if self.symbols.knows(dropped.given) else None
 
+    def _note_given(self, call: Call, index: int, gradient: Any) -> None:
+        values = gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
+        if isinstance(values, tf.Tensor) and self.symbols.knows(values):
+            call.given[index] = self.symbols.symbol(values)
+
     def _arrived(self, call: Call, index: int, source: Any, gradient: Any) -> Any:
         """A source's gradient, to be measured; None if there is none, or if a tensor got zeros instead."""
         is_made = isinstance(self.variables[index].variable, MadeTensor)
@@ -528,7 +538,10 @@ class Collector:
         return flattener.ref(symbol) or flattener.taken(symbol)
 
     def _total(self, targets: Sequence[Any], scale: Any) -> Any:
-        """float32 scalar: the sum of the differentiated values, as the tape computes it."""
+        """float32 scalar: the sum of the differentiated values, as the tape computes it. For a scaled loss it is the
+        loss itself, which is finite where its product with the scale is not."""
+        if len(targets) == 1 and id(targets[0]) in self._unscaled:
+            targets, scale = [self._unscaled[id(targets[0])][1]], None
         return total([self.symbols.value_of(target) for target in targets if target.dtype.is_floating], scale)
 
     def _scale_of(self, target: Any) -> Any:

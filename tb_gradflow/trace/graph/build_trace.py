@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from tb_gradflow.record.schema import (
     SNAPSHOT,
+    Deferred,
     DroppedMask,
     Edge,
     GradientCheck,
@@ -24,6 +25,7 @@ from tb_gradflow.record.schema import (
 )
 from tb_gradflow.trace.graph.constants_and_data import constants_of, exceeds_half, given_data, given_to, has_floor
 from tb_gradflow.trace.graph.custom_gradients import own_gradient
+from tb_gradflow.trace.graph.deferred_updates import deferred_by
 from tb_gradflow.trace.graph.differentiable import Differentiability, custom_gradient_name, shape_of
 from tb_gradflow.trace.graph.flat_ops import FlatOp, Ref, consumers
 from tb_gradflow.trace.graph.flatten import Flattener
@@ -227,7 +229,7 @@ class _Builder:
             (call.variables for call in self._collector.calls), keep_source=self._sources.keep
         )
         layers, targets = self._layers(ops), self._targets()
-        terms = tuple(self._terms())
+        terms, deferred = tuple(self._terms()), tuple(self._deferred())
         answered = [answer for call in self._collector.calls for answer in call.terms.terms]
         owners = [*(each.name for each in variables), *(each.name for each in layers)]
         names = {part for owner in owners for part in owner.split("/")}
@@ -277,7 +279,23 @@ class _Builder:
                 for number, call in enumerate(self._collector.calls)
                 for variable, row in call.terms.cosines.items()
             ),
+            deferred=deferred,
         )
+
+    def _deferred(self) -> Iterator[Deferred]:
+        """Each variable once. The ops of the trace have their numbers: those that are only met now get none."""
+        found: dict[int, Deferred] = {}
+        for call in self._collector.calls:
+            for each in deferred_by(call):
+                at = self._origin(each.sum)[0] if each.sum is not None else None
+                condition = None
+                if each.condition is not None:
+                    condition, _ = self._sources.of(frames_of(each.condition.traceback), each.condition.type)
+                found.setdefault(
+                    each.variable,
+                    Deferred(each.variable, each.sum is not None, at, each.condition is not None, condition),
+                )
+        yield from found.values()
 
     def _terms(self) -> Iterator[Term]:
         for number, call in enumerate(self._collector.calls):

@@ -18,9 +18,14 @@ from tensorflow.python.ops import cond_v2, while_v2
 from tb_gradflow.trace.graph.flat_ops import FlatOp, Input, Known, Ref, Scope, held_by, runs_functions
 
 _CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
-_IFS = frozenset({"If", "StatelessIf", "Case", "StatelessCase"})
+BRANCHES = frozenset({"If", "StatelessIf", "Case", "StatelessCase"})
 _WHILES = frozenset({"While", "StatelessWhile"})
 _WRITE_PREFIXES = ("Assign", "ResourceScatter", "ResourceApply", "ResourceSparseApply", "ResourceStridedSliceAssign")
+
+
+def is_write(op_type: str) -> bool:
+    """Whether ops of a type change a variable."""
+    return op_type.startswith(_WRITE_PREFIXES)
 
 
 def symbol_in(graph: Any, tensor: Any) -> Any:
@@ -57,6 +62,7 @@ class Flattener:
     Attributes:
         graph: The graph.
         ops: The flat ops.
+        of_optimizers: The names of the ops of the graph that an optimizer created.
         uses: For the name of each placeholder of the graph, the flat ops that consume it, and as which input.
     """
 
@@ -64,6 +70,7 @@ class Flattener:
         self, graph: Any, variable_of: Callable[[Any, Any], int | None], known: Mapping[str, Known] | None = None
     ) -> None:
         self.ops: list[FlatOp] = []
+        self.of_optimizers: set[str] = set()
         self.uses: dict[str, list[tuple[int, int]]] = {}
         self.graph = graph
         self._variable_of = variable_of
@@ -89,6 +96,10 @@ class Flattener:
     def ref(self, tensor: Any) -> Ref | None:
         """The flat op that produces a tensor of the graph; None for an input of the graph."""
         return self._root.refs.get(tensor.name)
+
+    def uses_of(self, given: Any) -> Sequence[tuple[int, int]]:
+        """The flat ops that consume an input of the graph, and as which input."""
+        return self.uses.get(given.name, ())
 
     def results(self) -> Mapping[Ref, Any]:
         """The tensors of the graph itself by the op that produces them, including functions, branches and loops."""
@@ -139,7 +150,7 @@ class Flattener:
                 self._placeholder(graph, op, frame)
             elif op.type in _CALLS and not self._backward:
                 self._call(op, frame)
-            elif op.type in _IFS:
+            elif op.type in BRANCHES:
                 self._if(op, frame)
             elif op.type in _WHILES:
                 self._while(op, frame)
@@ -199,7 +210,7 @@ class Flattener:
                 for out, tensor in zip(op.outputs, op.inputs, strict=True)
                 if tensor.name in frame.handles
             )
-        elif op.type.startswith(_WRITE_PREFIXES):
+        elif is_write(op.type):
             flat.writes = self._listed(variables[0])
             # The loss does depend on a variable that training has just updated, but that is not a path to the next
             # variable.

@@ -49,6 +49,7 @@ class Call:
         gradients: The gradients of the tensors on the path, if the rows of the batch are needed.
         padded: For each dropped mask, its tensor and the row of the gradient at padded steps.
         terms: If the target is a sum, the results for its terms; without terms if they were not requested.
+        given: The tensor of the graph for the gradient that the caller got, by index of the variable.
     """
 
     flattener: Flattener
@@ -71,3 +72,4 @@ class Call:
     gradients: dict[Ref, Any] = field(default_factory=dict)
     padded: list[tuple[Dropped, Ref, Row]] = field(default_factory=list)
     terms: TermAnswers = field(default_factory=TermAnswers)
+    given: dict[int, Any] = field(default_factory=dict)

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.causes.not_finite.singular import accused
+from tb_gradflow.analyse.evidence.bodies import unrecorded_between
 from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
+from tb_gradflow.analyse.evidence.zeros import PRODUCTS
+from tb_gradflow.analyse.graph.op_sets import LOOPS
+from tb_gradflow.analyse.step.birth import values_of
 from tb_gradflow.analyse.words.broken import BROKEN
 from tb_gradflow.analyse.words.code import Call
 from tb_gradflow.analyse.words.fields import Template
@@ -15,6 +20,51 @@ from tb_gradflow.analyse.words.seen import makes_nan_of_infinity
 def rule(suspect: Suspect) -> Verdict | None:
     """Not finite for a reason that the measured values do not show: the op is named."""
     return Verdict("not_finite", "error")
+
+
+# Half of float32's decades: what is above comes out of growth.
+_GROWN = 1e19
+
+# With such a scale a gradient of one is within eight decades of the largest float32.
+_LARGE_SCALE = 1e30
+
+
+def scale_too_large(suspect: Suspect) -> Verdict | None:
+    """The loss is finite, its product with the loss scale or a gradient of that is not, and no op has a singularity
+    there. A recurrence may grow by itself, unless the scale was seen to be that large."""
+    target = suspect.topology.trace.targets[suspect.target] if suspect.target >= 0 else None
+    measured = suspect.measured
+    if target is None or not target.scaled or not measured.loss_is_finite(suspect.target):
+        return None
+    if accused(suspect, suspect.culprit) is not None or measured.largest > _GROWN:
+        return None
+    known = scale_of(suspect)
+    is_named = known >= _LARGE_SCALE if known is not None else _overflows(suspect) and not _is_in_loop(suspect)
+    return Verdict("not_finite", "error") if is_named else None
+
+
+def _overflows(suspect: Suspect) -> bool:
+    """Whether a product of gradients is infinite where it stops being finite, and not NaN alone."""
+    born = suspect.measured.of_op(suspect.target, suspect.producer) if suspect.producer >= 0 else None
+    infinite = any(each is not None and each.inf_count > 0 for each in (born, suspect.state.gradient))
+    return infinite and suspect.op.type in (*PRODUCTS, "Square", "SquaredDifference", "Pow")
+
+
+def _is_in_loop(suspect: Suspect) -> bool:
+    """Whether it may be in a loop that the gradient stops being finite."""
+    between = unrecorded_between(suspect, suspect.producer) if suspect.producer >= 0 and not suspect.exact else []
+    return any(suspect.type_of(op) in LOOPS for op in (suspect.culprit, *between))
+
+
+def scale_of(suspect: Suspect) -> float | None:
+    """The factor by which the optimizer has multiplied the loss; `None` if it was not measured."""
+    place = suspect.topology.trace.targets[suspect.target].op
+    values = values_of(suspect.measured)
+    if place < 0 or suspect.type_of(place) != "Mul":
+        return None
+    constants = [each.value for each in suspect.topology.trace.ops[place].constants]
+    given = [] if values is None else [each.largest for each in values.given(place)]
+    return max([*constants, *given], default=None)
 
 
 def given_nonfinite(suspect: Suspect) -> Verdict | None:
@@ -30,6 +80,8 @@ def message_and_fix_of_given(group: Group) -> Text:
 
 
 def message_and_fix(group: Group) -> Text:
+    if scale_too_large(group.suspect) is not None:
+        return _scaled(group)
     if group.suspect.producer < 0:
         return Template(
             BROKEN + "all gradients are finite, so a value became non-finite where no gradient shows it.",
@@ -50,6 +102,23 @@ def message_and_fix(group: Group) -> Text:
     )(group)
 
 
+def _scaled(group: Group) -> Text:
+    """The optimizer may leave out such a step, as `LossScaleOptimizer` does, or apply it, as others with a
+    `loss_scale_factor`."""
+    known, is_skipped = scale_of(group.suspect), group.verdict.severity == "info"
+    scale = "the loss scale of this step" + (f", {known:.1g}," if known is not None else "")
+    smaller = "a smaller scale: `keras.optimizers.LossScaleOptimizer(optimizer, initial_scale=2.0**15)`"
+    return Template(
+        BROKEN
+        + f"with {scale} a gradient exceeds the largest float32 value, 3.4e38, at {{op}}"
+        + (", and the optimizer skipped the step." if is_skipped else ". Without the scale, the loss is finite."),
+        "Nothing to fix if it happens now and then: the loss scale is reduced after each such step. If it persists, "
+        f"begin with {smaller}."
+        if is_skipped
+        else f"Use {smaller}. In float32 and bfloat16, no loss scale is needed.",
+    )(group)
+
+
 def _predicted(call: Call | None) -> str | None:
     """For a loss function, the argument with the predictions; the labels come first and are not the cause. None for
     other functions."""
@@ -60,7 +129,8 @@ def _predicted(call: Call | None) -> str | None:
 
 CAUSE = Cause(
     name="not_finite",
-    meaning="NaN or infinity, and no other cause explains it: the op is named",
+    meaning="NaN or infinity, and no other cause explains it: the op is named. Or the loss is finite, and its product "
+    "with a loss scale has a gradient that is too large for float32: info if the optimizer skipped the step",
     severity="error",
     fix="check its inputs",
     text=message_and_fix,

@@ -8,7 +8,7 @@ from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.causes.not_finite.singular import CAUSE_OF_TYPE
 from tb_gradflow.analyse.edits.not_finite import bounded_in_branch, safe_branch
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
-from tb_gradflow.analyse.words.code import Call, bracketed, call_on, calls_in, is_whole_power, negated
+from tb_gradflow.analyse.words.code import Call, bracketed, call_on, calls_in, is_whole_power, negated, sides_of
 from tb_gradflow.analyse.words.fields import fields
 from tb_gradflow.analyse.words.names import Group, Text, call_of, called, namespace, place_of, source_of
 from tb_gradflow.analyse.words.phrases import of_batch
@@ -197,7 +197,9 @@ def _bounded(call: Call, lib: str) -> str:
     if call.head == "**":
         return f"{lib}.maximum({call.arguments[0]}, 1e-12) ** {bracketed(call.arguments[1])}"
     if name in _EXPONENTIALS:
-        return call.with_subject(f"{lib}.minimum({x}, 80.0)")
+        # Of a quotient the divisor may be zero in other hidden elements, or in other batches.
+        sides = sides_of(x, "/")
+        return call.with_subject(f"{lib}.minimum({_bounded(Call(x, sides, '/'), lib) if sides else x}, 80.0)")
     if name in _OF_ONE:
         clip = "keras.ops.clip" if lib == "keras.ops" else "tf.clip_by_value"
         return call.with_subject(f"{clip}({x}, -1 + 1e-6, 1 - 1e-6)")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 from tb_gradflow.analyse.causes.cause import Cause
@@ -18,14 +19,35 @@ from tb_gradflow.analyse.step.birth import is_bad, is_infinite, values_of
 from tb_gradflow.analyse.words.fields import SIZE, Template
 from tb_gradflow.analyse.words.names import Group, Text
 from tb_gradflow.analyse.words.phrases import CHECK
+from tb_gradflow.record.report import Severity
 
 
 def rule(suspect: Suspect) -> Verdict | None:
     """A product of factors above one. The op named is the one that adds most, among those of the type that adds
     most."""
+    scaled = scaled_by_hand(suspect)
+    if scaled is not None:
+        return Verdict("exploding_recurrence", scaled[2], scaled[0])
     worst = min(course_of(suspect).values(), key=lambda share: share.total, default=None)
     place = inside_loop(suspect, worst.least[1]) if worst is not None else suspect.culprit
     return Verdict("exploding_recurrence", "warning", place)
+
+
+# What `exploding` means: see `step.status`.
+_HUGE = 1e4
+
+
+def scaled_by_hand(suspect: Suspect) -> tuple[int, float, Severity] | None:
+    """The product of the loss with a constant without which the gradient would not be huge, that constant, and how bad
+    it is: a power of two is a loss scale, by which the gradients are divided later."""
+    gradient, target = suspect.state.gradient, suspect.topology.trace.targets[suspect.target].op
+    place, ops = target, suspect.topology.trace.ops
+    while gradient is not None and place >= 0 and ops[place].type in ("Identity", "Cast", "Mul"):
+        factor = max((each.value for each in ops[place].constants), default=0.0)
+        if ops[place].type == "Mul" and factor > 1 and gradient.max_abs / factor < _HUGE:
+            return place, factor, "info" if math.frexp(factor)[0] == 0.5 else "warning"
+        place = next((edge.op for edge in ops[place].inputs), -1)
+    return None
 
 
 def given_huge(suspect: Suspect) -> Verdict | None:
@@ -241,6 +263,15 @@ def message_and_fix(group: Group) -> Text:
             f'Keep the factor near one: {tame}; bound the state, `activation="tanh"`; use fewer time steps. '
             "Clipping comes too late for a value that is already infinite.",
         )(group)
+    if (scaled := scaled_by_hand(suspect)) is not None:
+        return Template(
+            SIZE + f"{{op}} multiplies the loss by {scaled[1]:.3g}, and the gradient with it.",
+            "Nothing to fix if this is a loss scale, and the gradients are divided by it before they are applied. "
+            "Otherwise, use a smaller factor."
+            if scaled[2] == "info"
+            else "Use a smaller factor. For a loss scale, a power of two such as `2.0**15` rounds nothing; divide the "
+            "gradients by it before they are clipped and applied.",
+        )(group)
     if group.op is not None and group.op.type in ("RealDiv", "Div", "Reciprocal", "Xdivy") and _alone(group):
         return Template(
             SIZE + "{op} divides by a value close to zero.",
@@ -274,8 +305,9 @@ CAUSE = Cause(
     name="exploding_recurrence",
     meaning="the largest element is above 1e4, and the op named adds most to it; or it is not finite behind a loop, or "
     "behind eight products in a row, that multiply by the same weight with nothing that bounds the state; or the loss "
-    "is not finite and gradients of the step reach 1e19 while the batch does not: the training diverges",
-    severity="warning; error where it is not finite",
+    "is not finite and gradients of the step reach 1e19 while the batch does not: the training diverges. Or the loss "
+    "is multiplied by a large number",
+    severity="warning; error where it is not finite; info for a loss times a power of two, which is a loss scale",
     fix="clip, scale; a bounded state; a lower learning rate",
     text=message_and_fix,
     text_of_given=message_and_fix_of_given,

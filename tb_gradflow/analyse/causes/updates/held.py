@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
 from tb_gradflow.analyse.step.measured import UPDATE_NORM, WEIGHT_NORM, Measured, is_zero
 from tb_gradflow.analyse.step.movement import Moved, movement_of
 from tb_gradflow.analyse.words.fields import Template
-from tb_gradflow.analyse.words.names import Group, Text
+from tb_gradflow.analyse.words.names import Group, Text, file_name
+from tb_gradflow.record.schema import Deferred
 
 # Dtypes of weights with so few digits that small updates are rounded away.
 _COARSE = ("float16", "bfloat16")
@@ -33,6 +36,10 @@ _TELLING = 1e-2
 # 0.001, it hardly moves weights.
 _SMALL_RATE = 0.1
 _SMALL_SHARE = 1e-4
+
+# Gradients are summed up over some tens of steps at most: a batch of thousands in pieces that fit. As many recorded
+# steps without a change are none of that.
+_LONGEST_WAIT = 64
 
 
 def rate_of_zero(suspect: Suspect) -> Verdict | None:
@@ -85,6 +92,26 @@ def summed_up(suspect: Suspect) -> Verdict | None:
     if suspect.measured.standstill.get(variable, 0) > moved.optimizer.accumulates:
         return None
     return Verdict("gradient_not_applied", "info", NO_OP)
+
+
+def waits(suspect: Suspect) -> Verdict | None:
+    """Nothing changes the variable in this step, which adds its gradient up in another variable, or updates it under a
+    condition. Information, until the better part of a run has passed without a change."""
+    measured, variable = suspect.measured, suspect.state.variable
+    if deferred_of(suspect) is None or measured.variables is None or measured.is_learned(suspect.target):
+        return None
+    gradient = suspect.state.gradient
+    if gradient is None or is_zero(gradient) or measured.variables[variable, UPDATE_NORM] != 0:
+        return None
+    if measured.standstill.get(variable, 0) >= _LONGEST_WAIT or (measured.rest is not None and measured.rest.sure):
+        return None
+    return Verdict("gradient_not_applied", "info", NO_OP)
+
+
+def deferred_of(suspect: Suspect) -> Deferred | None:
+    """How the update of a variable is put off; `None` where that was not seen."""
+    deferred = suspect.topology.trace.deferred
+    return next((each for each in deferred if each.variable == suspect.state.variable), None)
 
 
 def constrained(suspect: Suspect) -> Verdict | None:
@@ -191,6 +218,8 @@ def _is_still(measured: Measured, variable: int) -> bool:
 
 def why_held(group: Group) -> Text | None:
     """What holds the variables fixed in this step, as measured; `None` if that is not visible."""
+    if waits(group.suspect) is not None:
+        return _waits(group)
     moved = movement_of(group.suspect.measured, group.variables[0])
     if moved is None or (moved.optimizer.scheduled and group.suspect.measured.rest is not None):
         return None
@@ -236,6 +265,46 @@ def why_held(group: Group) -> Text | None:
             "Nothing to fix.",
         )(group)
     return _put_back(group, moved) if put_back(group.suspect) is not None else None
+
+
+def _waits(group: Group) -> Text:
+    """Gradients are added up, or an update has a condition: as it stands in the user's lines."""
+    deferred, is_one = deferred_of(group.suspect), len(group.variables) == 1
+    assert deferred is not None
+    why = []
+    if deferred.summed:
+        gradients = "its gradient to that" if is_one else "their gradients to those"
+        why.append(f"{_at(group, deferred.summed_at, 'the step')} adds {gradients} of other steps")
+    if deferred.conditional:
+        why.append(f"the update runs only under a condition{_in_brackets(group, deferred.condition_at)}")
+        check = f"that condition{_in_brackets(group, deferred.condition_at)}"
+    else:
+        why.append("this step does not apply the sum")
+        check = "that a step applies the sum"
+    told = ", and ".join(why)
+    return Template(
+        "{they_get} a gradient{line}, and no element changes in this step: "
+        + f"{'it waits for its turn' if is_one else 'they wait for their turn'}. {told[0].upper()}{told[1:]}.",
+        f"Nothing to fix. If {'it never changes' if is_one else 'they never change'}, check {check}.",
+    )(group)
+
+
+def _at(group: Group, source: int | None, otherwise: str) -> str:
+    """The call in a line of the user's, with its place."""
+    if source is None:
+        return otherwise
+    call = _ADDING.search(group.trace.sources[source].code)
+    return f"{f'`{call[0]}`' if call else 'the line'}{_in_brackets(group, source)}"
+
+
+_ADDING = re.compile(r"[\w.\[\]]+\.(?:assign|assign_add|assign_sub|scatter_add)\b")
+
+
+def _in_brackets(group: Group, source: int | None) -> str:
+    if source is None:
+        return ""
+    line = group.trace.sources[source]
+    return f" ({file_name(line.file)}:{line.line})"
 
 
 def _constrained(group: Group, moved: Moved) -> Text:

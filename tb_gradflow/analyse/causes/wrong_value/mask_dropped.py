@@ -34,7 +34,7 @@ def _finding(topology: Topology, dropped: DroppedMask, largest: float) -> Findin
         op=None,
         source=SourceReport(source.file, source.line, source.code) if source is not None else None,
         message=f"{_what(topology, dropped, first)}, so padding trains like data: the masked steps "
-        f"get a gradient of up to {largest:.1e}.",
+        f"get a gradient of up to {largest:.1e}.{_no_line(topology, dropped, first)}",
         fix=_fix(topology, dropped, first),
         target=dropped.target,
         culprit=-1,
@@ -50,6 +50,21 @@ def _what(topology: Topology, dropped: DroppedMask, first: int) -> str:
         return f"Layer {name} passes its mask on, but computes the other steps from padding too"
     taker = called(topology.trace, first) + place_of(topology.trace, first) if first >= 0 else "what takes it"
     return f"Layer {name} returns a tensor with a mask, but {taker}, which is not a layer, ignores the mask"
+
+
+def _no_line(topology: Topology, dropped: DroppedMask, first: int) -> str:
+    """Why the place is not named: Keras runs the ops of a functional model from a list, and of the code that made that
+    list it keeps nothing."""
+    if dropped.how != "unused" or first < 0 or topology.trace.ops[first].source is not None:
+        return ""
+    inside = layer_of(topology.trace, first)
+    if not any(each.name == inside and each.type in _OF_TENSORS for each in topology.trace.layers):
+        return ""
+    return " The line is not known: Keras does not keep which line of your code added an op to a functional model."
+
+
+# Models that Keras makes of the tensors between an input and an output.
+_OF_TENSORS = ("Functional", "Sequential")
 
 
 def _fix(topology: Topology, dropped: DroppedMask, first: int) -> str:

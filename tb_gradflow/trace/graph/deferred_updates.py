@@ -1,0 +1,123 @@
+"""Accumulations of gradients that somebody wrote by hand: gradients that a step adds up in variables, and updates that
+it makes only under a condition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tb_gradflow.trace.graph.differentiable import shape_of
+from tb_gradflow.trace.graph.flat_ops import FlatOp, consumers
+from tb_gradflow.trace.graph.flatten import BRANCHES, Flattener, is_write
+from tb_gradflow.trace.graph.gradient_call import Call
+
+# What people do with a gradient before they add it up: divide it by the number of steps, clip it, cast it. A norm of it
+# is of another shape, or made of squares.
+_ELEMENTWISE = frozenset(
+    {"Identity", "Mul", "RealDiv", "DivNoNan", "Cast", "Neg", "Sub", "Select", "SelectV2", "ClipByValue", "Minimum"}
+    | {"Maximum", "Reshape", "StopGradient", "CheckNumerics"}
+)
+_SUMS = frozenset({"Add", "AddV2", "AddN"})
+_ADDS = frozenset({"AssignAddVariableOp", "AssignSubVariableOp", "ResourceScatterAdd"})
+_READS = frozenset({"ReadVariableOp", "Identity"})
+
+
+@dataclass(frozen=True, slots=True)
+class DeferredUpdate:
+    """A variable whose gradient is added up, or which is updated only in a branch.
+
+    Attributes:
+        variable: Its index.
+        sum: The op that adds the gradient to another variable; `None` if there is none.
+        condition: The op whose branch updates the variable; `None` if there is none.
+    """
+
+    variable: int
+    sum: FlatOp | None
+    condition: Any
+
+
+def deferred_by(call: Call) -> Iterator[DeferredUpdate]:
+    """Those of one call. Adds the ops of the rest of the step to its flat ops; variables that are updated in any case
+    are none of them."""
+    if not call.given:
+        return
+    call.flattener.extend()
+    ops = call.flattener.ops
+    branches = {
+        f"{operation.name}/": operation
+        for operation in call.flattener.graph.get_operations()
+        if operation.type in BRANCHES
+    }
+    users = consumers(ops)
+    always = {op.writes for op in ops if op.writes is not None and _branch_of(op, branches) is None}
+    for variable, symbol in call.given.items():
+        if variable in always:
+            continue
+        total = _sum_of(call.flattener, symbol, users, branches)
+        condition = next(
+            (
+                branch
+                for op in ops
+                if op.writes == variable
+                and (branch := _branch_of(op, branches)) is not None
+                and branch.name not in call.flattener.of_optimizers
+            ),
+            None,
+        )
+        if total is not None or condition is not None:
+            yield DeferredUpdate(variable, total, condition)
+
+
+def _branch_of(op: FlatOp, branches: Mapping[str, Any]) -> Any:
+    """The condition that decides whether an op runs; `None` if it runs in any case."""
+    if not op.nested:
+        return None
+    return next((branch for name, branch in branches.items() if op.name.startswith(name)), None)
+
+
+def _is_of_optimizer(flattener: Flattener, op: FlatOp) -> bool:
+    """Whether an optimizer has created an op, or the call of a function that it is inside of."""
+    parts = op.name.split("/")
+    return any("/".join(parts[:end]) in flattener.of_optimizers for end in range(1, len(parts) + 1))
+
+
+def _sum_of(
+    flattener: Flattener, symbol: Any, users: Mapping[int, Sequence[int]], branches: Mapping[str, Any]
+) -> FlatOp | None:
+    """The op that adds a gradient to a variable, in any case; `None` if there is none."""
+    ops, shape = flattener.ops, shape_of(symbol)
+    ref = flattener.ref(symbol)
+    waiting = list(users.get(ref.op, ())) if ref is not None else [user for user, _ in flattener.uses_of(symbol)]
+    seen: set[int] = set()
+    while waiting:
+        place = waiting.pop()
+        op = ops[place]
+        if place in seen or _is_of_optimizer(flattener, op) or _branch_of(op, branches) is not None:
+            continue
+        seen.add(place)
+        if is_write(op.type):
+            if op.type in _ADDS or (op.type == "AssignVariableOp" and _adds_to_own_value(ops, op)):
+                return op
+        elif op.type in _ELEMENTWISE | _SUMS and op.tensors and shape_of(op.tensors[0]) == shape:
+            waiting.extend(users.get(place, ()))
+    return None
+
+
+def _adds_to_own_value(ops: Sequence[FlatOp], write: FlatOp) -> bool:
+    """Whether what is assigned to a variable is a sum of its value and something else."""
+    handle = write.op.inputs[0]
+    waiting, seen, sums = [each.ref.op for each in write.inputs], set[int](), False
+    while waiting:
+        place = waiting.pop()
+        op = ops[place]
+        if place in seen:
+            continue
+        seen.add(place)
+        if op.op.type in _READS and any(each is handle for each in op.op.inputs):
+            return sums
+        if op.type in _ELEMENTWISE | _SUMS:
+            sums = sums or op.type in _SUMS
+            waiting.extend(each.ref.op for each in op.inputs)
+    return False
