@@ -55,6 +55,7 @@ def _of_a_choice(group: Group, place: Place) -> Iterator[Candidate]:
     if back is None or back.code is not place.code or back.node is None or place.node is None:
         return
     if place.code.function(place.node) is not place.code.function(back.node):
+        yield from candidates(_CHOSEN, _chosen_in_another_method(group, place, back, frozenset(part.ops)))
         return
     made_of = {group.trace.ops[op].type for op in part.ops}
     if kinds == {"OneHot"}:
@@ -67,6 +68,101 @@ def _of_a_choice(group: Group, place: Place) -> Iterator[Candidate]:
     elif kinds <= {"GatherV2", "ResourceGather"}:
         cost = _OVER_DRAWS if place.call is not None and name_of(place.call.func) == "categorical" else _WEIGHED
         yield from candidates(cost, _weighed_rows(place, back))
+
+
+_CHOSEN = f"{_THROUGH} What else takes the choice gets a one-hot vector instead of an index."
+
+
+def _chosen_in_another_method(group: Group, place: Place, back: Place, made: frozenset[int]) -> Edit | None:
+    """One function returns `argmax(scores)`, and another makes a one-hot vector of it or looks up a row: the first
+    returns a straight-through one-hot vector, which the other takes as it is."""
+    library, call, code, scores = place.library, place.call, place.code, _shape_given(group)
+    if library is None or call is None or place.subject is None or not scores or not _is_last_axis(place, len(scores)):
+        return None
+    ops, consumers = group.trace.ops, group.suspect.topology.consumers
+    users = {user for op in made for user, _ in consumers[op]} - made
+    if len(users) != 1 or not {ops[op].type for op in made} <= {"ArgMax", "ArgMin", "Cast", "Identity"}:
+        return None
+    statement = code.statement(call)
+    if not _is_returned(place, call) or statement is None or not code.starts_a_line(statement):
+        return None
+    taken = _taken_instead(group, back)
+    if taken is None:
+        return None
+    draft = place.draft()
+    value = draft.computed_before(place.subject, "scores", "logits")
+    if not value:
+        return None
+    sign = "-" if name_of(call.func) == "argmin" else ""
+    soft = value
+    if sign or not _are_probabilities(group):
+        soft = draft.free_name(call, "soft", "probabilities")
+        draft.insert_before(statement, f"{soft} = {library('softmax', f'{sign}{value}', 'axis=-1')}")
+    index = code.written(call)
+    if value != code.written(place.subject):
+        index = index.replace(code.written(place.subject), value)
+    size = f"{value}.shape[-1]" if scores[-1] > 0 else library.size(value, "-1")
+    hard = library("one_hot", index, size, f"dtype={value}.dtype")
+    through = f"{soft} + {library('stop_gradient', f'{hard} - {soft}')}"
+    draft.replace(call, in_place_of(code, call, through))
+    return draft.replace(*taken).edit()
+
+
+def _is_last_axis(place: Place, rank: int) -> bool:
+    axis = place.argument(1, "axis") or place.argument(1, "dimension")
+    if axis is None:
+        return rank == 1
+    return ast.unparse(axis) in ("-1", str(rank - 1))
+
+
+def _is_returned(place: Place, call: ast.Call) -> bool:
+    """Whether all that happens to the result of a call is that its function returns it."""
+    code = place.code
+    statement, function = code.statement(call), code.function(call)
+    if isinstance(statement, ast.Return):
+        return statement.value is call
+    if not isinstance(statement, ast.Assign) or statement.value is not call or function is None:
+        return False
+    names = [each.id for each in statement.targets if isinstance(each, ast.Name)]
+    uses = [each for each in ast.walk(function) if isinstance(each, ast.Name) and each.id in names]
+    read = [each for each in uses if isinstance(each.ctx, ast.Load)]
+    return len(names) == 1 and len(uses) == 2 and len(read) == 1 and isinstance(code.parent(read[0]), ast.Return)
+
+
+def _are_probabilities(group: Group) -> bool:
+    edge = next((each for each in (group.op.inputs if group.op else ()) if each.input == 0 and each.op >= 0), None)
+    return edge is not None and group.trace.ops[edge.op].type == "Softmax"
+
+
+def _taken_instead(group: Group, back: Place) -> tuple[ast.expr, str] | None:
+    """The call that took an index, and what takes a one-hot vector in its place."""
+    code, call, library = back.code, back.call, back.library
+    if call is None or library is None or argument_of(call, -1, "batch_dims") is not None:
+        return None
+    kind = name_of(call.func)
+    index = argument_of(call, 0, "indices") or argument_of(call, -1, "x") if kind == "one_hot" else None
+    table = _table(call) if kind in ("gather", "take", "embedding_lookup") else None
+    if table is not None:
+        index = argument_of(call, 1, "indices") or argument_of(call, 1, "ids")
+    if index is None or (kind == "one_hot" and not _is_one_hot_last(call)):
+        return None
+    if isinstance(index, ast.Name):
+        function = code.function(call)
+        uses = [each for each in ast.walk(function or code.tree) if isinstance(each, ast.Name) and each.id == index.id]
+        if len([each for each in uses if isinstance(each.ctx, ast.Load)]) != 1:
+            return None
+    elif not isinstance(index, (ast.Call, ast.Attribute)):
+        return None
+    written = code.written(index)
+    if table is None:
+        return call, written
+    return call, library("tensordot", written, code.written(table), "axes=1")
+
+
+def _is_one_hot_last(call: ast.Call) -> bool:
+    axis = argument_of(call, -1, "axis")
+    plain = {each.arg for each in call.keywords} <= {"indices", "x", "depth", "num_classes", "axis", "dtype"}
+    return plain and len(call.args) <= 2 and (axis is None or ast.unparse(axis) == "-1")
 
 
 _ARITHMETIC = ("Sub", "AddV2", "Add", "Mul", "Neg", "Abs", "Maximum", "Minimum")

@@ -111,7 +111,7 @@ class _Trials:
         loss = (_loss(self.before, finding.target), _loss(now, finding.target))
         works = (
             len(named) == len(finding.variables)
-            and all(each.status == "connected" for each in named)
+            and _arrives(finding, [each.status for each in named])
             and loss[1] is not None
             and not any(_is_same(finding, each) for each in now.diagnosis.findings)
             and not self._harms(finding, now.diagnosis)
@@ -183,6 +183,12 @@ def _apart(edits: Iterable[Edit]) -> list[Edit]:
         if not any(edit.overlaps(other) for other in kept):
             kept.append(edit)
     return kept
+
+
+def _arrives(finding: Finding, now: Sequence[str]) -> bool:
+    # A state that begins as zeros leaves the weights that multiply it without a gradient in this step.
+    also = {"zero"} if finding.cause == "variable_assign" else set()
+    return "connected" in now and set(now) <= {"connected", *also}
 
 
 def _is_same(finding: Finding, now: Finding) -> bool:
