@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cause import Cause
-from tb_gradflow.analyse.edits.positions import soft_count
+from tb_gradflow.analyse.edits.positions import probability_of_the_label, soft_count
 from tb_gradflow.analyse.edits.soft import soft_comparison
 from tb_gradflow.analyse.evidence.discrete import COMPARISON, COUNTING, COUNTING_CALLS
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict, discrete_part
@@ -87,6 +87,7 @@ CAUSE = Cause(
     text=message_and_fix,
     verb="blocks it",
     edits=(
+        probability_of_the_label,
         soft_count,
         soft_comparison,
     ),
