@@ -40,7 +40,7 @@ TABLE: dict[str, tuple[set[str], set[str]]] = {
     # Loads the recorder, when a cell has imported TensorFlow.
     "notebook": ({"api", "on_import", "serve", "store", "trace"}, {"IPython"}),
     # A demonstration is a user's program: it imports the package itself.
-    "demo": ({"__init__", "record", "trace"}, {"numpy", "tensorflow", "keras"}),
+    "demo": ({"__init__", "api", "record", "trace"}, {"numpy", "tensorflow", "keras"}),
     # Loads the recorder, when a test asks for it. `serve` and `trace` are named for their types alone.
     "pytest_plugin": ({"__init__", "serve", "trace"}, {"pytest"}),
     "__init__": ({"api", "notebook", "summary", "trace"}, set()),

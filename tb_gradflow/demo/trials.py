@@ -12,9 +12,11 @@ from typing import Any
 
 import keras
 
-import tb_gradflow
+from tb_gradflow.api import diagnosis_of
 from tb_gradflow.record.report import Diagnosis, Edit, Tried
 from tb_gradflow.record.schema import Trial, TrialNorm
+from tb_gradflow.trace.explain.one_step import explain_model
+from tb_gradflow.trace.explain.tried_edits import Seen, with_tried
 from tb_gradflow.trace.log.trials import trials_kept
 
 _MOST_ROWS = 32
@@ -40,12 +42,13 @@ def fixes_tried() -> Iterator[None]:
 
 
 def _trials(model: Any, x: Any, y: Any, rows: int) -> list[Trial]:
-    before = tb_gradflow.explain(model, x, y, batch_size=rows, terms=False).diagnosis
-    offered = {edit for edit, _ in _edits(before)}
-    if not offered:
-        return []
-    after = tb_gradflow.explain(model, x, y, batch_size=rows, terms=False, try_fixes=True).diagnosis
-    left = dict(_edits(after))
+    def seen() -> Seen:
+        explained = explain_model(model, x, y, None, rows, terms=False, examples=False)
+        return Seen(diagnosis_of(explained), explained.record.losses if explained.record is not None else ())
+
+    before = seen()
+    offered = {edit for edit, _ in _edits(before.diagnosis)}
+    left = dict(_edits(with_tried(before, seen))) if offered else {}
     works = [_trial(edit, tried) for edit, tried in left.items() if tried is not None and edit in offered]
     return [*works, *(_trial(edit, Tried(False, (), ())) for edit in offered - set(left))]
 

@@ -122,7 +122,7 @@ PROGRAMS = {
         "return tf.tensordot(word, table[:3], axes=1)",
     ),
     "a value that another method reads back": (
-        "class Net(tf.Module):\n    def __init__(self):\n        self.state = tf.Variable(tf.ones(3), trainable=False)\n"
+        "class Net:\n    def __init__(self):\n        self.state = tf.Variable(tf.ones(3), trainable=False)\n\n"
         "    def advance(self, x):\n        self.state.assign(tf.tanh(x + self.state * w))\n\n"
         "    def told(self):\n        return self.state * 2.0\n\n"
         "net = Net()\n"
