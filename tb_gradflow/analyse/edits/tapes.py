@@ -147,7 +147,8 @@ def _computed_when_called(group: Group, place: Place) -> Iterator[Candidate]:
     listed = code.block(statement)
     before = listed[: listed.index(statement)]
     forward = _made_of_variables(group, place, before)
-    needed, steps = {given.body.id}, []
+    needed = {given.body.id}
+    steps: list[ast.stmt] = []
     for each in reversed(forward):
         if not needed.isdisjoint(_given(each)):
             steps.insert(0, each)
@@ -173,7 +174,8 @@ _TWICE_BEFORE = "It is computed twice, as long as the statement before stays."
 
 def _made_of_variables(group: Group, place: Place, before: list[ast.stmt]) -> list[ast.stmt]:
     """The assignments among some statements that compute with the variables."""
-    lines, tainted, found = _lines_that_read(group, place), set[str](), []
+    lines, tainted = _lines_that_read(group, place), set[str]()
+    found: list[ast.stmt] = []
     calls = _calls_of_own(before, place.modules)
     for each in before:
         if not isinstance(each, ast.Assign) or _takes_a_gradient(each):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import itertools
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -203,7 +203,7 @@ def test_an_edit_repairs(name: str, loaded: Any) -> None:
     assert finding.tried.works
 
 
-DRAWS = {
+DRAWS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "of a class": (
         "rewards = tf.constant([0.1, 1.0, -0.5])\n"
         "def loss():\n    logits = tf.tile(w[None], [4096, 1])\n"
