@@ -17,7 +17,7 @@ def numbers(*shape: int, seed: int = 3) -> Any:
     return np.random.default_rng(seed).normal(size=shape).astype("float32")
 
 
-class Scaled(keras.layers.Layer):  # type: ignore[misc,name-defined]  # Keras has no types
+class Scaled(keras.layers.Layer):
     """The branch of a residual block, with a scale that begins at almost nothing, as LayerScale has it."""
 
     def build(self, shape: Any) -> None:
