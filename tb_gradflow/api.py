@@ -133,12 +133,12 @@ def explain(
         return explain_model(model_or_loss, x, y, sample_weight, batch_size, terms=terms, examples=examples)
 
     def seen_of(explained: Explained) -> Seen:
-        return Seen(_diagnosis_of(explained), explained.record.losses if explained.record is not None else ())
+        return Seen(diagnosis_of(explained), explained.record.losses if explained.record is not None else ())
 
     if examples and is_graph_tensor(model_or_loss):
         raise SetupError("examples: the gradient of each row is not measured in a graph of `tf.compat.v1`")
     explained = run(terms=terms, examples=examples)
-    diagnosis = _diagnosis_of(explained)
+    diagnosis = diagnosis_of(explained)
     if try_fixes and not is_graph_tensor(model_or_loss):
         called = variables_as_called(explained.trace, variables) if variables is not None else {}
         diagnosis = with_tried(seen_of(explained), lambda: seen_of(run(terms=False, examples=False)), called)
@@ -152,7 +152,8 @@ def explain(
     )
 
 
-def _diagnosis_of(explained: Explained) -> Diagnosis:
+def diagnosis_of(explained: Explained) -> Diagnosis:
+    """What is wrong with a step that was explained, before any fix is tried."""
     record = explained.record
     if record is None:
         return diagnose(explained.trace, explained.session, None, None, (), -1)

@@ -40,7 +40,7 @@ TABLE: dict[str, tuple[set[str], set[str]]] = {
     "on_import": (set(), set()),
     "notebook": ({"api", "recorded", "serve", "store"}, {"IPython"}),
     # A demonstration is a user's program: it imports the package itself.
-    "demo": ({"__init__"}, {"numpy", "tensorflow", "keras"}),
+    "demo": ({"__init__", "api", "record", "trace"}, {"numpy", "tensorflow", "keras"}),
     # Loads the recorder, when a test asks for it. `serve` and `trace` are named for their types alone.
     "pytest_plugin": ({"__init__", "recorded", "serve", "trace"}, {"pytest"}),
     "__init__": ({"api", "notebook", "summary", "trace"}, set()),

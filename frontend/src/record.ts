@@ -36,6 +36,32 @@ export interface Source {
   readonly code: string;
 }
 
+/** The norm of a variable's gradient after an edit. */
+export interface TrialNorm {
+  readonly variable: string;
+  readonly norm: number;
+}
+
+/** What an edit of the program did when it was applied in memory on the first batch, before the training. */
+export interface Trial {
+  /** Of the edit, as are the next three. */
+  readonly file: string;
+  /** Number of the first line that it replaces, from one. */
+  readonly line: number;
+  /** Number of the last one. */
+  readonly end_line: number;
+  /** The new lines. */
+  readonly after: string;
+  /** As of `Tried`, as are the next three. */
+  readonly works: boolean;
+  /** The loss before and after the edit; null if it was not finite or the step did not complete. */
+  readonly loss: readonly (number | null)[];
+  /** For each variable of the finding that gets a gradient with it. */
+  readonly gradient_norm: readonly TrialNorm[];
+  /** Whether it works only together with the edits of other findings. */
+  readonly with_others: boolean;
+}
+
 /**
  * A top-level statement of the user's source, unchanged; edits are made from it.
  *
@@ -514,6 +540,8 @@ export interface Trace {
   readonly dropped_masks: readonly DroppedMask[];
   /** The parts of the user's files that edits are made from; none in older logs. */
   readonly passages: readonly Passage[];
+  /** The edits that were tried before the training; none in older logs, nor where none was. */
+  readonly trials: readonly Trial[];
   /** The terms of losses that are sums, if their gradients were measured; none in older logs. */
   readonly terms: readonly Term[];
   /** The gradients of each of these terms. */
@@ -636,6 +664,8 @@ export interface Tried {
   readonly gradient_norm: readonly VariableNorm[];
   /** Whether it works only together with the edits of other findings. */
   readonly with_others: boolean;
+  /** Whether the step was the first one, run before the training and rolled back. */
+  readonly before_training: boolean;
 }
 
 /** Another edit that may fix the same finding. */

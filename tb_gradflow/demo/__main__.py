@@ -37,10 +37,13 @@ def train(demo: Demo, logdir: str) -> None:
     program = demo.load()
     import keras
 
+    from tb_gradflow.demo.trials import fixes_tried
+
     for (name, directory), (_, fixed) in zip(demo.runs(logdir).items(), demo.variants, strict=True):
         print(f"\n{name}: compiling and training", flush=True)
         began = time.monotonic()
-        program(directory, fixed=fixed)
+        with fixes_tried():
+            program(directory, fixed=fixed)
         print(f"{name}: trained in {time.monotonic() - began:.0f} s, recorded in {directory}", flush=True)
         keras.utils.clear_session()
     print(flush=True)

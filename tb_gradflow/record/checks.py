@@ -166,6 +166,10 @@ def _check_code(trace: Trace) -> None:
     for number, passage in enumerate(trace.passages):
         _check_least(f"Trace.passages[{number}].line", passage.line, 1)
         _check_length(f"Trace.passages[{number}].text", passage.text)
+    for number, trial in enumerate(trace.trials):
+        _check_least(f"Trace.trials[{number}].line", trial.line, 1)
+        _check_least(f"Trace.trials[{number}].end_line", trial.end_line, trial.line)
+        _check_length(f"Trace.trials[{number}].after", trial.after)
     kept = sum(len(passage.text) + sum(map(len, passage.after)) for passage in trace.passages)
     if kept > MOST_CODE:
         raise _wrong("Trace.passages", f"at most {MOST_CODE} characters", kept)

@@ -53,6 +53,39 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
+class TrialNorm:
+    """The norm of a variable's gradient after an edit."""
+
+    variable: str
+    norm: float
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What an edit of the program did when it was applied in memory on the first batch, before the training.
+
+    Attributes:
+        file: Of the edit, as are the next three.
+        line: Number of the first line that it replaces, from one.
+        end_line: Number of the last one.
+        after: The new lines.
+        works: As of `Tried`, as are the next three.
+        loss: The loss before and after the edit; null if it was not finite or the step did not complete.
+        gradient_norm: For each variable of the finding that gets a gradient with it.
+        with_others: Whether it works only together with the edits of other findings.
+    """
+
+    file: str
+    line: int
+    end_line: int
+    after: str
+    works: bool
+    loss: tuple[float | None, ...] = ()
+    gradient_norm: tuple[TrialNorm, ...] = ()
+    with_others: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Passage:
     """A top-level statement of the user's source, unchanged; edits are made from it.
 

@@ -123,12 +123,14 @@ class Tried:
         loss: The loss before and after the edit; null if it was not finite or the step did not complete.
         gradient_norm: For each variable of the finding that now gets a gradient.
         with_others: Whether it works only together with the edits of other findings.
+        before_training: Whether the step was the first one, run before the training and rolled back.
     """
 
     works: bool
     loss: tuple[float | None, ...]
     gradient_norm: tuple[VariableNorm, ...]
     with_others: bool = False
+    before_training: bool = False
 
 
 @dataclass(frozen=True, slots=True)

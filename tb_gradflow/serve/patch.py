@@ -59,7 +59,8 @@ def tried_in_words(tried: Tried) -> str:
     """The result of the edit in the step that was explained."""
     said = "; ".join((*_gradients(tried), *_loss(tried)))
     others = " together with the edits of other findings" * tried.with_others
-    return f"Tried on this batch{others}{'' if tried.works else ', but it does not work'}: {said}."
+    when = "the first batch, before the training" if tried.before_training else "this batch"
+    return f"Tried on {when}{others}{'' if tried.works else ', but it does not work'}: {said}."
 
 
 def untried_in_words(finding: Finding) -> str:

@@ -6,10 +6,10 @@ import ast
 
 import pytest
 
-from tb_gradflow.analyse.user_code.code import Code, Program
+from tb_gradflow.analyse.user_code.code import Code, Program, program_of
 from tb_gradflow.analyse.user_code.draft import Draft
 from tb_gradflow.analyse.user_code.library import library_for
-from tb_gradflow.record.schema import Passage
+from tb_gradflow.record.schema import Layer, Passage, Source, Trace
 
 
 def code_of(text: str, line: int = 1) -> Code:
@@ -110,3 +110,35 @@ def test_functions_are_called_as_the_file_calls_them(imports: str, body: str, ex
 
     assert library is not None
     assert library("softmax", "x") == expected
+
+
+MODEL = 'model = Sequential([Dense(8, activation="relu"), Dense(1)])'
+
+
+def trace_of(*passages: Passage, line_in: str = "") -> Trace:
+    layers = (Layer("sequential_1/dense_1", "dense", "Dense"), Layer("sequential_1/dense_1_1", "dense_1", "Dense"))
+    sources = (Source(line_in, 1, "", ""),) if line_in else ()
+    return Trace(0, (), (), (), (), (), layers, sources, (), passages=passages)
+
+
+def files_of(trace: Trace) -> list[str]:
+    return [code.passage.file for code in program_of(trace).passages]
+
+
+def test_of_files_without_the_names_of_layers_the_one_that_makes_such_layers_is_the_program() -> None:
+    made, other = Passage("model.py", 1, MODEL), Passage("tools.py", 1, 'print("relu")')
+
+    assert files_of(trace_of(other, made)) == ["model.py"]
+
+
+def test_a_second_version_of_the_program_leaves_open_which_one_is_meant() -> None:
+    first, second = Passage("model.py", 1, MODEL), Passage("model_old.py", 1, MODEL)
+
+    assert files_of(trace_of(first, second)) == []
+    assert files_of(trace_of(first, second, line_in="model.py")) == ["model.py"]
+
+
+def test_files_of_which_each_names_other_layers_are_one_program() -> None:
+    one, two = Passage("one.py", 1, 'Dense(8, name="dense")'), Passage("two.py", 1, 'Dense(1, name="dense_1")')
+
+    assert files_of(trace_of(one, two)) == ["one.py", "two.py"]

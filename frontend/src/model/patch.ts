@@ -78,7 +78,7 @@ function path(side: string, file: string): string {
 }
 
 /** The result of the edit in the step that was explained. */
-export function triedInWords({works, loss, gradient_norm, with_others}: Tried): string {
+export function triedInWords({works, loss, gradient_norm, with_others, before_training}: Tried): string {
   const norms = gradient_norm.slice(0, NAMED).map(({variable, norm}) => `\`${variable}\` now gets a gradient of norm ${figures(norm)}`);
   const more = gradient_norm.length - NAMED;
   const [before = null, after = null] = loss;
@@ -88,7 +88,8 @@ export function triedInWords({works, loss, gradient_norm, with_others}: Tried): 
     after === null ? "the loss is not finite" : before === null ? `the loss is now finite, ${figures(after)}` : `the loss goes from ${figures(before)} to ${figures(after)}`,
   ];
   const others = with_others ? " together with the edits of other findings" : "";
-  return `Tried on this batch${others}${works ? "" : ", but it does not work"}: ${said.join("; ")}.`;
+  const when = before_training ? "the first batch, before the training" : "this batch";
+  return `Tried on ${when}${others}${works ? "" : ", but it does not work"}: ${said.join("; ")}.`;
 }
 
 function figures(value: number): string {

@@ -90,7 +90,42 @@ def bounded_logarithm(group: Group) -> Iterator[Candidate]:
     outputs = group.op.outputs if group.op is not None else ()
     if not outputs or outputs[0].shape != ():
         # Of one number alone the bound would leave no gradient at all.
-        yield from candidates(_BOUNDED, _bounded(place, place.subject, _EPSILON))
+        yield from candidates(_BOUNDED, _all_bounded(place), _bounded(place, place.subject, _EPSILON))
+
+
+def _all_bounded(place: Place) -> Edit | None:
+    """The logarithms of one statement, such as those of a probability and of one minus it: a batch in which one is of
+    zero has others for the next. `None` where there is one alone."""
+    library, code = place.library, place.code
+    statement = place.statement
+    if library is None or statement is None or place.call is None or name_of(place.call.func) not in _LOGARITHMS:
+        return None
+    calls = [
+        node
+        for node in ast.walk(statement)
+        if isinstance(node, ast.Call) and node.args and ast.unparse(node.func) == ast.unparse(place.call.func)
+    ]
+    open_ones = [each for each in calls if not _is_bounded(each.args[0])]
+    if (
+        len(open_ones) < 2
+        or place.call not in open_ones
+        or any(each in ast.walk(other) for each in open_ones for other in open_ones if each is not other)
+    ):
+        return None
+    draft = place.draft()
+    for each in open_ones:
+        draft.replace(each.args[0], library("maximum", code.written(each.args[0]), _EPSILON))
+    return draft.edit()
+
+
+def _is_bounded(node: ast.expr) -> bool:
+    """Whether an expression has a bound or an epsilon already, or is a number."""
+    if is_number(node):
+        return True
+    if isinstance(node, ast.Call):
+        return name_of(node.func) in ("maximum", "clip", "clip_by_value", "exp", "softplus", "cosh")
+    sides = [node.left, node.right] if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) else []
+    return any(is_number(each) or (isinstance(each, ast.Call) and name_of(each.func) == "epsilon") for each in sides)
 
 
 def _of_a_sigmoid(place: Place) -> Edit | None:

@@ -9,6 +9,7 @@ from tb_gradflow.analyse.edits.soft import Softener, name_of_call
 from tb_gradflow.analyse.evidence.suspects import discrete_part
 from tb_gradflow.analyse.user_code.candidate import Candidate, candidates, in_place_of
 from tb_gradflow.analyse.user_code.draft import Draft
+from tb_gradflow.analyse.user_code.library import Library
 from tb_gradflow.analyse.user_code.place import Place, argument_of, is_number, name_of, place_of_group
 from tb_gradflow.analyse.words.names import Group
 from tb_gradflow.record.report import Edit
@@ -39,10 +40,93 @@ def soft_position(group: Group) -> Iterator[Candidate]:
     if name in ("argmax", "argmin", "categorical", "argmax_v2"):
         yield from _of_a_choice(group, place)
         yield from candidates(_WEIGHED, _embedded(place))
+    elif name == "argsort":
+        yield from candidates(_SOFT_RANK, _soft_ranks(group, place))
     elif name == "top_k":
         yield from candidates(_THROUGH, _mask_of_the_largest(group, place))
     else:
         yield from _of_a_look_up(group)
+
+
+_SOFT_RANK = "Ranks of values that are nearer than about 0.3 lie between whole numbers; it takes memory for all pairs."
+
+
+def _soft_ranks(group: Group, place: Place) -> Edit | None:
+    """`argsort(argsort(x))`, which ranks: how many values lie below each, by soft steps (Qin, Liu and Li, 2010,
+    https://doi.org/10.1007/s10791-009-9124-x)."""
+    library, code, call, shape = place.library, place.code, place.call, _shape_given(group)
+    outer = _ranking(place)
+    if library is None or call is None or place.subject is None or outer is None or not shape:
+        return None
+    axis = argument_of(call, 1, "axis")
+    last = "-1" if axis is None else ast.unparse(axis)
+    if last not in ("-1", "0", str(len(shape) - 1)) or (last == "0" and len(shape) > 2):
+        return None
+    draft = place.draft()
+    value = draft.computed_before(place.subject, "values", "scores")
+    if not value:
+        return None
+    way = argument_of(call, 2, "direction")
+    first = last == "0" and len(shape) == 2
+    rows, columns = (
+        (f"{value}[:, None]", f"{value}[None]") if first else (f"{value}[..., None]", f"{value}[..., None, :]")
+    )
+    if way is not None and ast.unparse(way).strip("'\"").upper() == "DESCENDING":
+        rows, columns = columns, rows
+    steps = library("sigmoid", f"({rows} - {columns}) / {_SHARPNESS}")
+    soft = f"{library('sum', steps, 'axis=1' if first else 'axis=-1')} - 0.5"
+    if not _made_floating(place, draft, outer):
+        return None
+    return draft.replace(outer, in_place_of(code, outer, soft)).edit()
+
+
+def _ranking(place: Place) -> ast.Call | None:
+    """The call that takes the result of an `argsort` and nothing else, and is one itself."""
+    code, call = place.code, place.call
+    outer = code.parent(call) if call is not None else None
+    statement = code.statement(call) if call is not None else None
+    if call is not None and isinstance(statement, ast.Assign) and statement.value is call:
+        uses = _uses(place, statement)
+        outer = code.parent(uses[0]) if len(uses) == 1 else None
+    if not isinstance(outer, ast.Call) or name_of(outer.func) != "argsort" or call is None:
+        return None
+    same = [argument_of(each, 1, "axis") for each in (call, outer)]
+    written = [ast.unparse(each) if each is not None else "-1" for each in same]
+    return outer if written[0] == written[1] and argument_of(outer, 2, "direction") is None else None
+
+
+def _uses(place: Place, statement: ast.Assign) -> list[ast.Name]:
+    names = {each.id for each in statement.targets if isinstance(each, ast.Name)}
+    scope = place.code.scope(statement)
+    found = [each for each in ast.walk(scope) if isinstance(each, ast.Name) and each.id in names]
+    return [each for each in found if isinstance(each.ctx, ast.Load)]
+
+
+def _made_floating(place: Place, draft: Draft, node: ast.expr) -> bool:
+    """Casts what a number that is floating now is computed with, up to where it was made floating before; `False` where
+    that is not known."""
+    code, library = place.code, place.library
+    assert library is not None
+    statement = code.statement(node)
+    starts: list[ast.expr] = [node]
+    if isinstance(statement, ast.Assign) and statement.value is node:
+        starts = list(_uses(place, statement))
+    for start in starts:
+        inner: ast.AST = start
+        for outer in code.around(start):
+            if isinstance(outer, ast.Call) and name_of(outer.func) == "cast":
+                break
+            parts = [outer.left, outer.right] if isinstance(outer, ast.BinOp) else []
+            parts = list(outer.args) if isinstance(outer, ast.Call) else parts
+            if not parts or isinstance(outer, ast.stmt):
+                return False
+            for part in parts:
+                if part is not inner and not is_number(part):
+                    draft.replace(part, library("cast", code.written(part), library.dtype("float32")))
+            inner = outer
+        else:
+            return False
+    return bool(starts)
 
 
 def _of_a_choice(group: Group, place: Place) -> Iterator[Candidate]:
@@ -55,6 +139,7 @@ def _of_a_choice(group: Group, place: Place) -> Iterator[Candidate]:
     if back is None or back.code is not place.code or back.node is None or place.node is None:
         return
     if place.code.function(place.node) is not place.code.function(back.node):
+        yield from candidates(_CHOSEN, _chosen_in_another_method(group, place, back, frozenset(part.ops)))
         return
     made_of = {group.trace.ops[op].type for op in part.ops}
     if kinds == {"OneHot"}:
@@ -67,6 +152,101 @@ def _of_a_choice(group: Group, place: Place) -> Iterator[Candidate]:
     elif kinds <= {"GatherV2", "ResourceGather"}:
         cost = _OVER_DRAWS if place.call is not None and name_of(place.call.func) == "categorical" else _WEIGHED
         yield from candidates(cost, _weighed_rows(place, back))
+
+
+_CHOSEN = f"{_THROUGH} What else takes the choice gets a one-hot vector instead of an index."
+
+
+def _chosen_in_another_method(group: Group, place: Place, back: Place, made: frozenset[int]) -> Edit | None:
+    """One function returns `argmax(scores)`, and another makes a one-hot vector of it or looks up a row: the first
+    returns a straight-through one-hot vector, which the other takes as it is."""
+    library, call, code, scores = place.library, place.call, place.code, _shape_given(group)
+    if library is None or call is None or place.subject is None or not scores or not _is_last_axis(place, len(scores)):
+        return None
+    ops, consumers = group.trace.ops, group.suspect.topology.consumers
+    users = {user for op in made for user, _ in consumers[op]} - made
+    if len(users) != 1 or not {ops[op].type for op in made} <= {"ArgMax", "ArgMin", "Cast", "Identity"}:
+        return None
+    statement = code.statement(call)
+    if not _is_returned(place, call) or statement is None or not code.starts_a_line(statement):
+        return None
+    taken = _taken_instead(group, back)
+    if taken is None:
+        return None
+    draft = place.draft()
+    value = draft.computed_before(place.subject, "scores", "logits")
+    if not value:
+        return None
+    sign = "-" if name_of(call.func) == "argmin" else ""
+    soft = value
+    if sign or not _are_probabilities(group):
+        soft = draft.free_name(call, "soft", "probabilities")
+        draft.insert_before(statement, f"{soft} = {library('softmax', f'{sign}{value}', 'axis=-1')}")
+    index = code.written(call)
+    if value != code.written(place.subject):
+        index = index.replace(code.written(place.subject), value)
+    size = f"{value}.shape[-1]" if scores[-1] > 0 else library.size(value, "-1")
+    hard = library("one_hot", index, size, f"dtype={value}.dtype")
+    through = f"{soft} + {library('stop_gradient', f'{hard} - {soft}')}"
+    draft.replace(call, in_place_of(code, call, through))
+    return draft.replace(*taken).edit()
+
+
+def _is_last_axis(place: Place, rank: int) -> bool:
+    axis = place.argument(1, "axis") or place.argument(1, "dimension")
+    if axis is None:
+        return rank == 1
+    return ast.unparse(axis) in ("-1", str(rank - 1))
+
+
+def _is_returned(place: Place, call: ast.Call) -> bool:
+    """Whether all that happens to the result of a call is that its function returns it."""
+    code = place.code
+    statement, function = code.statement(call), code.function(call)
+    if isinstance(statement, ast.Return):
+        return statement.value is call
+    if not isinstance(statement, ast.Assign) or statement.value is not call or function is None:
+        return False
+    names = [each.id for each in statement.targets if isinstance(each, ast.Name)]
+    uses = [each for each in ast.walk(function) if isinstance(each, ast.Name) and each.id in names]
+    read = [each for each in uses if isinstance(each.ctx, ast.Load)]
+    return len(names) == 1 and len(uses) == 2 and len(read) == 1 and isinstance(code.parent(read[0]), ast.Return)
+
+
+def _are_probabilities(group: Group) -> bool:
+    edge = next((each for each in (group.op.inputs if group.op else ()) if each.input == 0 and each.op >= 0), None)
+    return edge is not None and group.trace.ops[edge.op].type == "Softmax"
+
+
+def _taken_instead(group: Group, back: Place) -> tuple[ast.expr, str] | None:
+    """The call that took an index, and what takes a one-hot vector in its place."""
+    code, call, library = back.code, back.call, back.library
+    if call is None or library is None or argument_of(call, -1, "batch_dims") is not None:
+        return None
+    kind = name_of(call.func)
+    index = argument_of(call, 0, "indices") or argument_of(call, -1, "x") if kind == "one_hot" else None
+    table = _table(call) if kind in ("gather", "take", "embedding_lookup") else None
+    if table is not None:
+        index = argument_of(call, 1, "indices") or argument_of(call, 1, "ids")
+    if index is None or (kind == "one_hot" and not _is_one_hot_last(call)):
+        return None
+    if isinstance(index, ast.Name):
+        function = code.function(call)
+        uses = [each for each in ast.walk(function or code.tree) if isinstance(each, ast.Name) and each.id == index.id]
+        if len([each for each in uses if isinstance(each.ctx, ast.Load)]) != 1:
+            return None
+    elif not isinstance(index, (ast.Call, ast.Attribute)):
+        return None
+    written = code.written(index)
+    if table is None:
+        return call, written
+    return call, library("tensordot", written, code.written(table), "axes=1")
+
+
+def _is_one_hot_last(call: ast.Call) -> bool:
+    axis = argument_of(call, -1, "axis")
+    plain = {each.arg for each in call.keywords} <= {"indices", "x", "depth", "num_classes", "axis", "dtype"}
+    return plain and len(call.args) <= 2 and (axis is None or ast.unparse(axis) == "-1")
 
 
 _ARITHMETIC = ("Sub", "AddV2", "Add", "Mul", "Neg", "Abs", "Maximum", "Minimum")
@@ -292,7 +472,7 @@ def _of_a_look_up(group: Group) -> Iterator[Candidate]:
     part = discrete_part(group.suspect)
     consumers = {use.consumer for use in part.uses}
     kinds = {group.trace.ops[op].type for op in consumers}
-    if len(consumers) != 1 or not kinds <= {"GatherV2", "ResourceGather"}:
+    if len(consumers) != 1 or not kinds <= {"GatherV2", "ResourceGather", "GatherNd", "ResourceGatherNd"}:
         return
     place = place_of_group(group)
     back = place_of_group(group, next(iter(consumers)))
@@ -306,7 +486,11 @@ def _of_a_look_up(group: Group) -> Iterator[Candidate]:
         given = place.subject
         while isinstance(given, ast.Call) and name_of(given.func) in _ROUNDINGS and given.args:
             given = given.args[0]
-        yield from candidates(_BETWEEN, _interpolated(place, back, back.node, place.code.written(given)))
+        position = place.code.written(given)
+        if name_of(back.node.func) == "gather_nd":
+            yield from candidates(_BETWEEN_FOUR, _interpolated_in_a_plane(group, back, back.node, position))
+        else:
+            yield from candidates(_BETWEEN, _interpolated(place, back, back.node, position))
     elif name_of_call(place.node) in ("searchsorted", "bucketize", "digitize"):
         below = _number_below(place)
         if below is not None:
@@ -357,6 +541,41 @@ def _interpolated(place: Place, back: Place, look_up: ast.Call, position: str) -
     return draft.replace(look_up, in_place_of(code, look_up, blended)).edit()
 
 
+_BETWEEN_FOUR = "Between four positions the value is interpolated, linearly in both directions."
+
+
+def _interpolated_in_a_plane(group: Group, back: Place, look_up: ast.Call, position: str) -> Edit | None:
+    """`tf.gather_nd(picture, tf.cast(position, tf.int32))` with positions of two numbers each."""
+    library, code, statement = back.library, back.code, back.statement
+    table, indices = argument_of(look_up, 0, "params"), argument_of(look_up, 1, "indices")
+    shape, made = _shape_given(group), _shape_made(group)
+    extra = len(made) - len(shape) + 1 if made is not None and shape else -1
+    if library is None or library.is_keras or table is None or indices is None or statement is None:
+        return None
+    if not shape or shape[-1] != 2 or extra < 0 or argument_of(look_up, -1, "batch_dims") is not None:
+        return None
+    if not code.is_evaluated_once(look_up) or not code.starts_a_line(statement):
+        return None
+    draft, tf, rows = back.draft(), library.prefix, code.operand(table)
+    low, share = draft.free_name(look_up, "low", "lower"), draft.free_name(look_up, "share", "fraction")
+    lines = []
+    if "(" in position or " " in position:
+        name = draft.free_name(look_up, "position", "place")
+        lines.append(f"{name} = {position}")
+        position = name
+    last = f"{library('shape', rows)}[:2] - 2"
+    at = library("clip", library("cast", library("floor", position), f"{tf}.int32"), "0", last)
+    lines += [f"{low} = {at}", f"{share} = {position} - {library('cast', low, f'{position}.dtype')}"]
+    name = draft.free_name(look_up, "beside", "corner")
+    lines.append(f"{name} = lambda i, j: {code.written(look_up.func)}({rows}, {low} + [i, j])")
+    draft.insert_before(statement, *lines)
+    axes = f", {tf}.newaxis" * extra
+    across, down = (f"{share}[..., {axis}{axes}]" for axis in (1, 0))
+    upper, lower = (f"(1.0 - {across}) * {name}({row}, 0) + {across} * {name}({row}, 1)" for row in (0, 1))
+    blended = f"(1.0 - {down}) * ({upper}) + {down} * ({lower})"
+    return draft.replace(look_up, in_place_of(code, look_up, blended)).edit()
+
+
 def _rank(group: Group) -> int:
     """The rank of the table that is looked up in: of its rows, one more than that of a position each."""
     part = discrete_part(group.suspect)
@@ -393,6 +612,71 @@ def _soft_histogram(place: Place) -> Edit | None:
     far = f"{library('abs', f'{flat} - {centres}')} * (({count} - 1) / ({high} - {low}))"
     shares = library("maximum", f"1.0 - {far}", "0.0")
     return place.draft().replace(call, library("sum", shares, "axis=0")).edit()
+
+
+_RIGHT = "It is the probability of the right class, in the place of whether that is the most probable one."
+
+
+def probability_of_the_label(group: Group) -> Iterator[Candidate]:
+    """`equal(argmax(scores, -1), labels)` that is made a number: the softmax of the scores at the label."""
+    place = place_of_group(group)
+    if place is None or place.library is None or place.node is None:
+        return
+    compared: ast.AST | None = place.node
+    while compared is not None and not _is_equality(compared):
+        compared = place.code.parent(compared) if isinstance(compared, ast.expr) else None
+    if not isinstance(compared, ast.expr):
+        return
+    yield from candidates(_RIGHT, _probability_at(place, compared))
+
+
+def _is_equality(node: ast.AST) -> bool:
+    if isinstance(node, ast.Compare):
+        return len(node.ops) == 1 and isinstance(node.ops[0], ast.Eq)
+    return isinstance(node, ast.Call) and name_of(node.func) == "equal" and len(node.args) == 2
+
+
+def _probability_at(place: Place, compared: ast.expr) -> Edit | None:
+    code, library = place.code, place.library
+    assert library is not None
+    if isinstance(compared, ast.Compare):
+        sides = [compared.left, compared.comparators[0]]
+    else:
+        assert isinstance(compared, ast.Call)
+        sides = list(compared.args)
+    chosen = [each for each in map(_bare_argmax, sides) if each is not None]
+    if not chosen or (place.call not in chosen and place.node is not compared):
+        return None
+    # Of two the one that is to blame is of the scores; the other is of labels that are one-hot vectors.
+    of_scores = place.call if place.call in chosen else chosen[0]
+    if of_scores is None or (len(chosen) == 2 and place.call not in chosen):
+        return None
+    scores, axis = of_scores.args[0], argument_of(of_scores, 1, "axis")
+    other = next(each for each in sides if _bare_argmax(each) is not of_scores)
+    if axis is None or ast.unparse(axis) not in ("-1", "1"):
+        return None
+    draft = place.draft()
+    value = draft.computed_before(scores, "scores", "logits")
+    if not value:
+        return None
+    over = f"axis={code.written(axis)}"
+    of_labels = _bare_argmax(other)
+    if of_labels is not None:
+        hot = library("cast", code.written(of_labels.args[0]), f"{value}.dtype")
+    else:
+        # Of integers; the class of a label that is a floating number would have to be cast.
+        hot = library("one_hot", library("cast", code.written(other), _integer(library)), f"{value}.shape[-1]")
+    return draft.replace(compared, library("sum", f"{library('softmax', value, over)} * {hot}", over)).edit()
+
+
+def _integer(library: Library) -> str:
+    return '"int32"' if library.is_keras else f"{library.prefix}.int32"
+
+
+def _bare_argmax(node: ast.expr) -> ast.Call | None:
+    while isinstance(node, ast.Call) and name_of(node.func) in _ROUNDINGS and node.args:
+        node = node.args[0]
+    return node if isinstance(node, ast.Call) and name_of(node.func) == "argmax" and node.args else None
 
 
 _SHARED = "A value counts in part for each of its two nearest bins, whose centres span the range."

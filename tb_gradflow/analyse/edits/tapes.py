@@ -86,6 +86,9 @@ def forward_pass_inside(group: Group) -> Iterator[Candidate]:
     place = _request(group)
     if place is None:
         return
+    if given_to_minimize(group) is not None:
+        yield from _computed_when_called(group, place)
+        return
     code, topology = place.code, group.suspect.topology
     lines = set()
     for variable in group.variables:
@@ -113,6 +116,97 @@ def forward_pass_inside(group: Group) -> Iterator[Candidate]:
             yield from candidates(_NOTHING, _moved_inside(code, block, first, last))
             yield from candidates(_TWICE, _again_inside(code, block, [listed[index] for index in before]))
             return
+
+
+def given_to_minimize(group: Group) -> ast.Lambda | None:
+    """What `minimize` was given to compute the loss, where that only reads a loss that has been computed before."""
+    place = _request(group)
+    calls = [
+        node
+        for node in (place.code.parts_at(place.source.line) if place is not None else ())
+        if isinstance(node, ast.Call) and name_of(node.func) == "minimize" and node.args
+    ]
+    given = calls[0].args[0] if len(calls) == 1 else None
+    return (
+        given
+        if isinstance(given, ast.Lambda) and isinstance(given.body, ast.Name) and not _has_parameters(given)
+        else None
+    )
+
+
+def _has_parameters(function: ast.Lambda) -> bool:
+    return bool(function.args.args or function.args.kwonlyargs or function.args.posonlyargs or function.args.vararg)
+
+
+def _computed_when_called(group: Group, place: Place) -> Iterator[Candidate]:
+    """`minimize(lambda: loss)` with the loss computed in the lambda, or in a function in its place."""
+    code, given = place.code, given_to_minimize(group)
+    statement = place.statement
+    if given is None or not isinstance(given.body, ast.Name) or statement is None or not code.starts_a_line(statement):
+        return
+    listed = code.block(statement)
+    before = listed[: listed.index(statement)]
+    forward = _made_of_variables(group, place, before)
+    needed = {given.body.id}
+    steps: list[ast.stmt] = []
+    for each in reversed(forward):
+        if not needed.isdisjoint(_given(each)):
+            steps.insert(0, each)
+            needed |= _read([each])
+    if not steps or given.body.id not in _given(steps[-1]):
+        return
+    (*_, last) = steps
+    if len(steps) == 1 and isinstance(last, ast.Assign):
+        draft = place.draft().replace(given.body, code.operand(last.value))
+        uses = [each for each in ast.walk(_function(place)) if isinstance(each, ast.Name) and each.id == given.body.id]
+        yield from candidates(_TWICE if len(uses) > 2 else _TWICE_BEFORE, draft.edit())
+        return
+    if _reads_before_it_gives(steps):
+        return
+    name = code.free_name(given, "loss_of_step", "compute_loss")
+    body = [f"    {line}" for each in steps for line in ast.unparse(each).split("\n")]
+    draft = place.draft().insert_before(statement, f"def {name}():", *body, f"    return {given.body.id}", "")
+    yield from candidates(_TWICE, draft.replace(given, name).edit())
+
+
+_TWICE_BEFORE = "It is computed twice, as long as the statement before stays."
+
+
+def _made_of_variables(group: Group, place: Place, before: list[ast.stmt]) -> list[ast.stmt]:
+    """The assignments among some statements that compute with the variables."""
+    lines, tainted = _lines_that_read(group, place), set[str]()
+    found: list[ast.stmt] = []
+    calls = _calls_of_own(before, place.modules)
+    for each in before:
+        if not isinstance(each, ast.Assign) or _takes_a_gradient(each):
+            continue
+        if _holds(place.code, each, lines) or not tainted.isdisjoint(_read([each])) or each in calls:
+            tainted |= _given(each)
+            found.append(each)
+    return found
+
+
+def _calls_of_own(statements: list[ast.stmt], modules: Mapping[str, str]) -> list[ast.stmt]:
+    """Those that call the user's own functions or models: their lines are not those of the ops that they make."""
+    return [
+        each
+        for each in statements
+        if any(
+            isinstance(node, ast.Call) and ast.unparse(node.func).partition(".")[0] not in (*modules, *_DATA)
+            for node in ast.walk(each)
+        )
+    ]
+
+
+def _reads_before_it_gives(steps: list[ast.stmt]) -> bool:
+    """Whether a name is read from around a function that gives it a value of its own later."""
+    all_given = set().union(*map(_given, steps))
+    known: set[str] = set()
+    for each in steps:
+        if not (_read([each]) & all_given) <= known:
+            return True
+        known |= _given(each)
+    return False
 
 
 def computed_outside(group: Group) -> str:

@@ -122,7 +122,15 @@ def kept_beside(group: Group) -> Iterator[Candidate]:
     ]
     if len(calls) != 1 or statement is None:
         return
-    yield from candidates("The variable still holds the value afterwards.", _beside(place.code, statement, calls[0]))
+    beside = _beside(place.code, statement, calls[0])
+    yield from candidates("The variable still holds the value afterwards.", beside)
+    if beside is None:
+        yield from candidates(_OF_THIS_STEP, _in_an_attribute(group, place, statement, calls[0]))
+
+
+_OF_THIS_STEP = (
+    "The attribute holds the tensor of the current step: what reads it has to run after what sets it, in the same step."
+)
 
 
 def _store(group: Group) -> Place | None:
@@ -179,6 +187,58 @@ def _beside(code: Code, statement: ast.stmt, call: ast.Call) -> Edit | None:
             else:
                 draft.replace(node, name)
     return draft.edit() if read_back else None
+
+
+def _in_an_attribute(group: Group, place: Place, statement: ast.stmt, call: ast.Call) -> Edit | None:
+    """The value kept in an attribute of its own, where other methods of the class read it back."""
+    code, function = place.code, place.code.function(statement)
+    owner = code.parent(function) if function is not None else None
+    if not isinstance(owner, ast.ClassDef) or not isinstance(statement, ast.Expr) or statement.value is not call:
+        return None
+    stored, given = (
+        call.func.value if isinstance(call.func, ast.Attribute) else None,
+        call.args[0] if call.args else None,
+    )
+    if not isinstance(stored, ast.Attribute) or not isinstance(stored.value, ast.Name) or given is None:
+        return None
+    if any(isinstance(each, (ast.For, ast.While)) for each in code.around(statement)):
+        return None
+    variable, base = code.written(stored), code.written(stored.value)
+    taken = {each.attr for each in ast.walk(owner) if isinstance(each, ast.Attribute)}
+    kept = next(f"{base}.{name}" for name in (f"{stored.attr}_now", f"{stored.attr}_of_step") if name not in taken)
+    sign = {"assign_add": "+", "assign_sub": "-"}.get(name_of(call.func))
+    value = f"{variable} {sign} {code.operand(given)}" if sign else code.written(given)
+    draft = Draft(code).insert_before(statement, f"{kept} = {value}")
+    draft.replace(call, f"{variable}.assign({kept})")
+    lines, found = _lines_that_read_back(group, place, statement), False
+    for method in owner.body:
+        if not isinstance(method, ast.FunctionDef) or method is function:
+            continue
+        for node in ast.walk(method):
+            if not isinstance(node, ast.Attribute) or code.written(node) != variable or isinstance(node.ctx, ast.Store):
+                continue
+            outer = code.parent(node)
+            if node.lineno + code.passage.line - 1 not in lines or _is_assigned_by(outer):
+                continue
+            found = True
+            reading = outer if isinstance(outer, ast.Attribute) and outer.attr in ("value", "read_value") else None
+            called = code.parent(reading) if reading is not None else None
+            draft.replace(called if isinstance(called, ast.Call) else reading or node, kept)
+    return draft.edit() if found and code.starts_a_line(statement) else None
+
+
+def _is_assigned_by(node: ast.AST | None) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr.startswith(("assign", "scatter"))
+
+
+def _lines_that_read_back(group: Group, place: Place, statement: ast.stmt) -> set[int]:
+    """The lines of the file that read what a statement has assigned."""
+    ops, offset, sources = group.trace.ops, place.code.passage.line - 1, group.trace.sources
+    span = range(statement.lineno + offset, (statement.end_lineno or statement.lineno) + offset + 1)
+    written = [op for op, each in enumerate(ops) if each.source is not None and sources[each.source].line in span]
+    after = {user for op in written for user, _ in group.suspect.topology.consumers[op]}
+    readers = [ops[each].source for each in after if "Read" in ops[each].type]
+    return {sources[each].line for each in readers if each is not None and sources[each].file == place.source.file}
 
 
 def computed_in_the_step(group: Group) -> Iterator[Candidate]:

@@ -14,6 +14,7 @@ from tb_gradflow.analyse.causes.wrong_value.override_without_effect import ignor
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.report.also_cut import also_cut_by
 from tb_gradflow.analyse.report.moved import moved_anyway
+from tb_gradflow.analyse.report.trials import as_tried
 from tb_gradflow.analyse.report.turns import in_turn
 from tb_gradflow.analyse.report.verdicts import Judged, judged_of, without_op
 from tb_gradflow.analyse.step.measured import Measured
@@ -76,16 +77,24 @@ def _apart(findings: Iterable[Finding]) -> Iterator[Finding]:
     """The findings, none with an edit that changes a line of another's: all can be applied to one file."""
     taken: list[Edit] = []
     for finding in findings:
-        offered = [] if finding.edit is None else [Alternative(finding.edit, finding.cost), *finding.alternatives]
+        first = [] if finding.edit is None else [Alternative(finding.edit, finding.cost, finding.tried)]
+        offered = [*first, *finding.alternatives]
         free = [each for each in offered if all(each.edit == other or not each.edit.overlaps(other) for other in taken)]
         if free:
             taken.append(free[0].edit)
         if free == offered:
             yield finding
         elif free:
-            yield replace(finding, edit=free[0].edit, cost=free[0].cost, alternatives=tuple(free[1:]))
+            first_free, *rest = free
+            yield replace(
+                finding,
+                edit=first_free.edit,
+                cost=first_free.cost,
+                tried=first_free.tried,
+                alternatives=tuple(rest),
+            )
         else:
-            yield replace(finding, edit=None, cost="", alternatives=())
+            yield replace(finding, edit=None, cost="", tried=None, alternatives=())
 
 
 _LEARNING = ("connected", "vanishing", "exploding")
@@ -166,7 +175,7 @@ def _finding(group: Group) -> Finding:
     text, moves = in_turn(group, text_of(group)), moved_anyway(group)
     op, line = group.op, line_of(group.trace, group.verdict.cause, group.culprit, group.suspect.target)
     source = group.trace.sources[line] if line is not None else None
-    fixes = _different(fixes_of(group))
+    fixes = as_tried(group.trace, _different(fixes_of(group)))
     fix = fixes[0] if fixes else None
     return Finding(
         cause=group.verdict.cause,
@@ -181,7 +190,8 @@ def _finding(group: Group) -> Finding:
         path=path_of(group),
         edit=fix.edit if fix is not None else None,
         cost=fix.cost if fix is not None else "",
-        alternatives=tuple(Alternative(each.edit, each.cost) for each in fixes[1:]),
+        tried=fix.tried if fix is not None else None,
+        alternatives=tuple(fixes[1:]),
         examples=examples_of(group),
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from tb_gradflow.record.schema import Passage, Trace
@@ -204,12 +204,17 @@ class Program:
 
 
 def program_of(trace: Trace) -> Program:
-    """The files of a trace that define its step: those that contain its lines, and those that name most of its layers
-    and variables; all files if none does. Files that cannot be parsed are left out."""
+    """The files of a trace that define its step: those that contain its lines; and the one that names most of its
+    layers and variables, or, if none names any, the one that calls most of the classes of its layers.
+
+    A process may hold other programs, such as another version of the same model. If several files name or call the same
+    number, none of them is taken. Files that cannot be parsed are left out.
+    """
     listed = [*(layer.name for layer in trace.layers), *(variable.name for variable in trace.variables)]
     names = {part for name in listed for part in name.split("/")} - _GIVEN_BY_KERAS
+    types = frozenset(layer.type for layer in trace.layers)
     lines = frozenset(source.file for source in trace.sources)
-    return _of_step(trace.passages, frozenset(names), lines)
+    return _of_step(trace.passages, frozenset(names), types, lines)
 
 
 # Names that the variables of any model have do not identify a file.
@@ -219,15 +224,39 @@ _GIVEN_BY_KERAS = frozenset(
 
 
 @functools.lru_cache(maxsize=8)
-def _of_step(passages: tuple[Passage, ...], names: frozenset[str], lines: frozenset[str]) -> Program:
+def _of_step(
+    passages: tuple[Passage, ...], names: frozenset[str], types: frozenset[str], lines: frozenset[str]
+) -> Program:
     program = _program(passages)
     named: dict[str, set[str]] = {}
+    called: dict[str, set[str]] = {}
     for code in program.passages:
-        words = {node.value for node in ast.walk(code.tree) if isinstance(node, ast.Constant)}
+        nodes = list(ast.walk(code.tree))
+        words = {node.value for node in nodes if isinstance(node, ast.Constant)}
+        classes = {_last_name(node.func) for node in nodes if isinstance(node, ast.Call)}
         named.setdefault(code.passage.file, set()).update(names & words)
-    most = max(map(len, named.values()), default=0)
-    kept = {file for file, found in named.items() if file in lines or len(found) == most}
+        called.setdefault(code.passage.file, set()).update(types & classes)
+    kept = lines | (_richest(named, lines) if any(named.values()) else _richest(called, lines))
     return Program(tuple(code for code in program.passages if code.passage.file in kept))
+
+
+def _richest(found: Mapping[str, set[str]], lines: frozenset[str]) -> set[str]:
+    """The files of which the most was found. Of those that have the same, those with a line of the step; none where
+    that leaves more than one."""
+    most = max(map(len, found.values()), default=0)
+    rich = [file for file, each in found.items() if most and len(each) == most]
+    kept = set()
+    for file in rich:
+        alike = [other for other in rich if found[other] == found[file]]
+        if len(alike) == 1 or file in lines:
+            kept.add(file)
+    return kept
+
+
+def _last_name(function: ast.expr) -> str:
+    if isinstance(function, ast.Attribute):
+        return function.attr
+    return function.id if isinstance(function, ast.Name) else ""
 
 
 @functools.lru_cache(maxsize=8)

@@ -77,10 +77,15 @@ def _by_number(calls: list[Definition], names: set[str], name: str) -> Definitio
     ordered = sorted(names, key=lambda each: int(found[1]) if (found := numbers[each]) is not None else -1)
     stems = {each[: found.start()] if (found := numbers[each]) is not None else each for each in names}
     scopes = {id(each.code.scope(each.call)) for each in calls}
-    once = all(each.bound_to and not _named(each.call) and not _is_repeated(each) for each in calls)
+    once = all(_is_made_once(each) and not _named(each.call) and not _is_repeated(each) for each in calls)
     if name not in names or len(stems) != 1 or len(calls) != len(names) or len(scopes) != 1 or not once:
         return None
     return sorted(calls, key=lambda each: each.code.span(each.call))[ordered.index(name)]
+
+
+def _is_made_once(defined: Definition) -> bool:
+    # Such as in the list of a `Sequential`, or called at once: `x = Dense(8)(x)`.
+    return bool(defined.bound_to) or defined.code.is_evaluated_once(defined.call)
 
 
 _NUMBER = re.compile(r"_(\d+)$")

@@ -37,6 +37,9 @@ _CONVERSIONS = frozenset({"array", "asarray", "asanyarray", "ascontiguousarray",
 
 _MODULES = ("np", "numpy", "onp", "math")
 
+_WHOLE = frozenset({"int", "bool", "range", "round", "divmod", "math.floor", "math.ceil"})
+"""Functions of Python that make a number of its own of a tensor."""
+
 
 def put_into(code: str) -> tuple[str, str] | None:
     """The array and the tensor, as written, if a line stores a tensor in a part of an array; None for any other
@@ -138,6 +141,10 @@ class Inside(ast.NodeTransformer):
             return node
         if (name == "float" or name.endswith("convert_to_numpy")) and len(node.args) == 1:
             return node.args[0]
+        if name in _WHOLE and self._tensors is not None and self._is_given_a_tensor(node):
+            # What it gives, Python counts and decides with: that cannot stay in TensorFlow.
+            self.stuck = True
+            return node
         constant = name in (f"{self._tensorflow}.constant", f"{self._tensorflow}.convert_to_tensor")
         if constant and node.args and (self.changed or (self._tensors is not None and self._is_given_a_tensor(node))):
             return node.args[0]

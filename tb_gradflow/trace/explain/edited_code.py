@@ -9,6 +9,7 @@ changes has run.
 from __future__ import annotations
 
 import contextlib
+import difflib
 import gc
 import inspect
 import linecache
@@ -257,7 +258,16 @@ class _Pairs:
         for edit in self._edits:
             if edit.end_line < line:
                 moved += (len(edit.after.split("\n")) if edit.after else 0) - (edit.end_line - edit.line + 1)
+            elif edit.line <= line:
+                moved += _moved_inside(edit, line - edit.line)
         return line + moved
+
+
+def _moved_inside(edit: Edit, place: int) -> int:
+    """How far an edit moves a line of its own that it keeps: it may reach over the head of a function."""
+    matcher = difflib.SequenceMatcher(None, edit.before.split("\n"), edit.after.split("\n"), autojunk=False)
+    kept = (block for block in matcher.get_matching_blocks() if block.a <= place < block.a + block.size)
+    return next((block.b - block.a for block in kept), 0)
 
 
 def _nested(code: CodeType) -> list[CodeType]:

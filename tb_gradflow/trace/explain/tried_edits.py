@@ -25,6 +25,8 @@ MOST_RUNS = 30
 _BUILT = "The layers are already built for the shapes of the current program, so the edit could not be tried."
 _TOO_MANY = f"It was not tried: the step has already been run {MOST_RUNS} times for other edits."
 
+_NO_INFLUENCE = frozenset({"shift_invariant_parameter"})
+
 # A variable with one of these had a gradient before.
 _WELL = frozenset({"connected", "vanishing", "exploding"})
 
@@ -111,12 +113,30 @@ class _Trials:
         loss = (_loss(self.before, finding.target), _loss(now, finding.target))
         works = (
             len(named) == len(finding.variables)
-            and all(each.status == "connected" for each in named)
+            and self._arrives(finding, {each.name: each.status for each in named}, now.diagnosis)
             and loss[1] is not None
             and not any(_is_same(finding, each) for each in now.diagnosis.findings)
             and not self._harms(finding, now.diagnosis)
         )
         return Tried(works, loss, tuple(norms), with_others)
+
+    def _arrives(self, finding: Finding, statuses: Mapping[str, str], now: Diagnosis) -> bool:
+        """Whether the gradient arrives at the variables of a finding, and at one of them well."""
+        before = {each.name: each.status for each in self.before.diagnosis.variables}
+        # A key's bias has no influence, whatever else is repaired.
+        idle = {name for each in now.findings if each.cause in _NO_INFLUENCE for name in each.variables}
+        for name, status in statuses.items():
+            well = {"connected"}
+            if name in idle:
+                well.update(("zero", "vanishing"))
+            if before.get(name) in ("nan", "inf"):
+                well.add("exploding")
+            if finding.cause == "variable_assign":
+                # A state that begins as zeros leaves the weights that multiply it without a gradient in this step.
+                well.add("zero")
+            if status not in well:
+                return False
+        return not {"connected", "exploding"}.isdisjoint(statuses.values())
 
     def _harms(self, finding: Finding, now: Diagnosis) -> bool:
         # A value that is no longer written to a variable is no longer read from it.

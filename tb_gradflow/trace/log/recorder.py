@@ -25,6 +25,7 @@ from tb_gradflow.store.thinning import thin
 from tb_gradflow.store.writer import VOLUME_CAP_BYTES, LogWriter
 from tb_gradflow.trace.log.meter import Meter
 from tb_gradflow.trace.log.progress import told_if_long
+from tb_gradflow.trace.log.trials import trials_of_now
 from tb_gradflow.trace.step.forward_values import step_values
 from tb_gradflow.version import VERSION
 
@@ -80,6 +81,7 @@ class Recorder:
 
     def add_trace(self, trace: Trace) -> int:
         """Records a trace, once; returns the number under which its steps are recorded."""
+        trace = replace(trace, trials=trials_of_now())
         for known in self._traces:
             if replace(trace, index=known.index) == known:
                 return known.index

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import itertools
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -105,6 +105,52 @@ PROGRAMS = {
         "def loss():\n    return tf.reduce_mean(tf.square(tf.random.poisson([8], tf.exp(w)) - 3.0))\n",
         "tf.sqrt(rate) * tf.random.normal(tf.concat([[8], tf.shape(rate)], axis=0))",
     ),
+    "a choice that another method takes as a one-hot vector": (
+        "class Router:\n    def choose(self, scores):\n        return tf.argmax(scores, axis=-1)\n\n"
+        "    def gates(self, chosen):\n        return tf.one_hot(chosen, 3)\n\n"
+        "router = Router()\n"
+        "def loss():\n    gates = router.gates(router.choose(w * 2.0))\n"
+        "    return tf.reduce_sum(gates * tf.constant([3.0, 1.0, 2.0]))\n",
+        "tf.one_hot(tf.argmax(scores, axis=-1), scores.shape[-1], dtype=scores.dtype) - soft)\n\n"
+        "    def gates(self, chosen):\n        return chosen",
+    ),
+    "a choice that another method looks a row up with": (
+        "class Words:\n    def choose(self, logits):\n        word = tf.argmax(logits, -1)\n        return word\n\n"
+        "    def embedded(self, word):\n        return tf.gather(table[:3], word)\n\n"
+        "words = Words()\n"
+        "def loss():\n    chosen = words.choose(tf.nn.softmax(w))\n    return tf.reduce_sum(words.embedded(chosen))\n",
+        "return tf.tensordot(word, table[:3], axes=1)",
+    ),
+    "a value that another method reads back": (
+        "class Net:\n    def __init__(self):\n        self.state = tf.Variable(tf.ones(3), trainable=False)\n\n"
+        "    def advance(self, x):\n        self.state.assign(tf.tanh(x + self.state * w))\n\n"
+        "    def told(self):\n        return self.state * 2.0\n\n"
+        "net = Net()\n"
+        "def loss():\n    net.advance(0.5)\n    return tf.reduce_sum(tf.square(net.told()))\n",
+        "self.state.assign(self.state_now)\n\n    def told(self):\n        return self.state_now * 2.0",
+    ),
+    "ranks": (
+        "def loss():\n    ranks = tf.argsort(tf.argsort(w * 1.0), axis=-1)\n"
+        "    return tf.reduce_sum(tf.abs(tf.cast(ranks - tf.constant([2, 0, 1]), tf.float32)))\n",
+        "tf.cast(ranks - tf.cast(tf.constant([2, 0, 1]), tf.float32), tf.float32)",
+    ),
+    "a picture read at learned places": (
+        "plane = tf.reshape(tf.range(36.0), (6, 6))\n"
+        "def loss():\n    places = tf.stack([w, 4.0 - w], axis=-1)\n"
+        "    return tf.reduce_mean(tf.square(tf.gather_nd(plane, tf.cast(places, tf.int32)) - 30.0))\n",
+        "beside = lambda i, j: tf.gather_nd(plane, low + [i, j])",
+    ),
+    "how often the right class is the most probable one": (
+        "x, y = tf.constant([[1.0, 0.2, 0.3], [0.1, 2.0, 1.0]]), tf.constant([0, 2])\n"
+        "def loss():\n    right = tf.equal(tf.argmax(x * w, axis=-1, output_type=tf.int32), y)\n"
+        "    return 1.0 - tf.reduce_mean(tf.cast(right, tf.float32))\n",
+        "tf.nn.softmax(scores, axis=-1) * tf.one_hot(tf.cast(y, tf.int32), scores.shape[-1])",
+    ),
+    "both logarithms of a statement": (
+        "def loss():\n    p = tf.stack([tf.nn.relu(w[0] - 1.0), tf.minimum(w[2], 1.0), tf.sigmoid(w[1])])\n"
+        "    return -tf.reduce_sum(tf.math.log(p) + tf.math.log(1.0 - p))\n",
+        "tf.math.log(tf.maximum(p, 1e-7)) + tf.math.log(tf.maximum(1.0 - p, 1e-7))",
+    ),
     "numbers collected in a list": (
         "def loss():\n    parts = []\n    for number in range(3):\n"
         "        parts.append(tf.sin(w[number] * 1.37).numpy())\n"
@@ -155,6 +201,120 @@ def test_an_edit_repairs(name: str, loaded: Any) -> None:
     assert written in finding.edit.after
     assert finding.tried is not None
     assert finding.tried.works
+
+
+DRAWS: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "of a class": (
+        "rewards = tf.constant([0.1, 1.0, -0.5])\n"
+        "def loss():\n    logits = tf.tile(w[None], [4096, 1])\n"
+        "    actions = tf.random.categorical(logits, 1)[:, 0]\n"
+        "    return -tf.reduce_mean(tf.gather(rewards, actions))\n",
+        lambda program: -tf.reduce_sum(tf.nn.softmax(program.w) * program.rewards),
+    ),
+    "of a coin": (
+        "def loss():\n    p = tf.tile(tf.sigmoid(w)[None], [4096, 1])\n"
+        "    on = tf.cast(tf.random.uniform(tf.shape(p)) < p, tf.float32)\n"
+        "    return tf.reduce_mean(tf.square(tf.reduce_sum(on, axis=1) - 2.5))\n",
+        lambda program: _of_three_coins(tf.sigmoid(program.w)),
+    ),
+}
+
+
+def _of_three_coins(p: Any) -> Any:
+    """The expected loss, over all outcomes."""
+    total = tf.constant(0.0)
+    for on in itertools.product((0.0, 1.0), repeat=3):
+        chance = tf.reduce_prod(tf.where(tf.constant(on) > 0.5, p, 1.0 - p))
+        total += chance * (sum(on) - 2.5) ** 2
+    return total
+
+
+@pytest.mark.parametrize("form", DRAWS)
+def test_a_draw_that_stays_gets_the_gradient_of_what_is_to_be_expected(form: str, loaded: Any) -> None:
+    """The score-function estimator is offered beside others, with what it costs, and is right on average."""
+    body, expected = DRAWS[form]
+    program = loaded(HEAD + body)
+
+    finding = tried(program.loss, program.w)
+
+    offered = [(finding.edit, finding.cost, finding.tried)]
+    offered += [(each.edit, each.cost, each.tried) for each in finding.alternatives]
+    [(edit, cost, outcome)] = [each for each in offered if "weight = tf.exp(log_probability" in each[0].after]
+    assert len(offered) > 1
+    assert "varies much more" in cost
+    assert outcome is not None
+    assert outcome.works
+    text = Path(program.__file__).read_text(encoding="utf-8").split("\n")
+    text[edit.line - 1 : edit.end_line] = edit.after.split("\n")
+    edited = loaded("\n".join(text))
+    tf.random.set_seed(7)
+    with tf.GradientTape(persistent=True) as tape:
+        losses = [edited.loss() for _ in range(8)]
+        exact = expected(edited)
+    estimates = np.array([tape.gradient(each, edited.w).numpy() for each in losses])
+    error = estimates.std(axis=0) / np.sqrt(len(estimates)) + 1e-3
+    assert np.all(np.abs(estimates.mean(axis=0) - tape.gradient(exact, edited.w).numpy()) < 5.0 * error)
+
+
+def test_no_draw_is_weighted_where_the_rows_meet_before_their_mean(loaded: Any) -> None:
+    program = loaded(
+        HEAD + "def loss():\n    actions = tf.random.categorical(tf.tile(w[None], [64, 1]), 1)[:, 0]\n"
+        "    rewards = tf.gather(tf.constant([0.1, 1.0, -0.5]), actions)\n"
+        "    return tf.square(tf.reduce_mean(rewards) - 0.3)\n"
+    )
+
+    finding = tried(program.loss, program.w)
+
+    assert finding.cause == "nondiff_sampling"
+    offered = [finding.edit, *(each.edit for each in finding.alternatives)]
+    assert not any("log_probability" in each.after for each in offered if each is not None)
+
+
+def test_nothing_is_offered_where_python_counts(loaded: Any) -> None:
+    program = loaded(
+        HEAD + "import math\n"
+        "def loss():\n    turns = int(math.sqrt(w[0].numpy()) * 10.0)\n    x = tf.constant(1.0)\n"
+        "    for _ in range(turns):\n        x = x * 0.9\n    return x\n"
+    )
+
+    [finding] = tb_gradflow.explain(program.loss, variables=[program.w]).findings
+
+    assert finding.cause == "python_escape"
+    assert finding.edit is None
+
+
+def test_a_loss_that_minimize_calls_too_late_is_computed_when_it_is_called(loaded: Any, tmp_path: Path) -> None:
+    body = (
+        "optimizer = tf.compat.v1.train.GradientDescentOptimizer(0.1)\n"
+        "def step(x):\n    told = tf.reduce_sum(w * x)\n    loss = tf.square(told - 1.0)\n"
+        "    optimizer.minimize(lambda: loss, var_list=[w])\n    return loss\n"
+    )
+    program = loaded(HEAD + body)
+    step = tb_gradflow.watch(tmp_path / "log", update_freq=1)(program.step)
+    with pytest.raises(ValueError, match="No gradients provided"):
+        step(tf.constant([1.0, 2.0, 3.0]))
+    step.flush()
+
+    [finding] = tb_gradflow.open_log(tmp_path / "log").report().findings
+
+    assert finding.cause == "tape_scope"
+    assert "before `minimize` called the function" in finding.message
+    assert finding.edit is not None
+    text = Path(program.__file__).read_text(encoding="utf-8").split("\n")
+    text[finding.edit.line - 1 : finding.edit.end_line] = finding.edit.after.split("\n")
+    edited = loaded("\n".join(text))
+    losses = [float(edited.step(tf.constant([1.0, 0.2, 0.3]))) for _ in range(10)]
+    assert losses[-1] < 0.01 * losses[0]
+
+
+def test_an_edit_over_the_head_of_a_function_is_tried_in_both(loaded: Any) -> None:
+    """The function that begins within the edited lines gets its new code as well."""
+    program = loaded(HEAD + PROGRAMS["a choice that another method takes as a one-hot vector"][0])
+    before = float(program.loss())
+
+    finding = tried(program.loss, program.w)
+
+    assert finding.tried.loss == (before, before)
 
 
 def test_what_a_file_imports_of_tensorflow_is_used(loaded: Any) -> None:

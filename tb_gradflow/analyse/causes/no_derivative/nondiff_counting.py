@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cause import Cause
-from tb_gradflow.analyse.edits.positions import soft_count
+from tb_gradflow.analyse.edits.positions import probability_of_the_label, soft_count
+from tb_gradflow.analyse.edits.score_function import weighted_with_probability
 from tb_gradflow.analyse.edits.soft import soft_comparison
 from tb_gradflow.analyse.evidence.discrete import COMPARISON, COUNTING, COUNTING_CALLS
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict, discrete_part
@@ -87,7 +88,9 @@ CAUSE = Cause(
     text=message_and_fix,
     verb="blocks it",
     edits=(
+        probability_of_the_label,
         soft_count,
         soft_comparison,
+        weighted_with_probability,
     ),
 )

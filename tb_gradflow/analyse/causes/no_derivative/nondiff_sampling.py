@@ -6,6 +6,7 @@ import re
 
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.edits.positions import soft_position
+from tb_gradflow.analyse.edits.score_function import weighted_with_probability
 from tb_gradflow.analyse.edits.soft import soft_comparison
 from tb_gradflow.analyse.edits.written_out import continuous_draw
 from tb_gradflow.analyse.evidence.discrete import COMPARISON, SAMPLING
@@ -92,5 +93,6 @@ CAUSE = Cause(
         soft_position,
         soft_comparison,
         continuous_draw,
+        weighted_with_probability,
     ),
 )

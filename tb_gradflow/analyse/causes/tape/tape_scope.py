@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cause import Cause
-from tb_gradflow.analyse.edits.tapes import computed_outside, forward_pass_inside, paused_block
+from tb_gradflow.analyse.edits.tapes import computed_outside, forward_pass_inside, given_to_minimize, paused_block
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import Group, Text, place_of, source_of
@@ -29,6 +29,13 @@ def message_and_fix(group: Group) -> Text:
             "{they_get} no gradient: there is a differentiable path to the loss, but the tape did not record it{line}. "
             "Part of the forward pass ran inside a `stop_recording()` block" + _read_at(group) + ".",
             "Move these lines out of that block.",
+        )(group)
+    if given_to_minimize(group) is not None:
+        return Template(
+            "{they_get} no gradient: the loss was computed before `minimize` called the function that it was "
+            "given{line}, and its tape records only what that function computes.",
+            "Compute the loss inside that function: `minimize(lambda: ...)` with the whole expression, or a `def` that "
+            "computes and returns it.",
         )(group)
     return Template(
         "{they_get} no gradient: there is a differentiable path to the loss, but the tape did not record it{line}. "

@@ -1,0 +1,65 @@
+"""Tries the fixes of a demonstration on its first batch, before it trains, so that its log says what they do.
+
+As in a program of your own: `tb_gradflow.explain(model, x, y, try_fixes=True)`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+import keras
+
+from tb_gradflow.api import diagnosis_of
+from tb_gradflow.record.report import Diagnosis, Edit, Tried
+from tb_gradflow.record.schema import Trial, TrialNorm
+from tb_gradflow.trace.explain.one_step import explain_model
+from tb_gradflow.trace.explain.tried_edits import Seen, with_tried
+from tb_gradflow.trace.log.trials import trials_kept
+
+_MOST_ROWS = 32
+
+
+@contextlib.contextmanager
+def fixes_tried() -> Iterator[None]:
+    """While it is open, each `fit` first tries the fixes of what is wrong with its first batch."""
+    fit = keras.Model.fit
+
+    def fit_with_trials(model: Any, *args: Any, **options: Any) -> Any:
+        given = inspect.signature(fit).bind(model, *args, **options)
+        given.apply_defaults()
+        x, y, rows = (given.arguments.get(name) for name in ("x", "y", "batch_size"))
+        with trials_kept(_trials(model, x, y, rows or _MOST_ROWS)):
+            return fit(model, *args, **options)
+
+    keras.Model.fit = fit_with_trials
+    try:
+        yield
+    finally:
+        keras.Model.fit = fit
+
+
+def _trials(model: Any, x: Any, y: Any, rows: int) -> list[Trial]:
+    def seen() -> Seen:
+        explained = explain_model(model, x, y, None, rows, terms=False, examples=False)
+        return Seen(diagnosis_of(explained), explained.record.losses if explained.record is not None else ())
+
+    before = seen()
+    offered = {edit for edit, _ in _edits(before.diagnosis)}
+    left = dict(_edits(with_tried(before, seen))) if offered else {}
+    works = [_trial(edit, tried) for edit, tried in left.items() if tried is not None and edit in offered]
+    return [*works, *(_trial(edit, Tried(False, (), ())) for edit in offered - set(left))]
+
+
+def _edits(diagnosis: Diagnosis) -> Iterator[tuple[Edit, Tried | None]]:
+    for finding in diagnosis.findings:
+        if finding.edit is not None and finding.severity != "info":
+            yield finding.edit, finding.tried
+            yield from ((each.edit, each.tried) for each in finding.alternatives)
+
+
+def _trial(edit: Edit, tried: Tried) -> Trial:
+    norms = tuple(TrialNorm(each.variable, each.norm) for each in tried.gradient_norm)
+    return Trial(edit.file, edit.line, edit.end_line, edit.after, tried.works, tried.loss, norms, tried.with_others)

@@ -1,0 +1,82 @@
+"""Classes of mistakes that programs of others have shown: which op is blamed, which line, and what is left alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+import tb_gradflow
+
+layers = keras.layers
+
+
+def numbers(*shape: int, seed: int = 3) -> Any:
+    return np.random.default_rng(seed).normal(size=shape).astype("float32")
+
+
+class Scaled(keras.layers.Layer):
+    """The branch of a residual block, with a scale that begins at almost nothing, as LayerScale has it."""
+
+    def build(self, shape: Any) -> None:
+        self.inner = layers.Dense(shape[-1], "tanh")
+        self.inner.build(shape)
+        self.scale = self.add_weight(name="scale", shape=(), initializer=keras.initializers.Constant(1e-11))
+
+    def call(self, x: Any) -> Any:
+        return x + self.scale * self.inner(x)
+
+
+def test_what_healthy_weights_pass_as_well_is_not_to_blame_for_small_gradients() -> None:
+    """In a network of residual blocks the gradient of the branches is small, and that of the stream is not."""
+    keras.utils.set_random_seed(1)
+    body = [Scaled(name=f"block_{number}") for number in range(3)]
+    model = keras.Sequential([keras.Input((4,)), layers.Dense(6), *body, layers.Dense(1)])
+    model.compile("adam", "mse")
+
+    report = tb_gradflow.explain(model, numbers(16, 4), numbers(16, 1, seed=4))
+
+    assert report.variables["block_0/dense/kernel"].status == "vanishing"
+    assert report.variables["dense_3/kernel"].status == "connected"
+    blamed = {(finding.op.type if finding.op else "", finding.cause) for finding in report.findings}
+    assert not {kind for kind, _ in blamed} & {"Mean", "DivNoNan", "SquaredDifference"}
+    assert not [each for each in report.findings if "block" in str(each.variables) and "residual" in each.fix]
+
+
+def test_an_offset_in_front_of_a_layer_whose_outputs_are_subtracted_has_no_influence() -> None:
+    """A BatchNormalization's beta, and the last bias: both cancel in a difference of scores."""
+    keras.utils.set_random_seed(2)
+    scorer = keras.Sequential(
+        [keras.Input((5,)), layers.Dense(6, "tanh"), layers.BatchNormalization(), layers.Dense(1)]
+    )
+
+    def ranking_loss(better: Any, worse: Any) -> Any:
+        difference = scorer(better, training=True) - scorer(worse, training=True)
+        return tf.reduce_mean(tf.math.softplus(-difference))
+
+    report = tb_gradflow.explain(
+        ranking_loss, args=(numbers(12, 5), numbers(12, 5, seed=5)), variables=scorer.trainable_variables
+    )
+
+    assert report.healthy
+    without = {name for each in report.findings if each.cause == "shift_invariant_parameter" for name in each.variables}
+    assert {name.rpartition("/")[2] for name in without} == {"beta", "bias"}
+
+
+def test_a_value_that_numpy_took_is_to_blame_and_not_the_index_that_it_chose() -> None:
+    policy = tf.Variable([[0.3, 0.9, -0.2]], name="policy")
+
+    def policy_loss(advantage: Any) -> Any:
+        probabilities = tf.nn.softmax(policy)
+        action = int(np.argmax(probabilities.numpy()))
+        log_probability = np.log(probabilities.numpy()[0, action])
+        return -tf.reduce_mean(log_probability * advantage)
+
+    report = tb_gradflow.explain(policy_loss, args=(tf.constant([1.0, 0.5]),), variables=[policy])
+
+    [finding] = report.findings
+    assert finding.cause == "python_escape"
+    assert finding.source is not None
+    assert "np.log" in finding.source.code
