@@ -79,6 +79,7 @@ class History:
         self._caches = caches
         self._known = known
         self._index: RunIndex | None = None
+        self._changes = 0
         self._unreadable: dict[tuple[str, int], LogError] = {}
         self._sizes: dict[tuple[str, int], Sizes] = {}
         self._fitting: set[Tag] = set()
@@ -87,12 +88,21 @@ class History:
 
     def refresh(self) -> RunIndex:
         """Reads the log again and returns its index."""
-        self._index = self._run.index()
-        return self._index
+        index = self._run.index()
+        if index != self._index:
+            self._index = index
+            self._changes += 1
+        return self.index()
 
     def index(self) -> RunIndex:
         """The index from the last refresh."""
         return self._index or self.refresh()
+
+    @property
+    def state(self) -> tuple[int, int]:
+        """Another one after each change: what was answered under one is answered the same again."""
+        self.index()
+        return self._changes, len(self._damaged)
 
     @property
     def damaged(self) -> tuple[str, ...]:
