@@ -29,7 +29,7 @@ from tb_gradflow.serve.heat import QUANTITIES, heat
 from tb_gradflow.serve.history import Floats, History, NotRecorded
 from tb_gradflow.serve.page import page
 from tb_gradflow.serve.report import Report
-from tb_gradflow.serve.turns import Answers, NotWanted, always
+from tb_gradflow.serve.turns import Answers, NotWanted, Pace, TooMany, always
 from tb_gradflow.store.layout import PLUGIN
 
 STATIC = Path(__file__).parent / "static"
@@ -83,6 +83,7 @@ class GradFlowPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoard
     def __init__(self, context: base_plugin.TBContext, static: Path = STATIC) -> None:
         self._runs = Runs(context.data_provider, context.logdir or "")
         self._answers: Answers[Packed] = Answers(MOST_KEPT, cost=lambda packed: len(packed.content) + OF_EACH_KEPT)
+        self._pace = Pace()
         # A fixed list of files, so that no path in a request can lead anywhere else.
         self._static = {
             path.relative_to(static).as_posix(): path
@@ -111,9 +112,18 @@ class GradFlowPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoard
             "/heat": self._serve_heat,
             "/course": self._serve_course,
             "/page": self._serve_page,
-            "/static/*": self._serve_static,
         }
-        return {route: wrappers.Request.application(_guarded(handler)) for route, handler in routes.items()}
+        return {
+            "/static/*": wrappers.Request.application(_guarded(self._serve_static)),
+            **{route: wrappers.Request.application(_guarded(self._paced(each))) for route, each in routes.items()},
+        }
+
+    def _paced(self, handler: Handler) -> Handler:
+        def answer(request: wrappers.Request) -> wrappers.Response:
+            self._pace.keep()
+            return handler(request)
+
+        return functools.wraps(handler)(answer)
 
     def _serve_runs(self, request: wrappers.Request) -> wrappers.Response:
         return self._once(request, lambda: {"format": FORMAT, "runs": self._runs.entries(*_who(request))})
@@ -220,6 +230,8 @@ def _guarded(handler: Handler) -> Handler:
             return _error(request, 404, error)
         except LogError as error:
             return _error(request, 422, error)
+        except TooMany as error:
+            return _error(request, 503, error)
         except NotWanted:
             return _error(request, 503, NotWanted("the client closed its connection while the request waited"))
 

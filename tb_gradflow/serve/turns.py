@@ -34,8 +34,18 @@ SWITCH = 0.0005
 """Seconds after which a thread that works gives way to another one. Python's default is ten times as long, and a
 request of another tab waits for it each time that it has sent or received something."""
 
+BURST, PER_SECOND = 100, 60.0
+"""Even an answer that is kept costs TensorBoard the reading and the sending of a request. A page asks for ten things
+when it is opened, and for a few each time that its slider moves."""
+
+LONGEST_WAIT = 20.0
+
 LOOK_AGAIN = 0.5
 """Seconds after which a request that waits finds out whether its client is still there."""
+
+
+class TooMany(Exception):
+    """So many ask that the answer would come too late."""
 
 
 class NotWanted(Exception):
@@ -45,6 +55,27 @@ class NotWanted(Exception):
 def always() -> bool:
     """Of an answer that is wanted whatever happens."""
     return True
+
+
+class Pace:
+    """Lets a burst pass, and after it so many a second. The others wait, each for a moment of its own."""
+
+    def __init__(self, burst: int = BURST, per_second: float = PER_SECOND, longest: float = LONGEST_WAIT) -> None:
+        self._burst = burst / per_second
+        self._between = 1.0 / per_second
+        self._longest = longest
+        self._next = 0.0
+        self._lock = threading.Lock()
+
+    def keep(self) -> None:
+        """Raises TooMany, and counts for nothing, if the wait would be too long."""
+        now = time.monotonic()
+        with self._lock:
+            mine = max(self._next, now - self._burst) + self._between
+            if mine - now > self._longest:
+                raise TooMany(f"more than {self._longest:.0f} s of requests wait already: try again in a moment")
+            self._next = mine
+        time.sleep(max(0.0, mine - now))
 
 
 class Turns:
