@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import threading
 import time
@@ -19,6 +20,10 @@ def until(condition: Callable[[], Any], seconds: float = 20) -> None:
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.002)
+
+
+def wait_to_be(turns: Turns, count: int) -> bool:
+    return len(turns._waiting) == count
 
 
 class Work:
@@ -47,7 +52,7 @@ def test_no_more_are_worked_on_than_may_be_and_those_who_wait_keep_their_order()
     with ThreadPoolExecutor(20) as pool:
         for number in range(20):
             pool.submit(work.do, turns, number)
-            until(lambda number=number: len(turns._waiting) == max(0, number - 1))
+            until(functools.partial(wait_to_be, turns, max(0, number - 1)))
 
         work.may_end.release(20)
 

@@ -519,6 +519,8 @@ def sweep(
             problems += [f"{name}: {where[0]}, call {where[1]}: {each}" for each in found]
             if found:
                 _say("\n".join(problems[-len(found) :]))
+            if (number + 1) % 10 == 0:
+                _say(f"{name}: {number + 1} of {len(chosen)} tried")
     return len(chosen), problems
 
 
