@@ -205,3 +205,39 @@ def test_what_a_sink_raises_goes_to_the_caller() -> None:
 
     with pytest.raises(OSError, match="no space left"):
         LogWriter(session(), Full())
+
+
+def test_what_waits_is_due_after_a_while() -> None:
+    memory = Memory()
+    writer = writer_to(memory)
+    writer.write_step(step(0))
+    assert not writer.is_due, "the first step is written at once"
+
+    memory.now += CHUNK_SECONDS - 1
+    writer.write_step(step(1))
+    assert not writer.is_due
+    memory.now += 1
+    assert writer.is_due
+
+    writer.flush()
+    assert not writer.is_due
+    assert memory.chunks() == [[0], [1]]
+
+
+def test_steps_whose_writing_is_interrupted_are_written_the_next_time() -> None:
+    memory = Memory()
+    writer = writer_to(memory)
+    writer.write_step(step(0))
+    writer.write_step(step(1))
+    write = memory.write
+
+    def interrupt(record: bytes) -> None:
+        memory.write = write  # type: ignore[method-assign]
+        raise KeyboardInterrupt
+
+    memory.write = interrupt  # type: ignore[method-assign]
+    with pytest.raises(KeyboardInterrupt):
+        writer.flush()
+
+    writer.close()
+    assert memory.chunks() == [[0], [1]]
