@@ -34,6 +34,9 @@ from tb_gradflow.store.run import Array, ChunkHead, RunIndex, StoredRun, newest_
 
 LOGGER = logging.getLogger("tb_gradflow")
 
+_SAID = 3
+"""Damages that are named; of the others there is the number."""
+
 Floats = npt.NDArray[np.float32]
 
 
@@ -108,6 +111,15 @@ class History:
     def damaged(self) -> tuple[str, ...]:
         """What was found of the log that cannot be read, and is left out."""
         return tuple(dict.fromkeys((*self.index().damaged, *self._damaged)))
+
+    @property
+    def damage(self) -> str:
+        """The same in a sentence; empty if nothing was found."""
+        damaged = self.damaged
+        if not damaged:
+            return ""
+        more = f", and {len(damaged) - _SAID} more like it" if len(damaged) > _SAID else ""
+        return f"A part of the log is damaged and left out: {'; '.join(damaged[:_SAID])}{more}."
 
     def readable(self) -> RunIndex:
         """What the log held when it was last looked at, without the chunks whose trace cannot be read.
