@@ -153,9 +153,15 @@ class Recorder:
         if self._writer is not None and self._writer.is_due:
             self.flush()
 
+    def finish(self) -> None:
+        """Writes what waits, for the last time: a log that was deleted since then is not begun again."""
+        with contextlib.suppress(Exception):
+            if self._writer is not None:
+                self._writer.flush()
+
     def flush_at_end_of(self, owner: object) -> Callable[[], object]:
-        """The same when the owner is deleted, or the process ends: an interrupted training does not say that it ends.
-        Returns what calls that off."""
+        """Writes what waits when the owner is deleted, or the process ends: an interrupted training does not say that it
+        ends. Returns what calls that off."""
         return weakref.finalize(owner, _flush_in, os.getpid(), self).detach
 
     def _length(self) -> int | None:
@@ -226,8 +232,7 @@ class Recorder:
 def _flush_in(process: int, recorder: Recorder) -> None:
     """Not in a forked process: both processes would write what was not written yet."""
     if os.getpid() == process:
-        with contextlib.suppress(Exception):
-            recorder.flush()
+        recorder.finish()
 
 
 class SilentRecorder(Recorder):
