@@ -160,8 +160,8 @@ class Recorder:
                 self._writer.flush()
 
     def flush_at_end_of(self, owner: object) -> Callable[[], object]:
-        """Writes what waits when the owner is deleted, or the process ends: an interrupted training does not say that it
-        ends. Returns what calls that off."""
+        """Writes what waits when the owner is deleted, or the process ends: an interrupted training does not say that
+        it ends. Returns what calls that off."""
         return weakref.finalize(owner, _flush_in, os.getpid(), self).detach
 
     def _length(self) -> int | None:
