@@ -210,17 +210,19 @@ def test_what_a_sink_raises_goes_to_the_caller() -> None:
 def test_what_waits_is_due_after_a_while() -> None:
     memory = Memory()
     writer = writer_to(memory)
+
+    def is_due_after(seconds: float) -> bool:
+        memory.now += seconds
+        return writer.is_due
+
     writer.write_step(step(0))
-    assert not writer.is_due, "the first step is written at once"
-
-    memory.now += CHUNK_SECONDS - 1
+    assert not is_due_after(0), "the first step is written at once"
     writer.write_step(step(1))
-    assert not writer.is_due
-    memory.now += 1
-    assert writer.is_due
-
+    assert not is_due_after(CHUNK_SECONDS - 1)
+    assert is_due_after(1)
     writer.flush()
-    assert not writer.is_due
+
+    assert not is_due_after(100)
     assert memory.chunks() == [[0], [1]]
 
 
