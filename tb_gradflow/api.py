@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 Numbers = npt.NDArray[Any]
 
 # Of what is damaged.
-_SAID = 3
 
 
 def open_log(path: str | os.PathLike[str]) -> Log:
@@ -277,7 +276,7 @@ class Log:
         earlier = self._history.index().earlier
         others = "an earlier recording" if earlier == 1 else f"{earlier} earlier recordings"
         of_others = f"The directory also contains {others}, not shown: give each training its own directory."
-        return " ".join(filter(None, (_told_of_damage(self._history.damaged), of_others if earlier else "")))
+        return " ".join(filter(None, (self._history.damage, of_others if earlier else "")))
 
     def _part(self, session: str, head: ChunkHead, trace: Trace | None, variable: str) -> tuple[Numbers, Numbers]:
         gradients = np.full((len(head.steps), len(GRADIENT_STATISTICS)), np.nan, np.float32)
@@ -291,13 +290,6 @@ class Log:
         if number is not None:
             weights[:] = self._history.moved(session, head)[:, number]
         return gradients, weights
-
-
-def _told_of_damage(damaged: Sequence[str]) -> str:
-    if not damaged:
-        return ""
-    more = f", and {len(damaged) - _SAID} more like it" if len(damaged) > _SAID else ""
-    return f"A part of the log is damaged and left out: {'; '.join(damaged[:_SAID])}{more}."
 
 
 def _joined(parts: list[Numbers], columns: int) -> Numbers:

@@ -102,6 +102,7 @@ test("a mark stands where a finding is first seen; mere information has none", (
     findings: [finding("first_nan", "error"), finding("vanishing_depth", "warning"), finding("frozen", "info")],
     present: [[2], [1], [0, 1]],
     complete: true,
+    damage: "",
   };
 
   expect(beginningsIn(course, [0, 10, 20, 30])).toEqual([

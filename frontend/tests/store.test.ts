@@ -97,7 +97,7 @@ class Log implements Source {
   }
 
   async course(): Promise<Course> {
-    return {format: 1, steps: [], findings: [], present: [], complete: true};
+    return {format: 1, steps: [], findings: [], present: [], complete: true, damage: ""};
   }
 
   #ask(what: string): void {

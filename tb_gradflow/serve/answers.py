@@ -146,7 +146,7 @@ class Runs:
         history = self.history(context, experiment_id, run)
         with self._lock:
             course = self._courses.setdefault((experiment_id, run), Course())
-        return {"format": FORMAT, **course.look(history)}
+        return {"format": FORMAT, **course.look(history), "damage": history.damage}
 
     def name(self, context: RequestContext, experiment_id: str, run: str) -> str:
         """The displayed name of a run."""

@@ -24,6 +24,13 @@ class Cache(Generic[Value]):
         self._making: dict[Hashable, threading.Lock] = {}
         self._lock = threading.Lock()
 
+    def find(self, key: Hashable) -> Value | None:
+        """The value of `key` if it is there."""
+        with self._lock:
+            if key in self._values:
+                self._values.move_to_end(key)
+            return self._values.get(key)
+
     def get(self, key: Hashable, make: Callable[[], Value]) -> Value:
         """The value of `key`, computed if it is missing. Exceptions of `make` are not remembered."""
         with self._lock:

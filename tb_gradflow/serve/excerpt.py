@@ -143,9 +143,10 @@ def _content(history: History, run: str, index: RunIndex, found: dict[int, froze
     session = index.session.id
     kept = {step: found.get(step) for step in index.steps}
     diagnoses = [history.diagnose(step) for step in index.steps] or [history.diagnose()] * bool(index.traces)
+    course = told({step: keys for step, keys in kept.items() if keys is not None}, True)
     return {
         "overview": overview_of(index, run, run),
-        "course": {"format": FORMAT, **told({step: keys for step, keys in kept.items() if keys is not None}, True)},
+        "course": {"format": FORMAT, **course, "damage": history.damage},
         "traces": {str(trace): _packed(history.trace_json(session, trace)) for trace in index.traces},
         "reports": _packed(pack_json(_interned(diagnoses))),
         "gradients": {str(head.id): _numbers(history.gradients, session, head, history) for head in index.chunks},

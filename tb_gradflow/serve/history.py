@@ -34,6 +34,9 @@ from tb_gradflow.store.run import Array, ChunkHead, RunIndex, StoredRun, newest_
 
 LOGGER = logging.getLogger("tb_gradflow")
 
+_SAID = 3
+"""Damages that are named; of the others there is the number."""
+
 Floats = npt.NDArray[np.float32]
 
 
@@ -79,6 +82,7 @@ class History:
         self._caches = caches
         self._known = known
         self._index: RunIndex | None = None
+        self._changes = 0
         self._unreadable: dict[tuple[str, int], LogError] = {}
         self._sizes: dict[tuple[str, int], Sizes] = {}
         self._fitting: set[Tag] = set()
@@ -87,17 +91,35 @@ class History:
 
     def refresh(self) -> RunIndex:
         """Reads the log again and returns its index."""
-        self._index = self._run.index()
-        return self._index
+        index = self._run.index()
+        if index != self._index:
+            self._index = index
+            self._changes += 1
+        return self.index()
 
     def index(self) -> RunIndex:
         """The index from the last refresh."""
         return self._index or self.refresh()
 
     @property
+    def state(self) -> tuple[int, int]:
+        """Another one after each change: what was answered under one is answered the same again."""
+        self.index()
+        return self._changes, len(self._damaged)
+
+    @property
     def damaged(self) -> tuple[str, ...]:
         """The parts of the log that cannot be read and are left out."""
         return tuple(dict.fromkeys((*self.index().damaged, *self._damaged)))
+
+    @property
+    def damage(self) -> str:
+        """The same in a sentence; empty if nothing was found."""
+        damaged = self.damaged
+        if not damaged:
+            return ""
+        more = f", and {len(damaged) - _SAID} more like it" if len(damaged) > _SAID else ""
+        return f"A part of the log is damaged and left out: {'; '.join(damaged[:_SAID])}{more}."
 
     def readable(self) -> RunIndex:
         """What the log held when it was last looked at, without the chunks whose trace cannot be read.

@@ -1,7 +1,7 @@
 """The TensorBoard plugin: the routes of docs/http.md.
 
-It only parses requests, queries `History`, and assembles responses. All data comes through the DataProvider, so it
-works with both of TensorBoard's loaders and with any other provider.
+It only parses requests, queries `History`, and assembles responses; where that is work, in turns. All data comes
+through the DataProvider, so it works with both of TensorBoard's loaders and with any other provider.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from __future__ import annotations
 import functools
 import gzip
 import json
-import threading
-from collections.abc import Callable, Iterable
+import socket
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +26,10 @@ from tb_gradflow.record.schema import FORMAT
 from tb_gradflow.serve.answers import NotThere, Runs, WrongRequest, overview
 from tb_gradflow.serve.finite import finite
 from tb_gradflow.serve.heat import QUANTITIES, heat
-from tb_gradflow.serve.history import Floats, NotRecorded
+from tb_gradflow.serve.history import Floats, History, NotRecorded
 from tb_gradflow.serve.page import page
 from tb_gradflow.serve.report import Report
+from tb_gradflow.serve.turns import Answers, NotWanted, Pace, TooMany, always
 from tb_gradflow.store.layout import PLUGIN
 
 STATIC = Path(__file__).parent / "static"
@@ -48,15 +50,29 @@ MIME_TYPES = {
 
 A_DAY = 24 * 60 * 60
 
-AT_ONCE = 3
-"""Requests that are answered at the same time; others wait. TensorBoard answers each in a thread of its own, and Python
-runs one of them at a time: of fifty that all have work to do, the requests of other tabs would be one in fifty-one."""
+PARAMETERS = ("run", "session", "trace", "chunk", "at", "row", "variable", "quantity", "target", "columns", "step")
 
-# These wait for what others work out.
-_WAITING = ("/runs", "/standings")
+MOST_KEPT = 32 * 2**20
+"""Bytes of responses that are kept, because they cannot change; with what each takes beside its content."""
+OF_EACH_KEPT = 2000
 
 Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 Handler = Callable[[wrappers.Request], wrappers.Response]
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """The content of a response, which can be sent to many.
+
+    Attributes:
+        expires: Seconds for which a browser may keep it.
+        encoding: How the content is compressed; None if it is not.
+    """
+
+    content: bytes
+    content_type: str
+    expires: int = 0
+    encoding: str | None = "gzip"
 
 
 class GradFlowPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoard has no types
@@ -66,7 +82,8 @@ class GradFlowPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoard
 
     def __init__(self, context: base_plugin.TBContext, static: Path = STATIC) -> None:
         self._runs = Runs(context.data_provider, context.logdir or "")
-        self._turns = threading.BoundedSemaphore(AT_ONCE)
+        self._answers: Answers[Packed] = Answers(MOST_KEPT, cost=lambda packed: len(packed.content) + OF_EACH_KEPT)
+        self._pace = Pace()
         # A fixed list of files, so that no path in a request can lead anywhere else.
         self._static = {
             path.relative_to(static).as_posix(): path
@@ -95,77 +112,101 @@ class GradFlowPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoard
             "/heat": self._serve_heat,
             "/course": self._serve_course,
             "/page": self._serve_page,
-            "/static/*": self._serve_static,
         }
-        in_turn = {route: each if route in _WAITING else self._in_turn(each) for route, each in routes.items()}
-        return {route: wrappers.Request.application(_guarded(handler)) for route, handler in in_turn.items()}
+        return {
+            "/static/*": wrappers.Request.application(_guarded(self._serve_static)),
+            **{route: wrappers.Request.application(_guarded(self._paced(each))) for route, each in routes.items()},
+        }
 
-    def _in_turn(self, handler: Handler) -> Handler:
+    def _paced(self, handler: Handler) -> Handler:
         def answer(request: wrappers.Request) -> wrappers.Response:
-            with self._turns:
-                return handler(request)
+            self._pace.keep()
+            return handler(request)
 
         return functools.wraps(handler)(answer)
 
     def _serve_runs(self, request: wrappers.Request) -> wrappers.Response:
-        return _json(request, {"format": FORMAT, "runs": self._runs.entries(*_who(request))})
+        return self._once(request, lambda: {"format": FORMAT, "runs": self._runs.entries(*_who(request))})
 
     def _serve_standings(self, request: wrappers.Request) -> wrappers.Response:
-        return _json(request, self._runs.standings(*_who(request)))
+        return self._once(request, lambda: self._runs.standings(*_who(request)))
 
     def _serve_overview(self, request: wrappers.Request) -> wrappers.Response:
-        run = _text(request, "run")
-        history = self._runs.history(*_who(request), run)
-        return _json(request, overview(run, self._runs.name(*_who(request), run), history))
+        run, who = _text(request, "run"), _who(request)
+        history = self._runs.history(*who, run)
+        return self._now(request, lambda: _json(overview(run, self._runs.name(*who, run), history)))
 
     def _serve_trace(self, request: wrappers.Request) -> wrappers.Response:
-        history = self._runs.history(*_who(request), _text(request, "run"))
-        blob = history.trace_json(_text(request, "session"), _number(request, "trace"))
-        return _respond(request, blob, "application/json", expires=A_DAY, content_encoding="gzip")
+        history = self._history(request)
+        place = _text(request, "session"), _number(request, "trace")
+        return self._kept(request, lambda: Packed(history.trace_json(*place), "application/json", expires=A_DAY))
 
     def _serve_report(self, request: wrappers.Request) -> wrappers.Response:
-        history = self._runs.history(*_who(request), _text(request, "run"))
-        step = _number(request, "step", least=-1) if "step" in request.args else None
-        return _json(request, finite(encode(history.diagnose(step))))
+        history = self._history(request)
+        if "step" not in request.args:
+            return self._now(request, lambda: _json(finite(encode(history.diagnose()))))
+        step = _number(request, "step", least=-1)
+        return self._kept(request, lambda: _json(finite(encode(history.diagnose(step)))), history.state)
 
     def _serve_gradients(self, request: wrappers.Request) -> wrappers.Response:
-        history = self._runs.history(*_who(request), _text(request, "run"))
-        numbers = history.gradients(_text(request, "session"), _number(request, "chunk"))
-        return _numbers(request, _steps_asked(request, numbers), expires=A_DAY)
+        return self._chunk(request, self._history(request).gradients)
 
     def _serve_variables(self, request: wrappers.Request) -> wrappers.Response:
-        history = self._runs.history(*_who(request), _text(request, "run"))
-        numbers = history.variables(_text(request, "session"), _number(request, "chunk"))
-        return _numbers(request, _steps_asked(request, numbers), expires=A_DAY)
+        return self._chunk(request, self._history(request).variables)
+
+    def _chunk(self, request: wrappers.Request, read: Callable[[str, int], Floats]) -> wrappers.Response:
+        place = _text(request, "session"), _number(request, "chunk")
+        at = _number(request, "at") if "at" in request.args else None
+        return self._kept(request, lambda: _numbers(_steps_asked(read(*place), at), expires=A_DAY))
 
     def _serve_series(self, request: wrappers.Request) -> wrappers.Response:
-        history = self._runs.history(*_who(request), _text(request, "run"))
-        return _numbers(request, history.series(_number(request, "row")))
+        history, row = self._history(request), _number(request, "row")
+        return self._kept(request, lambda: _numbers(history.series(row)), history.state)
 
     def _serve_weights(self, request: wrappers.Request) -> wrappers.Response:
-        history = self._runs.history(*_who(request), _text(request, "run"))
-        return _numbers(request, history.weights(_number(request, "variable")))
+        history, variable = self._history(request), _number(request, "variable")
+        return self._kept(request, lambda: _numbers(history.weights(variable)), history.state)
 
     def _serve_heat(self, request: wrappers.Request) -> wrappers.Response:
-        history = self._runs.history(*_who(request), _text(request, "run"))
+        history = self._history(request)
         quantity = _text(request, "quantity")
         if quantity not in QUANTITIES:
             raise WrongRequest(f"the parameter `quantity` must be one of {', '.join(QUANTITIES)}, got {quantity!r}")
-        trace, target = _number(request, "trace"), _number(request, "target")
+        place = _number(request, "trace"), _number(request, "target")
         columns = _number(request, "columns", least=1)
-        return _numbers(request, heat(history, trace, target, quantity, columns))
+        return self._kept(request, lambda: _numbers(heat(history, *place, quantity, columns)), history.state)
 
     def _serve_course(self, request: wrappers.Request) -> wrappers.Response:
-        return _json(request, self._runs.course(*_who(request), _text(request, "run")))
+        run, who = _text(request, "run"), _who(request)
+        return self._now(request, lambda: _json(self._runs.course(*who, run)))
 
     def _serve_page(self, request: wrappers.Request) -> wrappers.Response:
-        run = _text(request, "run")
-        history = self._runs.history(*_who(request), run)
-        name = self._runs.name(*_who(request), run)
+        run, who = _text(request, "run"), _who(request)
+        history, name = self._runs.history(*who, run), self._runs.name(*who, run)
         step = _number(request, "step", least=-1) if "step" in request.args else None
-        text = Report(history.diagnose(step), name).text_in_page
-        # For saving, not for display: the page's policy forbids what TensorBoard's own allows, and the other way round.
-        return _respond(request, page({name: history}, text, step), "application/octet-stream")
+
+        def saved() -> Packed:
+            text = Report(history.diagnose(step), name).text_in_page
+            # For saving, not for display: the page's policy forbids what TensorBoard's own allows, and the other way
+            # round.
+            return Packed(page({name: history}, text, step).encode(), "application/octet-stream", encoding=None)
+
+        return self._now(request, saved)
+
+    def _history(self, request: wrappers.Request) -> History:
+        return self._runs.history(*_who(request), _text(request, "run"))
+
+    def _kept(self, request: wrappers.Request, make: Callable[[], Packed], state: Hashable = None) -> wrappers.Response:
+        """A response that is the same as long as the state is."""
+        return _sent(request, self._answers.kept((*_question(request), state), make, _client(request)))
+
+    def _now(self, request: wrappers.Request, make: Callable[[], Packed]) -> wrappers.Response:
+        """A response that may be another one the next time."""
+        return _sent(request, self._answers.made(_question(request), make, _client(request)))
+
+    def _once(self, request: wrappers.Request, make: Callable[[], dict[str, Any]]) -> wrappers.Response:
+        """The same without a turn: these wait for what others work out."""
+        return _sent(request, self._answers.without_turn(_question(request), lambda: _json(make()), _client(request)))
 
     def _serve_static(self, request: wrappers.Request) -> wrappers.Response:
         name = request.path.rpartition(f"/plugin/{PLUGIN}/static/")[2]
@@ -189,6 +230,10 @@ def _guarded(handler: Handler) -> Handler:
             return _error(request, 404, error)
         except LogError as error:
             return _error(request, 422, error)
+        except TooMany as error:
+            return _error(request, 503, error)
+        except NotWanted:
+            return _error(request, 503, NotWanted("the client closed its connection while the request waited"))
 
     return answer
 
@@ -213,11 +258,34 @@ def _number(request: wrappers.Request, name: str, least: int = 0) -> int:
     return int(text)
 
 
-def _steps_asked(request: wrappers.Request, numbers: Floats) -> Floats:
+def _question(request: wrappers.Request) -> tuple[Hashable, ...]:
+    """What makes two requests the same."""
+    asked = tuple(request.args.get(name) for name in PARAMETERS)
+    return request.path, plugin_util.experiment_id(request.environ), asked
+
+
+def _client(request: wrappers.Request) -> Callable[[], bool]:
+    """Whether the client of a request still listens; always, where the server does not give its connection."""
+    connection = request.environ.get("werkzeug.socket")
+    at_once = getattr(socket, "MSG_DONTWAIT", None)
+    if not isinstance(connection, socket.socket) or at_once is None or connection.gettimeout() is not None:
+        return always
+
+    def is_there() -> bool:
+        try:
+            return connection.recv(1, socket.MSG_PEEK | at_once) != b""
+        except (BlockingIOError, InterruptedError):
+            return True
+        except OSError:
+            return False
+
+    return is_there
+
+
+def _steps_asked(numbers: Floats, at: int | None) -> Floats:
     """All steps of a chunk, or the one at the requested position: the first picture then needs only one."""
-    if "at" not in request.args:
+    if at is None:
         return numbers
-    at = _number(request, "at")
     if at >= len(numbers):
         raise NotRecorded(f"this chunk has {len(numbers)} steps, numbered from 0: it has no step {at}")
     return numbers[at : at + 1]
@@ -228,17 +296,28 @@ def _respond(request: wrappers.Request, *arguments: Any, **options: Any) -> wrap
     return response
 
 
-def _json(request: wrappers.Request, body: dict[str, Any], code: int = 200) -> wrappers.Response:
+def _sent(request: wrappers.Request, packed: Packed, code: int = 200) -> wrappers.Response:
+    return _respond(
+        request,
+        packed.content,
+        packed.content_type,
+        code=code,
+        expires=packed.expires,
+        content_encoding=packed.encoding,
+    )
+
+
+def _json(body: dict[str, Any]) -> Packed:
     # Passing a dict to `Respond` would write NaN as a string, and traverse all of it once more.
     text = json.dumps(body, separators=(",", ":"), allow_nan=False)
-    return _respond(request, text, "application/json", code=code)
+    return Packed(gzip.compress(text.encode(), compresslevel=3, mtime=0), "application/json")
 
 
 def _error(request: wrappers.Request, code: int, error: Exception) -> wrappers.Response:
-    return _json(request, {"error": str(error)}, code)
+    return _sent(request, _json({"error": str(error)}), code)
 
 
-def _numbers(request: wrappers.Request, numbers: Floats, expires: int = 0) -> wrappers.Response:
+def _numbers(numbers: Floats, expires: int = 0) -> Packed:
     # Level 1: such floats shrink by a fifth at any level, and higher levels take ten times as long.
     packed = gzip.compress(numbers.astype("<f4", copy=False).tobytes(), compresslevel=1, mtime=0)
-    return _respond(request, packed, "application/octet-stream", expires=expires, content_encoding="gzip")
+    return Packed(packed, "application/octet-stream", expires=expires)

@@ -71,7 +71,8 @@ class LogWriter:
     """One session in one event file.
 
     A chunk is written when it holds `CHUNK_STEPS` steps, when the trace changes, on `flush`, and when the last write is
-    `CHUNK_SECONDS` ago (or a thousandth of the time since the beginning, if that is longer). So a short run is visible
+    `CHUNK_SECONDS` ago (or a thousandth of the time since the beginning, if that is longer); `is_due` says so while no
+    step comes. So a short run is visible
     at once, and a long one does not consist of thousands of chunks. The very first step is written immediately.
 
     It keeps one in `stride` of the steps that it gets. At `cap_bytes` of output it is full, and the caller should start
@@ -145,6 +146,11 @@ class LogWriter:
         if at_once or len(self._buffer) >= CHUNK_STEPS or self._is_time():
             self._write_chunk()
 
+    @property
+    def is_due(self) -> bool:
+        """Whether something has waited long enough to be flushed."""
+        return bool(self._buffer) and self._is_time()
+
     def write_cost(self, cost: Cost) -> None:
         """Sets the cost of recording so far. The last value counts; at most one is written for each chunk."""
         self._cost = cost
@@ -192,10 +198,16 @@ class LogWriter:
         return now - self._wrote >= max(CHUNK_SECONDS, (now - self._began) / 1000)
 
     def _write_chunk(self) -> None:
-        steps, self._buffer = self._buffer, []
+        steps = self._buffer
         if not steps:
             return
-        self._write(chunk_event(self._session.id, steps))
+        try:
+            # In this order, so that an interrupt in between leaves the steps for the next time.
+            self._write(chunk_event(self._session.id, steps))
+            self._buffer = []
+        except Exception:
+            self._buffer = []
+            raise
         if self._cost is not None:
             self._write(cost_event(self._session.id, steps[-1], self._cost))
         self._wrote = self._clock()

@@ -88,7 +88,7 @@ class GradFlowCallback(KerasCallback):
         )
         self._began = self._ready = 0.0
         self._recorder: Recorder | None = None
-        self.protection = Protection(self._report_fault, self._restored)
+        self.protection = Protection(self._report_fault, self._restored, self._written)
         self._plain: TrainFunction | None = None
         self._sampled: OwnFunction | None = None
         self._monitored = self._monitored_steps(is_wanted=False)
@@ -151,6 +151,8 @@ class GradFlowCallback(KerasCallback):
             self._monitored.start(self._select_monitor)
         else:
             self._monitored.step_ended()
+            if self._recorder is not None:
+                self._recorder.flush_if_due()
         now = time.perf_counter()
         own = self._ready - self._began + now - done
         self._options.cadence.meter.took(now - self._began, recorded=recorded, own=own)
@@ -199,6 +201,7 @@ class GradFlowCallback(KerasCallback):
             identity = Identity(str(self.model.name), fitted.keras, self._options.expected)
             self._recorder = recorder_for(self._options.log_dir, identity)
             self._recorder.meter = self._options.cadence.meter
+            self._recorder.flush_at_end_of(self)
         self._steps.now = max(self._steps.now, fitted.iterations or 0)
         if self._last_fit.goes_on(self.model, fitted):
             self._plain = self.model.train_function
@@ -269,9 +272,14 @@ class GradFlowCallback(KerasCallback):
 
     def _report_fault(self, fault: Exception, cost: str = "") -> None:
         warn(fault_message(self._steps.now, fault, cost))
-        if self.protection.is_over and self._recorder is not None:
+        if self.protection.is_over:
             with contextlib.suppress(Exception):  # it may be what failed
-                self._recorder.flush()
+                self._written()
+
+    def _written(self) -> None:
+        """What was recorded can be read; nothing is looked for that was not."""
+        if self._recorder is not None:
+            self._recorder.flush()
 
     def _restored(self) -> None:
         """The model trains with its own function."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import weakref
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -17,12 +16,6 @@ from tb_gradflow.trace.nonfinite.monitor import CaughtStep
 from tb_gradflow.trace.protection.training import Protection
 
 
-def _flush_in(process: int, recorder: Recorder) -> None:
-    """Not in a forked process: both processes would write what was not written yet."""
-    if os.getpid() == process:
-        recorder.flush()
-
-
 class WatchedRun:
     """One log, and the progress of its training."""
 
@@ -30,9 +23,9 @@ class WatchedRun:
         """`compiles` means that the step was not compiled before it was watched."""
         self.options = options
         self.compiles = compiles
-        self.protection = Protection(self._report_fault)
+        self.protection = Protection(self._report_fault, interrupted=self.flush)
         self._recorder: Recorder | None = None
-        self._at_end: Any = None
+        self._calls_off: Callable[[], object] = lambda: None
         self._step = 0
 
     def recorder(self, name: str) -> Recorder:
@@ -40,15 +33,14 @@ class WatchedRun:
             identity = Identity(name, keras.__version__, self.options.expected)
             self._recorder = recorder_for(self.options.log_dir, identity)
             self._recorder.meter = self.options.cadence.meter
-            self._at_end = weakref.finalize(self, _flush_in, os.getpid(), self._recorder)
+            self._calls_off = self._recorder.flush_at_end_of(self)
         return self._recorder
 
     def discard(self) -> None:
         """Records nothing any more, and gives up what was not written yet."""
         self.protection.stop()
         self._recorder = None
-        if self._at_end is not None:
-            self._at_end.detach()
+        self._calls_off()
 
     def flush(self) -> None:
         if self._recorder is not None:
@@ -62,6 +54,8 @@ class WatchedRun:
     def completed(self, seconds: float, *, recorded: bool) -> None:
         self._step += 1
         self.options.cadence.meter.took(seconds, recorded=recorded)
+        if not recorded and self._recorder is not None:
+            self._recorder.flush_if_due()
 
     def write_caught(self, caught: CaughtStep, tracing: Tracing) -> None:
         """Writes a step whose gradient was not finite; all steps that have begun are completed."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from playwright.sync_api import Page, Route, expect
 
 from tests.e2e.tab import Tab
+from tests.hostile.mutations import events_of, file_of
 from tests.serve.processes import TensorBoard, tensorboard
 from tests.store.samples import write_log
 
@@ -52,6 +54,27 @@ def test_bytes_that_are_no_longer_those_that_were_written_are_told(tmp_path: Pat
         tab.choose_run("whole")
         expect(tab.summary).to_contain_text("1 of 2 trainable variables")
         expect(tab.frame.get_by_role("alert")).to_have_count(0)
+
+
+@pytest.mark.parametrize("loader", ["true", "false"], ids=["rust", "python"])
+def test_what_was_left_out_of_a_log_is_said_and_the_rest_is_shown(tmp_path: Path, page: Page, loader: str) -> None:
+    path = write_log(tmp_path / "run", steps=3)
+    events = events_of(path)
+    for event in events:
+        for value in event.summary.value:
+            if "/gradients/" in value.tag:
+                numbers = np.frombuffer(value.tensor.tensor_content, "<f4").copy()
+                numbers[0] = -1.0  # a norm
+                value.tensor.tensor_content = numbers.tobytes()
+    path.write_bytes(file_of(events))
+    with tensorboard(f"--logdir={tmp_path}", f"--load_fast={loader}") as board:
+        board.wait_for_runs(1)
+        tab = opened(page, board)
+
+        told = tab.frame.locator("[role=note]")
+        expect(told).to_contain_text("A part of the log is damaged and left out")
+        expect(tab.summary).to_contain_text("trainable variables")
+        tab.screenshot(f"damage-{loader}")
 
 
 def without_inputs(route: Route) -> None:

@@ -127,7 +127,8 @@ def _other_blob(blob: bytes, chance: random.Random) -> bytes:
         return blob[: chance.randrange(len(blob))]
     if kind == 1:
         return gzip.compress(
-            chance.choice((b"[" * 10**6, b"9" * 10**5, b'{"a":' * 10**5, b"\xff\xfe[1]", b"", b"null", b"[]", b"NaN"))
+            chance.choice((b"[" * 10**6, b"9" * 10**5, b'{"a":' * 10**5, b"\xff\xfe[1]", b"", b"null", b"[]", b"NaN")),
+            mtime=0,
         )
     if kind == 2:
         return gzip.compress(bytes(2**26), 9, mtime=0)

@@ -205,3 +205,41 @@ def test_what_a_sink_raises_goes_to_the_caller() -> None:
 
     with pytest.raises(OSError, match="no space left"):
         LogWriter(session(), Full())
+
+
+def test_what_waits_is_due_after_a_while() -> None:
+    memory = Memory()
+    writer = writer_to(memory)
+
+    def is_due_after(seconds: float) -> bool:
+        memory.now += seconds
+        return writer.is_due
+
+    writer.write_step(step(0))
+    assert not is_due_after(0), "the first step is written at once"
+    writer.write_step(step(1))
+    assert not is_due_after(CHUNK_SECONDS - 1)
+    assert is_due_after(1)
+    writer.flush()
+
+    assert not is_due_after(100)
+    assert memory.chunks() == [[0], [1]]
+
+
+def test_steps_whose_writing_is_interrupted_are_written_the_next_time() -> None:
+    memory = Memory()
+    writer = writer_to(memory)
+    writer.write_step(step(0))
+    writer.write_step(step(1))
+    write = memory.write
+
+    def interrupt(record: bytes) -> None:
+        memory.write = write  # type: ignore[method-assign]
+        raise KeyboardInterrupt
+
+    memory.write = interrupt  # type: ignore[method-assign]
+    with pytest.raises(KeyboardInterrupt):
+        writer.flush()
+
+    writer.close()
+    assert memory.chunks() == [[0], [1]]

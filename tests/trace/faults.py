@@ -32,7 +32,13 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 PACKAGE = "tb_gradflow.trace"
 
-PROTECTING = ("/protection/", "/fidelity/warning.py", "/fit/callback_base.py")
+PROTECTING = (
+    "/protection/",
+    "/fidelity/warning.py",
+    "/fit/callback_base.py",
+    "/program/faults.py",
+    "/program/attention.py",
+)
 """What keeps the faults of all others from the training, and what answers with constants: somebody has to be last."""
 
 _REACHED = "__tb_gradflow_reached__"
@@ -462,6 +468,52 @@ def summaries(log_dir: str | None, result: Result) -> None:
         result.restored = _nothing_is_patched()
 
 
+def _in_program(scenario: Scenario) -> Scenario:
+    """The same without a recorder of its own, as under `tb-gradflow run`."""
+
+    def trained(log_dir: str | None, result: Result) -> None:
+        from tb_gradflow.trace.program import hooks
+        from tb_gradflow.trace.program.recording import Recording
+
+        if log_dir is not None:
+            hooks.start(Recording(log_dir, {"update_freq": 3}))
+        try:
+            scenario(None, result)
+        finally:
+            FAULTS.is_armed = False
+            hooks.stop()
+            result.restored = True  # the hooks stay, and do nothing
+
+    return trained
+
+
+def program_fit(log_dir: str | None, result: Result) -> None:
+    _in_program(lambda _, result: _fit(_model(), None, result))(log_dir, result)
+
+
+def program_batches(log_dir: str | None, result: Result) -> None:
+    def batches(_: str | None, result: Result) -> None:
+        model = _model()
+        x, y = _data()
+        FAULTS.arm(FAULTS.where)
+        for number in range(8):
+            rows = slice(8 * (number % 4), 8 * (number % 4) + 8)
+            result.losses.append(float(model.train_on_batch(x[rows], y[rows])))
+        result.weights = [weight.numpy() for weight in model.weights]
+
+    _in_program(batches)(log_dir, result)
+
+
+def program_function(log_dir: str | None, result: Result) -> None:
+    import tensorflow as tf
+
+    _in_program(lambda _, result: _loop(None, result, tf.function))(log_dir, result)
+
+
+def program_eagerly(log_dir: str | None, result: Result) -> None:
+    _in_program(lambda _, result: _loop(None, result, lambda step: step))(log_dir, result)
+
+
 SCENARIOS: dict[str, Scenario] = {
     each.__name__: each
     for each in (
@@ -475,6 +527,10 @@ SCENARIOS: dict[str, Scenario] = {
         watch_xla,
         watch_eagerly,
         summaries,
+        program_fit,
+        program_batches,
+        program_function,
+        program_eagerly,
     )
 }
 
@@ -519,6 +575,8 @@ def sweep(
             problems += [f"{name}: {where[0]}, call {where[1]}: {each}" for each in found]
             if found:
                 _say("\n".join(problems[-len(found) :]))
+            if (number + 1) % 10 == 0:
+                _say(f"{name}: {number + 1} of {len(chosen)} tried")
     return len(chosen), problems
 
 

@@ -111,4 +111,6 @@ export interface Course {
   readonly present: readonly (readonly number[])[];
   /** Whether another request would add nothing. */
   readonly complete: boolean;
+  /** What of the log cannot be read and is left out, in a sentence; empty if nothing was found. */
+  readonly damage: string;
 }

@@ -32,7 +32,7 @@ import type {Asked, Scope} from "./scope.ts";
 import {shortcuts} from "./shortcuts.ts";
 import {besideGraph, frame, hasRoom} from "./room.ts";
 import {stage, stageStyles} from "./stage.ts";
-import {emptyState, problemsOf, problemsStrip, skeleton, summaryStrip, unknownRuns} from "./strips.ts";
+import {damageStrip, emptyState, problemsOf, problemsStrip, skeleton, summaryStrip, unknownRuns} from "./strips.ts";
 import {appStyles} from "./app_styles.ts";
 import {drawerStyles} from "./drawer_styles.ts";
 import {menuStyles} from "./export.ts";
@@ -178,7 +178,7 @@ export class App extends LitElement {
       ${this.keysShown ? keysDialog(shortcuts(scope), () => (this.keysShown = false)) : nothing}`;
     }
     return html`
-      ${header(scope)} ${timeline(scope)} ${problemsStrip(problems)} ${this.#derived.model === null || (diagnosis === null && problems.size > 0) ? nothing : summaryStrip(diagnosis, this.view.finding, (step) => this.#goToFinding(step))}
+      ${header(scope)} ${timeline(scope)} ${problemsStrip(problems)} ${damageStrip(state.course)} ${this.#derived.model === null || (diagnosis === null && problems.size > 0) ? nothing : summaryStrip(diagnosis, this.view.finding, (step) => this.#goToFinding(step))}
       ${this.hinted || this.#derived.model === null ? nothing : hint(this.#closeHint)}
       <div class="columns">
         ${scope.side

@@ -1,6 +1,7 @@
 /** The summary at the top, loading errors, and instructions if there is nothing yet. */
 
 import {html, nothing, type TemplateResult} from "lit";
+import type {Course} from "../api/routes.ts";
 import {inOrder, keyOf} from "../model/findings.ts";
 import {formatCount, plural} from "../model/format.ts";
 import type {Diagnosis} from "../record.ts";
@@ -37,6 +38,12 @@ export function problemsStrip(problems: ReadonlyMap<string, string>): TemplateRe
   }
   const words = [...new Set(problems.values())];
   return html`<div class="problems" role="alert">${words.map((problem) => html`<div>${problem}</div>`)}</div>`;
+}
+
+/** What of the log was left out: the page shows the rest. */
+export function damageStrip(course: Course | null): TemplateResult | typeof nothing {
+  const damage = course?.damage ?? "";
+  return damage === "" ? nothing : html`<div class="problems" role="note">${damage}</div>`;
 }
 
 /** The page before there is anything to show: placeholders. */

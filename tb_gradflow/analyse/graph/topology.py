@@ -43,6 +43,7 @@ class Topology:
         trace: The trace.
         consumers: For each op, the ops that use its value and the edges, in the order of the trace.
         readers: For each variable, the ops that read it, in the order of the trace.
+        written: The variables that an op writes.
         has_carried: Whether any value goes around a loop.
     """
 
@@ -54,6 +55,7 @@ class Topology:
         self._sources: list[list[int]] = [[] for _ in range(count)]
         self._gradient_sources: list[list[int]] = [[] for _ in range(count)]
         self.readers: list[list[int]] = [[] for _ in trace.variables]
+        self.written = frozenset(op.writes for op in trace.ops if op.writes is not None)
         self.has_carried = False
         self._ways: dict[int, Ways] = {}
         self._gradient_ways: dict[int, Ways] = {}

@@ -202,7 +202,7 @@ def _ends(measured: Measured, states: Sequence[State]) -> Iterable[Suspect]:
 def _is_storage(topology: Topology, state: State) -> bool:
     """Whether the step created the variable only to store computed values in it, not to train it."""
     requested = state.entry is not None and state.entry.outcome != "not_asked"
-    written = any(op.writes == state.variable for op in topology.trace.ops)
+    written = state.variable in topology.written
     return topology.trace.variables[state.variable].made and written and not requested
 
 

@@ -31,7 +31,7 @@ from tb_gradflow.trace.graph.flat_ops import FlatOp, Ref, consumers
 from tb_gradflow.trace.graph.flatten import Flattener
 from tb_gradflow.trace.graph.gradient_call import Answer, Call
 from tb_gradflow.trace.graph.gradient_overrides import overrides_in
-from tb_gradflow.trace.graph.random_ops import SEEDED, is_seeded
+from tb_gradflow.trace.graph.random_ops import SEEDED, is_seeded, is_stateful
 from tb_gradflow.trace.graph.reach import influenced_by, needed_for
 from tb_gradflow.trace.graph.variables import MadeTensor, Variables, distinct
 from tb_gradflow.trace.numerics.statistics_table import StatisticsTable
@@ -46,8 +46,6 @@ _PYTHON = ("PyFunc", "PyFuncStateless", "EagerPyFunc")
 
 # The name scope in which a tape creates its ops: inside a function's body there is no other sign of them.
 _GRADIENT_SCOPE = "/gradient_tape/"
-
-_STATEFUL_RANDOM = ("Random", "Multinomial", "TruncatedNormal", "ParameterizedTruncatedNormal")
 
 
 class Looked(Protocol):
@@ -434,7 +432,7 @@ class _Builder:
         if not self._collector.by_tape:
             return ()
         ops = [op for flattener in self._flatteners for op in flattener.ops if not op.backward]
-        if any(op.type.startswith(_STATEFUL_RANDOM) and is_seeded(op.op) for op in ops):
+        if any(is_stateful(op.op) and is_seeded(op.op) for op in ops):
             return (SEEDED,)
         return ()
 

@@ -21,6 +21,12 @@ def is_place(variable: Any) -> bool:
     return PLACE_NAME in str(variable.name)
 
 
+def is_stateful(op: Any) -> bool:
+    """Whether an op draws random numbers from a generator of its own, as those of `tf.random`, the samplers of
+    `tf.nn.nce_loss` and `sampled_softmax_loss`, and `tf.image.sample_distorted_bounding_box` do."""
+    return bool(op.op_def.is_stateful and any(attribute.name in ("seed", "seed2") for attribute in op.op_def.attr))
+
+
 def is_seeded(op: Any) -> bool:
     """Whether a random op gives the same numbers in each run of a program; otherwise no particular numbers are
     expected."""

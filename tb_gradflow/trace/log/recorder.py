@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import posixpath
 import time
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -148,6 +150,22 @@ class Recorder:
         else:
             self._flushed = now
 
+    def flush_if_due(self) -> None:
+        """The same if something has waited for a while; to be called after steps that are not recorded."""
+        if self._writer is not None and self._writer.is_due:
+            self.flush()
+
+    def finish(self) -> None:
+        """Writes what waits, for the last time: a log that was deleted since then is not begun again."""
+        with contextlib.suppress(Exception):
+            if self._writer is not None:
+                self._writer.flush()
+
+    def flush_at_end_of(self, owner: object) -> Callable[[], object]:
+        """Writes what waits when the owner is deleted, or the process ends: an interrupted training does not say that
+        it ends. Returns what calls that off."""
+        return weakref.finalize(owner, _flush_in, os.getpid(), self).detach
+
     def _length(self) -> int | None:
         """How long the file is, in bytes; `None` if it is gone."""
         try:
@@ -211,6 +229,12 @@ class Recorder:
             ]
         for line in lines:
             _LOGGER.warning("%s", line)
+
+
+def _flush_in(process: int, recorder: Recorder) -> None:
+    """Not in a forked process: both processes would write what was not written yet."""
+    if os.getpid() == process:
+        recorder.finish()
 
 
 class SilentRecorder(Recorder):

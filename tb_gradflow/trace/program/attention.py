@@ -1,4 +1,5 @@
-"""Whether the hooks ignore a thread, because it runs a part of a training that is already recorded.
+"""What a thread does now: a part of a training that is already recorded, which the hooks ignore; or the first call of a
+function.
 
 An eager step is recorded with patches that all threads share. So while one thread records an eager step, the hooks
 ignore all others, and no eager recording begins while another thread is in a recorded training.
@@ -11,8 +12,22 @@ import threading
 from collections.abc import Iterator
 
 
+class Call:
+    """The first call of a function.
+
+    Attributes:
+        takes_gradients: Whether a gradient was requested during it.
+        by_author: Whether the program has recorded them itself.
+    """
+
+    def __init__(self) -> None:
+        self.takes_gradients = False
+        self.by_author = False
+
+
 class _OfThread(threading.local):
     depth = 0
+    call: Call | None = None
 
 
 _of_thread = _OfThread()
@@ -42,6 +57,24 @@ def left_alone() -> Iterator[None]:
 def is_left_alone() -> bool:
     """Whether the hooks must ignore this thread now."""
     return _of_thread.depth > 0 or _eager_owner not in (None, threading.get_ident())
+
+
+def first_call() -> Call | None:
+    """The call that is observed in this thread now."""
+    return _of_thread.call
+
+
+@contextlib.contextmanager
+def observed() -> Iterator[Call]:
+    """While the context is open, it is noted what a function does that is called for the first time."""
+    before, call = _of_thread.call, Call()
+    _of_thread.call = call
+    try:
+        yield call
+    finally:
+        _of_thread.call = before
+        if before is not None:
+            before.takes_gradients |= call.takes_gradients
 
 
 def claim() -> bool:

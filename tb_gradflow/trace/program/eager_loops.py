@@ -22,8 +22,9 @@ import tensorflow as tf
 
 from tb_gradflow.trace.program import hooks
 from tb_gradflow.trace.program.attention import claim, is_left_alone, release
-from tb_gradflow.trace.program.faults import reported
+from tb_gradflow.trace.program.faults import report, reported
 from tb_gradflow.trace.program.recording import Place, Recording
+from tb_gradflow.trace.protection.functions import protected
 
 if TYPE_CHECKING:
     from tb_gradflow.record.schema import Trace
@@ -45,8 +46,8 @@ _of_thread = _OfThread()
 def install(tensorflow: Any) -> None:
     """Permanently replaces the functions that open and close a tape."""
     kind = tensorflow.GradientTape
-    kind.__enter__ = _entering(vars(kind)["__enter__"])
-    kind.__exit__ = _leaving(vars(kind)["__exit__"])
+    kind.__enter__ = protected(vars(kind)["__enter__"], _entering, report)
+    kind.__exit__ = protected(vars(kind)["__exit__"], _leaving, report)
 
 
 def is_part_of_a_step() -> bool:
@@ -93,7 +94,7 @@ def _entering(original: Callable[..., Any]) -> Callable[..., Any]:
             recording = hooks.current()
             if recording is not None and not is_part_of_a_step():
                 with reported():
-                    _begin(recording, sys._getframe(1))
+                    _begin(recording, sys._getframe(2))  # 1 protects this function
             result = original(self)
             _of_thread.tapes += 1
             vars(self)["_tb_gradflow_counted"] = True

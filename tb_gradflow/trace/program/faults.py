@@ -14,7 +14,12 @@ def reported() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        warn(
-            "tb_gradflow could not record a part of this program; the program continues. Please report this: "
-            f"{type(error).__name__}: {error}"
-        )
+        report(error)
+
+
+def report(fault: Exception) -> None:
+    """The same for one that was caught."""
+    warn(
+        "tb_gradflow could not record a part of this program; the program continues. Please report this: "
+        f"{type(fault).__name__}: {fault}"
+    )

@@ -13,8 +13,9 @@ import tensorflow as tf
 from tb_gradflow.trace.program import eager_loops, hooks
 from tb_gradflow.trace.program.attention import is_left_alone, left_alone
 from tb_gradflow.trace.program.batches import Batches
-from tb_gradflow.trace.program.faults import reported
+from tb_gradflow.trace.program.faults import report, reported
 from tb_gradflow.trace.program.recording import Recording, keep_with, kept_with
+from tb_gradflow.trace.protection.functions import protected
 
 
 class _OfThread(threading.local):
@@ -32,12 +33,12 @@ def install(keras: Any) -> None:
     if not _is_on_tensorflow(keras):
         return
     owner = next(each for each in keras.Model.__mro__ if "fit" in vars(each))
-    owner.fit = _fitting(vars(owner)["fit"])
-    owner.train_on_batch = _training_on_batch(vars(owner)["train_on_batch"])
-    owner.make_train_function = _making(vars(owner)["make_train_function"])
+    owner.fit = protected(vars(owner)["fit"], _fitting, report)
+    owner.train_on_batch = protected(vars(owner)["train_on_batch"], _training_on_batch, report)
+    owner.make_train_function = protected(vars(owner)["make_train_function"], _making, report)
     for name in _OTHERS:
         if name in vars(owner):
-            setattr(owner, name, _alone(vars(owner)[name]))
+            setattr(owner, name, protected(vars(owner)[name], _alone, report))
 
 
 def _is_on_tensorflow(keras: Any) -> bool:

@@ -9,6 +9,8 @@ from typing import Any
 
 from tb_gradflow.trace.program import eager_loops, functions
 from tb_gradflow.trace.program.attention import left_alone
+from tb_gradflow.trace.program.faults import report
+from tb_gradflow.trace.protection.functions import protected
 
 
 def install(module: Any, names: Sequence[str]) -> None:
@@ -16,8 +18,11 @@ def install(module: Any, names: Sequence[str]) -> None:
     for name in names:
         owner, _, last = name.rpartition(".")
         place = getattr(module, owner) if owner else module
-        wrap = _BY_NAME.get(last, _alone)
-        setattr(place, last, wrap(vars(place)[last]))
+        if last == "opened":
+            setattr(place, last, _opened_alone(vars(place)[last]))
+        else:
+            wrap = _recording_alone if last == "record_gradients" else _alone
+            setattr(place, last, protected(vars(place)[last], wrap, report))
 
 
 def _alone(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -50,6 +55,3 @@ def _recording_alone(original: Callable[..., Any]) -> Callable[..., Any]:
             return original(*args, **kwargs)
 
     return record
-
-
-_BY_NAME = {"opened": _opened_alone, "record_gradients": _recording_alone}

@@ -126,6 +126,21 @@ def protected(
     return made if isinstance(ours, types.FunctionType) else _Delegate(made, ours)
 
 
+def chosen(original: Callable[..., Any], choose: Callable[..., Callable[..., Any]], failed: Failed) -> Any:
+    """What calls the function that `choose` gives for the arguments of a call; the original if that fails. What the
+    function itself raises is its caller's."""
+
+    def stand_in(*args: Any, **kwargs: Any) -> Any:
+        run = original
+        try:
+            run = choose(*args, **kwargs)
+        except Exception as fault:
+            failed(fault)
+        return run(*args, **kwargs)
+
+    return _like(stand_in, original)
+
+
 class _Delegate:
     """What is more than a function: NumPy's have methods of their own."""
 

@@ -7,6 +7,7 @@ that has not are passed to the user's own function.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -101,15 +102,22 @@ class Protection:
         report: Called with the first fault.
         restored: Restores the user's objects as they are without the recorder; called when the recording ends, and when
             a foreign exception, such as a KeyboardInterrupt, passes through.
+        interrupted: Called after `restored` in the latter case, which may be the end of the training.
 
     Attributes:
         is_over: Whether nothing is recorded any more.
     """
 
-    def __init__(self, report: Report, restored: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        report: Report,
+        restored: Callable[[], None] = lambda: None,
+        interrupted: Callable[[], None] = lambda: None,
+    ) -> None:
         self.is_over = False
         self._report = report
         self._restored = restored
+        self._interrupted = interrupted
 
     def stop(self) -> None:
         """Nothing is recorded from now on."""
@@ -136,9 +144,14 @@ class Protection:
         except Exception as fault:
             self.ends(fault)
         except BaseException:
-            self._restored()
+            self._passes()
             raise
         return None
+
+    def _passes(self) -> None:
+        self._restored()
+        with contextlib.suppress(Exception):
+            self._interrupted()
 
     def run(
         self,
@@ -161,7 +174,7 @@ class Protection:
                 raise
             fault = error
         except BaseException:
-            self._restored()
+            self._passes()
             raise
         else:
             if execution.has_run:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
@@ -314,9 +315,45 @@ def test_an_interrupt_leaves_the_model_with_its_own_function(where: str, tmp_pat
 
     assert getattr(model.train_function, "__self__", None) is not recorder
     assert "train_step" not in vars(model)
-    recorder.flush()
-    assert read(tmp_path).steps == (0, 1)
+    assert read(tmp_path).steps == (0, 1), "what was recorded before it is in the file"
     model.fit(*data(rows=64), batch_size=16, verbose=0)
+
+
+def test_an_interrupt_of_the_training_itself_loses_nothing_when_its_callback_goes(tmp_path: Path) -> None:
+    """Keras tells no callback that a training was interrupted; nobody calls `flush`."""
+
+    class Interrupts(keras.callbacks.Callback):
+        def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+            if batch == 2:
+                raise KeyboardInterrupt
+
+    def interrupted() -> None:
+        model = models.functional()
+        recorder = GradFlowCallback(str(tmp_path), update_freq=1)
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(*data(rows=64), batch_size=16, verbose=0, callbacks=[recorder, Interrupts()])
+
+    interrupted()
+    gc.collect()
+
+    assert read(tmp_path).steps == (0, 1, 2)
+
+
+def test_a_recorded_step_is_written_while_steps_follow_that_are_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: dict[int, tuple[int, ...]] = {}
+
+    class Reads(keras.callbacks.Callback):
+        def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+            monkeypatch.setattr(LogWriter, "_is_time", lambda _: batch >= 3)
+            if batch >= 3:
+                seen[batch] = read(tmp_path).steps
+
+    recorder = GradFlowCallback(str(tmp_path), update_freq=2, catch_nonfinite=False)
+    models.functional().fit(*data(rows=80), batch_size=16, verbose=0, callbacks=[Reads(), recorder])
+
+    assert seen == {3: (0,), 4: (0, 2)}
 
 
 def test_a_relative_directory_stays_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -202,7 +202,15 @@ def noise_of_other_kinds(x: Any) -> Any:
     return x + tf.random.gamma(tf.shape(x), 1.0)
 
 
-@pytest.mark.parametrize("noise", [noise_of_a_function, noise_in_a_loop, noise_now_and_then, noise_of_other_kinds])
+def noise_of_a_sampler(x: Any) -> Any:
+    """As of `tf.nn.sampled_softmax_loss`."""
+    sampled, _, _ = tf.random.log_uniform_candidate_sampler(tf.constant([[1]], tf.int64), 1, 2, True, 50)
+    return x + 0.01 * tf.cast(sampled[0], tf.float32)
+
+
+@pytest.mark.parametrize(
+    "noise", [noise_of_a_function, noise_in_a_loop, noise_now_and_then, noise_of_other_kinds, noise_of_a_sampler]
+)
 def test_what_is_not_shared_is_told_of(tmp_path: Path, noise: Callable[[Any], Any]) -> None:
     fitted(noise, tb_gradflow.GradFlowCallback(tmp_path))
 

@@ -13,7 +13,7 @@ from tb_gradflow.analyse.evidence.zeros import PRODUCTS
 from tb_gradflow.analyse.graph.op_sets import constant_of
 from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.words.code import Call, call_on, calls_in_order
-from tb_gradflow.analyse.words.fields import SIZE, ZERO, Template, fields
+from tb_gradflow.analyse.words.fields import SIZE, ZERO, Template, fields, filled
 from tb_gradflow.analyse.words.names import Group, Text, call_of, namespace
 from tb_gradflow.analyse.words.phrases import braces
 
@@ -187,7 +187,7 @@ def message_and_fix(group: Group) -> Text:
             f"For a score function, or the density of a fixed value, stop the sample: `{stopped}`, so that its "
             f"distribution acts "
         )
-    return Text((SIZE + why).format_map(names), fix.format_map(names) + "through the density alone.")
+    return Text(filled(SIZE + why, names), filled(fix, names) + "through the density alone.")
 
 
 def _same(group: Group) -> Text:
@@ -196,7 +196,7 @@ def _same(group: Group) -> Text:
     why = "both sides of {op} are computed from the same values with the same weights, and their gradients cancel."
     held = f"`{namespace(group)}.stop_gradient({other})`"
     return Text(
-        (SIZE + why).format_map(names),
+        filled(SIZE + why, names),
         f"Stop the gradient of one side: {held}, or use a value stored before the update.",
     )
 

@@ -7,7 +7,7 @@ from tb_gradflow.analyse.causes.exact_zero.zero_factor import factor_made_zero
 from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
 from tb_gradflow.analyse.evidence.zeros import PRODUCTS
 from tb_gradflow.analyse.step.measured import Measured, is_empty, is_zero
-from tb_gradflow.analyse.words.fields import ZERO, fields
+from tb_gradflow.analyse.words.fields import ZERO, fields, filled
 from tb_gradflow.analyse.words.names import Group, Text
 
 # Usual names, in a custom step, of the data from which predictions are computed; labels may all be zero.
@@ -51,7 +51,7 @@ def message_and_fix(group: Group) -> Text:
     name = zero_data(group.suspect.measured)
     message = "every value of `{name}` is zero in this batch, and with it the gradient of everything multiplied by it."
     return Text(
-        (ZERO + message).format_map({**fields(group), "name": name}),
+        filled(ZERO + message, {**fields(group), "name": name}),
         f"Check the input, `np.count_nonzero({name})`: integers that are divided by 255 twice, or cast after the "
         f"division, are zeros, and so is a batch of only padding.",
     )

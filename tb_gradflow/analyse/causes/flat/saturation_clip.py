@@ -13,7 +13,7 @@ from tb_gradflow.analyse.evidence.zeros import PRODUCTS
 from tb_gradflow.analyse.graph.op_sets import constant_of
 from tb_gradflow.analyse.step.measured import is_zero
 from tb_gradflow.analyse.words.code import is_simple
-from tb_gradflow.analyse.words.fields import ZERO, fields
+from tb_gradflow.analyse.words.fields import ZERO, fields, filled
 from tb_gradflow.analyse.words.names import (
     TERMS,
     Group,
@@ -126,11 +126,9 @@ def message_and_fix(group: Group) -> Text:
         return _no_probability(group)
     if group.verdict.severity == "info":
         message = "{op} clips every value of this step, and the loss is zero: every margin is satisfied."
-        return Text(
-            (ZERO + message).format_map(names), "Nothing to fix: there is nothing left to learn from this batch."
-        )
-    message = (ZERO + "{op} clips every value of this step, and the derivative of a clipped value is zero.").format_map(
-        names
+        return Text(filled(ZERO + message, names), "Nothing to fix: there is nothing left to learn from this batch.")
+    message = filled(
+        ZERO + "{op} clips every value of this step, and the derivative of a clipped value is zero.", names
     )
     if "crossentropy" in name:
         return Text(
@@ -144,9 +142,10 @@ def message_and_fix(group: Group) -> Text:
         product = group.suspect.culprit
         names["product"] = called(group.trace, product) + place_of(group.trace, product)
         return Text(
-            (
-                ZERO + "{op} clips both factors of {product} to zero, where the derivative of their product is zero."
-            ).format_map(names),
+            filled(
+                ZERO + "{op} clips both factors of {product} to zero, where the derivative of their product is zero.",
+                names,
+            ),
             "Add a loss term that has a gradient where both are zero, such as the distance between the compared "
             "values. Passing the gradient through the limit does not help here.",
         )
@@ -205,11 +204,12 @@ def _no_probability(group: Group) -> Text:
         "share": f"{outside:.0%}" if outside >= 0.01 else "less than 1%",
     }
     return Text(
-        (
+        filled(
             "{they_get} no gradient from part of the batch: {taker} expects probabilities, but nothing keeps the "
             "output of {maker} between 0 and 1. In this step {share} of it lies outside and is clipped, so that its "
-            "gradient is zero."
-        ).format_map(names),
+            "gradient is zero.",
+            names,
+        ),
         "End the model with `sigmoid`, or with `softmax` for mutually exclusive classes; or with no activation and "
         + FROM_LOGITS
         + ".",

@@ -6,7 +6,7 @@ from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.edits.settings import of_two_classes, other_axis
 from tb_gradflow.analyse.evidence.bodies import unrecorded_before
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
-from tb_gradflow.analyse.words.fields import SIZE, ZERO, fields
+from tb_gradflow.analyse.words.fields import SIZE, ZERO, fields, filled
 from tb_gradflow.analyse.words.names import Group, Text, call_of, namespace
 from tb_gradflow.analyse.words.phrases import is_output
 
@@ -78,12 +78,12 @@ def message_and_fix(group: Group) -> Text:
             "The output of the model is constant: {op} normalises over an axis of length one, where the result is "
             "always "
         )
-        return Text((why + "1. The loss is computed from the logits, so training does not show it.").format_map(names),
-                    fix.format_map(names))  # fmt: skip
+        return Text(filled(why + "1. The loss is computed from the logits, so training does not show it.", names),
+                    filled(fix, names))  # fmt: skip
     message = (
         SIZE if group.suspect.state.status == "connected" else ZERO
     ) + "{op} normalises over an axis of length one, where the result is always 1."
-    return Text(message.format_map(names), fix.format_map(names))
+    return Text(filled(message, names), filled(fix, names))
 
 
 def _as_called(group: Group) -> tuple[int | None, ...]:

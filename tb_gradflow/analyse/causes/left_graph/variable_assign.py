@@ -9,7 +9,7 @@ from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.edits.variables import kept_beside
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.words.code import Call, bracketed, call_on
-from tb_gradflow.analyse.words.fields import SIZE, fields
+from tb_gradflow.analyse.words.fields import SIZE, fields, filled
 from tb_gradflow.analyse.words.names import Group, Text
 
 _WRITING = (
@@ -40,7 +40,7 @@ _STORING = ("assign", "assign_add", "assign_sub")
 
 def message_and_fix(group: Group) -> Text:
     why = "{op} stores the value in a variable that is then read back, and no gradient passes through an assignment."
-    return Text((SIZE + why).format_map(fields(group)), _fix(group))
+    return Text(filled(SIZE + why, fields(group)), _fix(group))
 
 
 def _fix(group: Group) -> str:

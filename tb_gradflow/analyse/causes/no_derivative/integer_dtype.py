@@ -9,7 +9,7 @@ from tb_gradflow.analyse.edits.variables import floating
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.graph.op_sets import COPIES, ROUTING, is_float
 from tb_gradflow.analyse.words.code import is_simple
-from tb_gradflow.analyse.words.fields import SIZE, Template, fields
+from tb_gradflow.analyse.words.fields import SIZE, Template, fields, filled
 from tb_gradflow.analyse.words.names import Group, Text, api_of, call_of, unused_name
 from tb_gradflow.analyse.words.whole import only_as_integers, passed_around, weighed_in_place_of_integers
 
@@ -106,9 +106,9 @@ def message_and_fix(group: Group) -> Text:
     message = SIZE + "{op} converts a value computed from {them} to an integer, and integers carry no gradient."
     if only_as_integers(group):
         fix = weighed_in_place_of_integers(group)
-        return Text(message.format_map(names), fix[0].upper() + fix[1:])
+        return Text(filled(message, names), fix[0].upper() + fix[1:])
     if labels := _cast_to_type_of(group):
-        return Text(message.format_map(names), labels)
+        return Text(filled(message, names), labels)
     x = names["x"]
     through = passed_around(group)
     if not through and api_of(group).rpartition(".")[2] in ("cast", "to_int32", "to_int64"):
@@ -118,7 +118,7 @@ def message_and_fix(group: Group) -> Text:
             through = f"`{v} = {x}`, then `{v} + tf.stop_gradient(tf.round({v}) - {v})`"
     elif not through:
         through = f"`{x} + tf.stop_gradient(back - {x})`, where `back` is the float made from the integers"
-    return Text(message.format_map(names), f"Stay in floating point, or use a straight-through estimator: {through}.")
+    return Text(filled(message, names), f"Stay in floating point, or use a straight-through estimator: {through}.")
 
 
 def _cast_to_type_of(group: Group) -> str:

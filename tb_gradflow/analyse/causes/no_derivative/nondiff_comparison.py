@@ -10,7 +10,7 @@ from tb_gradflow.analyse.evidence.discrete import COMPARISON, handed_on
 from tb_gradflow.analyse.evidence.suspects import Discrete, Suspect, Verdict, discrete_part
 from tb_gradflow.analyse.graph.op_sets import is_float
 from tb_gradflow.analyse.words.code import Call, call_around, call_on
-from tb_gradflow.analyse.words.fields import SIZE, fields
+from tb_gradflow.analyse.words.fields import SIZE, fields, filled
 from tb_gradflow.analyse.words.names import Group, Text, call_of, called, namespace, source_of
 from tb_gradflow.analyse.words.shares import CHOICES, who_gets_it
 from tb_gradflow.analyse.words.soft import EQUAL, blend, both_conditions, is_sequence_mask, is_zero_written, soft_step
@@ -55,7 +55,7 @@ def message_and_fix(group: Group) -> Text:
         finite = "; both sides must be finite everywhere" if _is_computed((yes, no)) else ""
         fix = f"Replace `{whole}` with a soft choice: `gate = {step}`, then `{blend(yes, no)}`{finite}."
         message += who_gets_it(group, _choices(group)[0]).replace("{", "{{").replace("}", "}}")
-    return Text(message.format_map(names), fix)
+    return Text(filled(message, names), fix)
 
 
 def _cast_around(group: Group) -> str:

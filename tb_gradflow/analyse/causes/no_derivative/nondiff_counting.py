@@ -8,7 +8,7 @@ from tb_gradflow.analyse.edits.score_function import weighted_with_probability
 from tb_gradflow.analyse.edits.soft import soft_comparison
 from tb_gradflow.analyse.evidence.discrete import COMPARISON, COUNTING, COUNTING_CALLS
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict, discrete_part
-from tb_gradflow.analyse.words.fields import SIZE, fields
+from tb_gradflow.analyse.words.fields import SIZE, fields, filled
 from tb_gradflow.analyse.words.names import Group, Text, api_of, call_of
 from tb_gradflow.analyse.words.soft import soft_step
 
@@ -51,7 +51,7 @@ def message_and_fix(group: Group) -> Text:
     names = fields(group) | {"step": soft_step(group)}
     names["logits"] = "" if names["behind"] == "Softmax" else ", from_logits=True"
     message = SIZE + why + ", and a count is a step function: it has no derivative."
-    return Text(message.format_map(names), fix.format_map(names))
+    return Text(filled(message, names), filled(fix, names))
 
 
 def _soft_histogram(group: Group) -> str:

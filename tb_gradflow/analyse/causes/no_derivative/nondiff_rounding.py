@@ -9,7 +9,7 @@ from tb_gradflow.analyse.edits.positions import soft_position
 from tb_gradflow.analyse.edits.straight_through import through_rounding
 from tb_gradflow.analyse.evidence.discrete import COMPARISON, ROUNDING
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict, discrete_part
-from tb_gradflow.analyse.words.fields import SIZE, fields
+from tb_gradflow.analyse.words.fields import SIZE, fields, filled
 from tb_gradflow.analyse.words.names import Group, Text, called, layer_of, namespace
 from tb_gradflow.analyse.words.soft import passed_through, soft_step
 from tb_gradflow.analyse.words.whole import only_as_integers, weighed_in_place_of_integers
@@ -72,7 +72,7 @@ def message_and_fix(group: Group) -> Text:
         fix = f"keep `{names['whole']}` out of the loss and round only in a metric, or " + fix
     around = " The paths around it cancel." if group.suspect.state.status == "zero" else ""
     message = SIZE + "{op} rounds, and a step function has no derivative." + around
-    return Text(message.format_map(names), fix[0].upper() + fix[1:])
+    return Text(filled(message, names), fix[0].upper() + fix[1:])
 
 
 def _is_in_loss(group: Group) -> bool:

@@ -12,7 +12,7 @@ from tb_gradflow.analyse.edits.written_out import continuous_draw
 from tb_gradflow.analyse.evidence.discrete import COMPARISON, SAMPLING
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.words.code import bracketed
-from tb_gradflow.analyse.words.fields import SIZE, fields
+from tb_gradflow.analyse.words.fields import SIZE, fields, filled
 from tb_gradflow.analyse.words.names import Group, Text, api_of, call_of
 
 # Whole names: `categorical_accuracy` draws nothing, nor does the loss of that name.
@@ -42,7 +42,7 @@ def message_and_fix(group: Group) -> Text:
     """A comparison with uniform noise is a coin toss; counts, of events or of successes, have a continuous replacement;
     other draws are among several classes."""
     call, kind = call_of(group), (group.op.type if group.op else "").lower() + api_of(group).lower()
-    message = (SIZE + "{op} draws a discrete sample, which has no derivative.").format_map(fields(group))
+    message = filled(SIZE + "{op} draws a discrete sample, which has no derivative.", fields(group))
     if call is not None and call.is_operator:
         chance = next((each for each in call.arguments if "random" not in each), "p")
         logit = f"tf.math.log({chance}) - tf.math.log(1 - {bracketed(chance)})"
@@ -73,7 +73,7 @@ def message_and_fix(group: Group) -> Text:
             f"Draw from a normal distribution with the same mean and variance, `{n} * {p} + tf.sqrt({n} * {p} * (1 - "
             f"{p})) * tf.random.normal(tf.shape({n} * {p}))`, or use the log-likelihood of the counts as the loss.",
         )
-    return Text(message, _GUMBEL.format_map(fields(group)))
+    return Text(message, filled(_GUMBEL, fields(group)))
 
 
 _GUMBEL = (

@@ -9,7 +9,7 @@ from tb_gradflow.analyse.edits.soft import soft_branch
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict, discrete_part
 from tb_gradflow.analyse.graph.op_sets import LOOPS
 from tb_gradflow.analyse.words.code import call_on
-from tb_gradflow.analyse.words.fields import SIZE, fields
+from tb_gradflow.analyse.words.fields import SIZE, fields, filled
 from tb_gradflow.analyse.words.names import Group, Text, source_of
 from tb_gradflow.analyse.words.soft import blend, soft_step
 
@@ -51,7 +51,7 @@ def message_and_fix(group: Group) -> Text:
             f"Run a fixed number of iterations and blend in each: `gate = {soft_step(group)}`, then `gate * new + (1 - "
             "gate) * old`; or use it inside the loop body, as an end time is used in the step size: `dt = end / steps`."
         )
-    return Text(message.format_map(names), fix)
+    return Text(filled(message, names), fix)
 
 
 def _ends_a_loop(group: Group) -> bool:

@@ -6,7 +6,7 @@ from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.edits.not_finite import bounded_power
 from tb_gradflow.analyse.words.broken import BROKEN, is_undefined
 from tb_gradflow.analyse.words.code import bracketed, fractional_power_on
-from tb_gradflow.analyse.words.fields import Template, fields
+from tb_gradflow.analyse.words.fields import Template, fields, filled
 from tb_gradflow.analyse.words.names import Group, Text, call_of
 
 
@@ -39,9 +39,9 @@ def _raised(group: Group, base: str) -> str:
     """The user's power with another base; of several on the line, one whose exponent is not an integer."""
     call = call_of(group)
     if call is None or group.source is None:
-        return f"tf.pow({base.format_map(fields(group))}, p)"
+        return f"tf.pow({filled(base, fields(group))}, p)"
     call = fractional_power_on(group.source.code, call)
-    return call.with_subject(base.format_map({"x": call.subject, "bx": bracketed(call.subject)}))
+    return call.with_subject(filled(base, {"x": call.subject, "bx": bracketed(call.subject)}))
 
 
 CAUSE = Cause(

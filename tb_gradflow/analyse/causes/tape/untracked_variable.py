@@ -21,7 +21,7 @@ def rule(suspect: Suspect) -> Verdict | None:
     if variable.tracked or not listed or not nobody_asked(suspect):
         return None
     # A variable in which the step stores values computed from others is state.
-    is_state = any(op.writes == suspect.state.variable for op in suspect.topology.trace.ops)
+    is_state = suspect.state.variable in suspect.topology.written
     if is_state:
         return Verdict("untracked_variable", "info")
     is_left_out = is_plain_of_a_layer(suspect) or kernel_beside(suspect) >= 0

@@ -28,7 +28,7 @@ def frozen_alone(suspect: Suspect) -> Verdict | None:
     variable = topology.trace.variables[suspect.state.variable]
     if entry is None or entry.outcome != "none" or not variable.dtype.startswith(("float", "bfloat")):
         return None
-    kept_up = any(op.writes == suspect.state.variable for op in topology.trace.ops)
+    kept_up = suspect.state.variable in topology.written
     named = any(word in variable.name for word in _STATISTICS)
     if kept_up or named or not topology.receives(suspect.state.variable, entry.target):
         return None

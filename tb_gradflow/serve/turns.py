@@ -1,0 +1,247 @@
+"""Which questions are worked on: few at a time, in the order in which they came, and each once however many ask it.
+
+TensorBoard answers each request in a thread of its own, and Python runs one of them at a time. If all requests to this
+plugin were worked on at once, a request of another tab would get one share of many.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Hashable, Iterator
+from concurrent.futures import Future
+from typing import Generic, TypeVar
+
+from tb_gradflow.serve.cache import Cache
+
+Answer = TypeVar("Answer")
+
+AT_ONCE = 3
+"""For a page alone, whose first requests wait for TensorBoard's loader most of the time."""
+
+CROWD = 6
+"""More that wait than one browser asks at once. From then on one is worked on at a time, and with rests."""
+
+REST = 1.0
+"""In a crowd the next one begins after this share of the time that the one before took: other tabs get what this
+leaves over."""
+LONGEST_REST = 0.2
+
+SWITCH = 0.0005
+"""Seconds after which a thread that works gives way to another one. Python's default is ten times as long, and a
+request of another tab waits for it each time that it has sent or received something."""
+
+BURST, PER_SECOND = 100, 60.0
+"""Even an answer that is kept costs TensorBoard the reading and the sending of a request. A page asks for ten things
+when it is opened, and for a few each time that its slider moves."""
+
+LONGEST_WAIT = 20.0
+
+LOOK_AGAIN = 0.5
+"""Seconds after which a request that waits finds out whether its client is still there."""
+
+
+class TooMany(Exception):
+    """So many ask that the answer would come too late."""
+
+
+class NotWanted(Exception):
+    """Nobody waits for the answer any more."""
+
+
+def always() -> bool:
+    """Of an answer that is wanted whatever happens."""
+    return True
+
+
+class Pace:
+    """Lets a burst pass, and after it so many a second. The others wait, each for a moment of its own."""
+
+    def __init__(self, burst: int = BURST, per_second: float = PER_SECOND, longest: float = LONGEST_WAIT) -> None:
+        self._burst = burst / per_second
+        self._between = 1.0 / per_second
+        self._longest = longest
+        self._next = 0.0
+        self._lock = threading.Lock()
+
+    def keep(self) -> None:
+        """Raises TooMany, and counts for nothing, if the wait would be too long."""
+        now = time.monotonic()
+        with self._lock:
+            mine = max(self._next, now - self._burst) + self._between
+            if mine - now > self._longest:
+                raise TooMany(f"more than {self._longest:.0f} s of requests wait already: try again in a moment")
+            self._next = mine
+        time.sleep(max(0.0, mine - now))
+
+
+class Turns:
+    """A few pieces of work at a time; others wait, and are let in in the order in which they came."""
+
+    def __init__(self, at_once: int = AT_ONCE, crowd: int = CROWD, rest: float = REST) -> None:
+        self._at_once = at_once
+        self._crowd = crowd
+        self._rest = rest
+        self._working = 0
+        self._waiting: deque[threading.Event] = deque()
+        self._rested = 0.0
+        self._lock = threading.Lock()
+
+    @contextlib.contextmanager
+    def turn(self, is_wanted: Callable[[], bool] = always) -> Iterator[None]:
+        """Waits for a place and keeps it. Raises NotWanted, and takes no place, if the answer is not wanted by then."""
+        self._wait(is_wanted)
+        took = 0.0
+        try:
+            time.sleep(max(0.0, min(self._rested - time.monotonic(), LONGEST_REST)))
+            if not is_wanted():
+                raise NotWanted
+            began = time.monotonic()
+            try:
+                with _GIVING_WAY:
+                    yield
+            finally:
+                took = time.monotonic() - began
+        finally:
+            self._leave(took)
+
+    def _wait(self, is_wanted: Callable[[], bool]) -> None:
+        mine = threading.Event()
+        with self._lock:
+            self._waiting.append(mine)
+            self._let_in()
+        try:
+            while not mine.wait(LOOK_AGAIN):
+                if not is_wanted():
+                    raise NotWanted
+        except BaseException:
+            with self._lock:
+                is_in = mine not in self._waiting
+                if not is_in:
+                    self._waiting.remove(mine)
+            if is_in:
+                self._leave(0.0)
+            raise
+
+    def _leave(self, took: float) -> None:
+        with self._lock:
+            self._working -= 1
+            if len(self._waiting) > self._crowd:
+                self._rested = time.monotonic() + self._rest * took
+            self._let_in()
+
+    def _let_in(self) -> None:
+        while self._waiting and self._working < (1 if len(self._waiting) > self._crowd else self._at_once):
+            self._working += 1
+            self._waiting.popleft().set()
+
+
+class _GivingWay:
+    """While somebody is in it, threads take turns more often. What was set before is set again."""
+
+    def __init__(self) -> None:
+        self._inside = 0
+        self._before = 0.0
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._inside == 0:
+                self._before = sys.getswitchinterval()
+                sys.setswitchinterval(min(self._before, SWITCH))
+            self._inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                sys.setswitchinterval(self._before)
+
+
+_GIVING_WAY = _GivingWay()
+
+
+class _Asked(Generic[Answer]):
+    """A question that is worked on, and who wants its answer."""
+
+    def __init__(self) -> None:
+        self.answer: Future[Answer] = Future()
+        self.wanted: list[Callable[[], bool]] = []
+
+    def is_wanted(self) -> bool:
+        return any(wanted() for wanted in tuple(self.wanted))
+
+
+class Answers(Generic[Answer]):
+    """Answers to questions by key, those that cannot change kept up to a total cost."""
+
+    def __init__(self, limit: int, cost: Callable[[Answer], int], turns: Turns | None = None) -> None:
+        self._turns = turns or Turns()
+        self._kept: Cache[Answer] = Cache(limit, cost)
+        self._running: dict[Hashable, _Asked[Answer]] = {}
+        self._lock = threading.Lock()
+
+    def kept(self, key: Hashable, make: Callable[[], Answer], is_wanted: Callable[[], bool] = always) -> Answer:
+        """An answer that is always the same under this key."""
+        known = self._kept.find(key)
+        if known is not None:
+            return known
+        answer = self.made(key, make, is_wanted)
+        return self._kept.get(key, lambda: answer)
+
+    def made(self, key: Hashable, make: Callable[[], Answer], is_wanted: Callable[[], bool] = always) -> Answer:
+        """An answer as it is now. All who ask while it is worked on get the same one, or the same exception; raises
+        NotWanted if all of them have gone before that."""
+        return self._shared(key, make, is_wanted, self._turns.turn)
+
+    def without_turn(self, key: Hashable, make: Callable[[], Answer], is_wanted: Callable[[], bool] = always) -> Answer:
+        """The same for what waits for work that is done elsewhere."""
+        return self._shared(key, make, is_wanted, lambda _: contextlib.nullcontext())
+
+    def _shared(
+        self,
+        key: Hashable,
+        make: Callable[[], Answer],
+        is_wanted: Callable[[], bool],
+        place: Callable[[Callable[[], bool]], contextlib.AbstractContextManager[None]],
+    ) -> Answer:
+        while True:
+            with self._lock:
+                asked = self._running.get(key)
+                is_first = asked is None
+                if asked is None:
+                    asked = self._running[key] = _Asked()
+                asked.wanted.append(is_wanted)
+            if is_first:
+                return self._answered(key, asked, make, place)
+            try:
+                return asked.answer.result()
+            except NotWanted:
+                # The others had gone just before.
+                if not is_wanted():
+                    raise
+
+    def _answered(
+        self,
+        key: Hashable,
+        asked: _Asked[Answer],
+        make: Callable[[], Answer],
+        place: Callable[[Callable[[], bool]], contextlib.AbstractContextManager[None]],
+    ) -> Answer:
+        try:
+            with place(asked.is_wanted):
+                answer = make()
+        except BaseException as error:
+            self._end(key)
+            asked.answer.set_exception(error)
+            raise
+        self._end(key)
+        asked.answer.set_result(answer)
+        return answer
+
+    def _end(self, key: Hashable) -> None:
+        with self._lock:
+            del self._running[key]
