@@ -422,6 +422,18 @@ export interface TermGradient {
   readonly row: number;
 }
 
+/** The gradient that arrives at a layer's output from a single term. Of no other tensor it is measured. */
+export interface TermTensor {
+  /** Index in `Trace.terms`. */
+  readonly term: number;
+  /** Index in `Trace.ops` of the op that produces the tensor. */
+  readonly op: number;
+  /** Which of its outputs. */
+  readonly output: number;
+  /** Row of `Chunk.gradients` with its statistics; null if none arrives from this term. */
+  readonly row: number | null;
+}
+
 /** The cosines between the gradients of terms, for a variable that several of them reach. */
 export interface TermCosines {
   /** Index in `Trace.targets`. */
@@ -501,6 +513,8 @@ export interface Trace {
   readonly term_gradients: readonly TermGradient[];
   /** The angles between these gradients. */
   readonly term_cosines: readonly TermCosines[];
+  /** What arrives of each term at the outputs of layers; none in older logs. */
+  readonly term_tensors: readonly TermTensor[];
 }
 
 /** One recording: from the construction of a recorder to its end. */

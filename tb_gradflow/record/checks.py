@@ -52,6 +52,8 @@ _INDICES = (
     ("term_gradients", "variable", "variables", 0),
     ("term_cosines", "target", "targets", 0),
     ("term_cosines", "variable", "variables", 0),
+    ("term_tensors", "term", "terms", 0),
+    ("term_tensors", "op", "ops", 0),
 )
 
 # Those of whose members `row` is a row of `Chunk.gradients`.
@@ -64,6 +66,7 @@ _WITH_ROWS = (
     "terms",
     "term_gradients",
     "term_cosines",
+    "term_tensors",
 )
 
 
@@ -92,6 +95,8 @@ def check_trace(trace: Trace) -> None:
         _check_least(f"Trace.targets[{number}].sources", target.sources, 0)
     for number, tensor in enumerate(trace.tensor_gradients):
         _check_least(f"Trace.tensor_gradients[{number}].output", tensor.output, 0)
+    for number, each in enumerate(trace.term_tensors):
+        _check_least(f"Trace.term_tensors[{number}].output", each.output, 0)
     for number, optimizer in enumerate(trace.optimizers):
         _check_least(f"Trace.optimizers[{number}].accumulates", optimizer.accumulates, 0)
     for number, check in enumerate(trace.gradient_checks):

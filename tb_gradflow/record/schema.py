@@ -41,6 +41,7 @@ from tb_gradflow.record.terms import Term as Term
 from tb_gradflow.record.terms import TermCosines as TermCosines
 from tb_gradflow.record.terms import TermGradient as TermGradient
 from tb_gradflow.record.terms import TermKind as TermKind
+from tb_gradflow.record.terms import TermTensor as TermTensor
 from tb_gradflow.record.values import Example as Example
 from tb_gradflow.record.values import GradientRows as GradientRows
 from tb_gradflow.record.values import OpValue as OpValue
@@ -109,6 +110,7 @@ class Trace:
         terms: The terms of losses that are sums, if their gradients were measured; none in older logs.
         term_gradients: The gradients of each of these terms.
         term_cosines: The angles between these gradients.
+        term_tensors: What arrives of each term at the outputs of layers; none in older logs.
     """
 
     index: int
@@ -133,6 +135,7 @@ class Trace:
     terms: tuple[Term, ...] = ()
     term_gradients: tuple[TermGradient, ...] = ()
     term_cosines: tuple[TermCosines, ...] = ()
+    term_tensors: tuple[TermTensor, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

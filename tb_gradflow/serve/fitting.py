@@ -49,6 +49,7 @@ class Sizes:
             trace.tensor_gradients,
             trace.dropped_masks,
             trace.term_gradients,
+            trace.term_tensors,
         )
         statistics = sorted({each.row for members in listed for each in members if each.row is not None})
         movements = [each.row for each in trace.movements]

@@ -28,6 +28,7 @@ from tb_gradflow.serve.heat import QUANTITIES, heat
 from tb_gradflow.serve.history import Floats, NotRecorded
 from tb_gradflow.serve.page import page
 from tb_gradflow.serve.report import Report
+from tb_gradflow.serve.term_series import term_series
 from tb_gradflow.store.layout import PLUGIN
 
 STATIC = Path(__file__).parent / "static"
@@ -93,6 +94,7 @@ class GradFlowPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoard
             "/series": self._serve_series,
             "/weights": self._serve_weights,
             "/heat": self._serve_heat,
+            "/terms": self._serve_terms,
             "/course": self._serve_course,
             "/page": self._serve_page,
             "/static/*": self._serve_static,
@@ -154,6 +156,11 @@ class GradFlowPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoard
         trace, target = _number(request, "trace"), _number(request, "target")
         columns = _number(request, "columns", least=1)
         return _numbers(request, heat(history, trace, target, quantity, columns))
+
+    def _serve_terms(self, request: wrappers.Request) -> wrappers.Response:
+        history = self._runs.history(*_who(request), _text(request, "run"))
+        columns = _number(request, "columns", least=1)
+        return _numbers(request, term_series(history, _number(request, "trace"), columns))
 
     def _serve_course(self, request: wrappers.Request) -> wrappers.Response:
         return _json(request, self._runs.course(*_who(request), _text(request, "run")))

@@ -10,8 +10,8 @@ import tensorflow as tf
 
 from tb_gradflow.record.schema import Layer
 from tb_gradflow.trace.capture.instruments import Ask, Instrument, Reading, Request
-from tb_gradflow.trace.graph.flat_ops import consumers
-from tb_gradflow.trace.graph.reach import influenced_by
+from tb_gradflow.trace.graph.flat_ops import Ref, consumers
+from tb_gradflow.trace.graph.reach import influenced_by, last_of_scopes
 from tb_gradflow.trace.graph.term_answers import TermAnswers
 from tb_gradflow.trace.graph.variables import is_replica
 from tb_gradflow.trace.terms.measured import measure
@@ -86,6 +86,7 @@ class _Terms(Reading):
             self._noted,
             {index: place for index, place in places.items() if index is not None},
             len(listed),
+            self._outputs_of_layers(),
             symbols.actual,
             request.scale,
             call.flattener.ref,
@@ -93,6 +94,20 @@ class _Terms(Reading):
             exact=self._exact,
         )
         call.rows.stack()
+
+    def _outputs_of_layers(self) -> dict[Ref, Any]:
+        """Where layers end, as far as the gradient of the whole loss was measured there."""
+        request, call = self._request, self._request.call
+        ops, layers = call.flattener.ops, request.layers
+        if not layers or call.flattener.graph is not request.symbols.root:
+            return {}
+        between = request.between()
+        # A layer inside of another one ends within it; what leaves both is the same tensor.
+        last = {number for number in last_of_scopes(ops, layers, between) if ops[number].tensors}
+        refs = [Ref(number, 0) for number in sorted(last)]
+        known = {ref for ref in refs if (answer := call.tensors.get(ref)) is not None and answer.row is not None}
+        found = {ref: request.symbols.actual(ops[ref.op].tensors[0]) for ref in refs if ref in known}
+        return {ref: tensor for ref, tensor in found.items() if tensor is not None}
 
     def _ground(self) -> Ground:
         request, flattener = self._request, self._request.call.flattener

@@ -19,6 +19,7 @@ from tb_gradflow.record.schema import (
     Term,
     TermCosines,
     TermGradient,
+    TermTensor,
     Trace,
     VariableGradient,
 )
@@ -277,6 +278,7 @@ class _Builder:
                 for number, call in enumerate(self._collector.calls)
                 for variable, row in call.terms.cosines.items()
             ),
+            term_tensors=tuple(self._term_tensors()),
         )
 
     def _terms(self) -> Iterator[Term]:
@@ -287,6 +289,13 @@ class _Builder:
                 named = self._sources.keep or each.name.isidentifier() or each.kind != "term"
                 name, row = each.name if named else "term", self._number_of_row(each.row)
                 yield Term(number, name, each.kind, op, source, row, each.trains)
+
+    def _term_tensors(self) -> Iterator[TermTensor]:
+        answered = [(call, answer) for call in self._collector.calls for answer in call.terms.terms]
+        for number, (call, answer) in enumerate(answered):
+            for ref, row in answer.tensors.items():
+                if (op := self._number(call.flattener, ref)) >= 0:
+                    yield TermTensor(number, op, ref.output, None if row is None else self._number_of_row(row))
 
     def _row(self, answer: Answer) -> int | None:
         return None if answer.row is None else self._number_of_row(answer.row)

@@ -23,6 +23,7 @@ class TermAnswer:
         trains: Whether it depends on what the gradient was requested for.
         row: With its value.
         gradients: By variable, the statistics of its gradient.
+        tensors: The same by the output of a layer; null where none arrives.
     """
 
     name: str
@@ -32,6 +33,7 @@ class TermAnswer:
     trains: bool
     row: Row
     gradients: dict[int, Row] = field(default_factory=dict)
+    tensors: dict[Ref, Row | None] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
