@@ -54,6 +54,7 @@ _INDICES = (
     ("term_cosines", "variable", "variables", 0),
     ("term_tensors", "term", "terms", 0),
     ("term_tensors", "op", "ops", 0),
+    ("ranges", "op", "ops", 0),
 )
 
 # Those of whose members `row` is a row of `Chunk.gradients`.
@@ -67,6 +68,7 @@ _WITH_ROWS = (
     "term_gradients",
     "term_cosines",
     "term_tensors",
+    "ranges",
 )
 
 
@@ -97,6 +99,8 @@ def check_trace(trace: Trace) -> None:
         _check_least(f"Trace.tensor_gradients[{number}].output", tensor.output, 0)
     for number, each in enumerate(trace.term_tensors):
         _check_least(f"Trace.term_tensors[{number}].output", each.output, 0)
+    for number, each in enumerate(trace.ranges):
+        _check_below(f"Trace.ranges[{number}].input", each.input, MOST_INPUTS)
     for number, optimizer in enumerate(trace.optimizers):
         _check_least(f"Trace.optimizers[{number}].accumulates", optimizer.accumulates, 0)
     for number, check in enumerate(trace.gradient_checks):

@@ -61,6 +61,10 @@ those of these for which the optimizer remembered something of earlier gradients
 change though their gradient is finite and not zero; those of them whose step would have been smaller than the spacing
 of numbers there. NaN where that is not known."""
 
+RANGE_STATISTICS = ("none", "none", "smallest", "largest", "none", "none")
+"""Columns of those rows of `Chunk.gradients` that `ValueRange`s name: over the finite elements, NaN if there are none.
+The others are 0, so that no norm and no count is seen there by code that looks at all rows."""
+
 VARIABLE_STATISTICS = ("weight_norm", "update_norm", "nonfinite_before", "nonfinite_after")
 """Columns of `Chunk.variables`: L2 norms of the value after the step and of its change in the step, both over the
 finite elements; the numbers of elements that were NaN or infinite before the step, and after it. NaN if not known: the
@@ -78,6 +82,21 @@ class Input:
     """
 
     name: str
+    row: int
+
+
+@dataclass(frozen=True, slots=True)
+class ValueRange:
+    """The range of the values that a function is given which is not finite everywhere, such as a logarithm.
+
+    Attributes:
+        op: Index in `Trace.ops`.
+        input: Which of its inputs; of a divisor the magnitudes count.
+        row: Row of `Chunk.gradients` with its `RANGE_STATISTICS`.
+    """
+
+    op: int
+    input: int
     row: int
 
 
@@ -111,6 +130,7 @@ class Trace:
         term_gradients: The gradients of each of these terms.
         term_cosines: The angles between these gradients.
         term_tensors: What arrives of each term at the outputs of layers; none in older logs.
+        ranges: Of the values that functions are given which are not finite everywhere; none in older logs.
     """
 
     index: int
@@ -136,6 +156,7 @@ class Trace:
     term_gradients: tuple[TermGradient, ...] = ()
     term_cosines: tuple[TermCosines, ...] = ()
     term_tensors: tuple[TermTensor, ...] = ()
+    ranges: tuple[ValueRange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

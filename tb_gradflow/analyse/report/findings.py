@@ -20,6 +20,7 @@ from tb_gradflow.analyse.step.measured import Measured
 from tb_gradflow.analyse.step.status import State
 from tb_gradflow.analyse.user_code.candidate import Candidate
 from tb_gradflow.analyse.user_code.imports import as_imported
+from tb_gradflow.analyse.words.grown import grown
 from tb_gradflow.analyse.words.names import Group
 from tb_gradflow.analyse.words.seen import examples_of, seen
 from tb_gradflow.record.report import Alternative, Edit, Finding, OpReport, SourceReport
@@ -174,7 +175,12 @@ def _finding(group: Group) -> Finding:
         variables=group.names,
         op=OpReport(op.name, op.type) if op is not None and op.type not in (PYTHON, SNAPSHOT) else None,
         source=SourceReport(source.file, source.line, source.code) if source is not None else None,
-        message=text.message + seen(group) + moves.message + also_cut_by(group) + ignored_override(group),
+        message=text.message
+        + seen(group)
+        + grown(group)
+        + moves.message
+        + also_cut_by(group)
+        + ignored_override(group),
         fix=as_imported(group, text.fix + moves.fix),
         target=group.suspect.target,
         culprit=group.culprit,

@@ -88,17 +88,26 @@ class Place:
     symbol: Any
 
 
+NumberOf = Callable[[Flattener, Ref], int]
+"""Returns the index in the trace of the op that produces a tensor; -1 if it is not listed."""
+
+
 def trace_of(collector: Looked, index: int, *, keep_source: bool = True) -> Trace:
     """The record of a traced step. With `keep_source` false, the user's files and lines are left out."""
-    return _built(_Builder(collector, keep_source)).build(index)
+    return numbered_trace_of(collector, index, keep_source=keep_source)[0]
+
+
+def numbered_trace_of(collector: Looked, index: int, *, keep_source: bool = True) -> tuple[Trace, NumberOf]:
+    """The same with the numbers of the ops."""
+    builder = _built(_Builder(collector, keep_source))
+    return builder.build(index), builder.number_of
 
 
 def trace_with_places(
     collector: Looked, root: Any, index: int, *, keep_source: bool = True
-) -> tuple[Trace, list[Place], Callable[[Flattener, Ref], int]]:
+) -> tuple[Trace, list[Place], NumberOf]:
     """The same for a step whose forward pass is measured: includes values computed only from data, the tensors in the
-    graph `root`, and a function that returns the index in the trace of the op that produces a tensor, -1 if it is not
-    listed.
+    graph `root`, and the numbers of the ops.
     """
     builder = _built(_Builder(collector, keep_source, with_data=True))
     return builder.build(index), list(builder.places(root)), builder.number_of

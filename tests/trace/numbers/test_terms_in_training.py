@@ -13,6 +13,7 @@ import tensorflow as tf
 
 import tb_gradflow
 from tb_gradflow import GradFlowCallback
+from tb_gradflow.serve.term_series import term_series
 from tests.trace.numbers.test_terms import check_norm_of_sum, names
 from tests.trace.recording import data, train
 from tests.trace.training.test_harmless import assert_identical
@@ -107,6 +108,65 @@ def test_a_watched_step_records_its_terms(tmp_path: Path) -> None:
     report = tb_gradflow.open_log(tmp_path).report()
     assert names(report) == ["error", "size"]
     check_norm_of_sum(report)
+
+
+@pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "eager"])
+def test_what_of_each_term_arrives_at_the_outputs_of_layers_is_what_a_plain_tape_computes(
+    tmp_path: Path, compiled: bool
+) -> None:
+    x = keras.Input((6,))
+    trunk, upper = layers.Dense(8, "tanh", name="trunk", kernel_regularizer="l2"), layers.Dense(5, "gelu", name="upper")
+    price, trend = layers.Dense(1, name="price"), layers.Dense(1, name="trend")
+    shared = upper(trunk(x))
+    model = keras.Model(x, [price(shared), trend(shared)])
+    model.compile("sgd", ["mse", "mae"], loss_weights=[1.0, 0.3], jit_compile=False, run_eagerly=not compiled)
+    given, target = (each[:8] for each in data(outputs=1, rows=8))
+    with tf.GradientTape(persistent=True) as tape:
+        first = trunk(tf.constant(given))
+        second = upper(first)
+        left, right = price(second), trend(second)
+        losses = [tf.reduce_mean((left - target) ** 2), 0.3 * tf.reduce_mean(tf.abs(right - target))]
+    outputs = {"trunk": first, "upper": second, "price": left, "trend": right}
+    expected = {
+        (term, layer): None if (arrived := tape.gradient(loss, output)) is None else float(tf.norm(arrived))
+        for term, loss in zip(("price", "trend"), losses, strict=True)
+        for layer, output in outputs.items()
+    } | {("regularizers", layer): None for layer in outputs}
+
+    model.fit(given, [target, target], verbose=0, callbacks=[GradFlowCallback(tmp_path, update_freq=1, terms=True)])
+
+    history = tb_gradflow.open_log(tmp_path)._history
+    session = history.index().session.id
+    trace, [numbers] = history.trace(session, 0), history.gradients(session, 0)
+    measured = {
+        (trace.terms[each.term].name, layer.name): each.row
+        for each in trace.term_tensors
+        for layer in trace.layers
+        if layer.name in outputs and trace.ops[each.op].name.startswith(f"{layer.scope}/")
+    }
+    assert measured.keys() == expected.keys()
+    for key, row in measured.items():
+        norm = None if row is None else float(numbers[row, 0])
+        assert norm == (None if expected[key] is None else pytest.approx(expected[key], rel=1e-5)), key
+
+
+def test_the_terms_over_the_steps_are_those_of_the_reports(tmp_path: Path) -> None:
+    x, y = data(outputs=1, rows=40)
+    train(heads, x, [y, y], GradFlowCallback(tmp_path, update_freq=1, terms=True), batch_size=8)
+    log = tb_gradflow.open_log(tmp_path)
+    trace = log._history.trace(log._history.index().session.id, 0)
+
+    numbers = term_series(log._history, 0, 512)
+
+    assert numbers.shape == (len(log.steps), len(trace.terms) + len(trace.term_gradients))
+    for step, row in zip(log.steps, numbers, strict=True):
+        terms = log.report(step).terms
+        assert [each.value for each in terms] == pytest.approx(row[: len(terms)].tolist())
+        norms = {(each.name, one.variable): one.norm for each in terms for one in each.variables}
+        told = row[len(terms) :].tolist()
+        listed = [(trace.terms[each.term].name, trace.variables[each.variable].name) for each in trace.term_gradients]
+        assert norms == pytest.approx(dict(zip(listed, told, strict=True)))
+    assert term_series(log._history, 0, 2).tolist() == numbers[[len(numbers) // 2 - 1, -1]].tolist()
 
 
 @pytest.mark.parametrize("branch", [tf.cond, lambda p, a, b: tf.switch_case(tf.cast(p, tf.int32), [b, a])])
