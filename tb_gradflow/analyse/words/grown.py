@@ -53,5 +53,9 @@ def _smallest(each: Ranged) -> float:
 def _course(course: Sequence[Ranged], size: Callable[[Ranged], float]) -> str:
     """Where it began, where it was before the last step, and where it is."""
     first, before, last = course[0], course[-2], course[-1]
-    near = f"{size(before):.3g} in step {before.step} and " if before is not first else ""
-    return f"{size(first):.3g} in step {first.step} to {near}{size(last):.3g} in step {last.step}"
+    near = f"{_number(size(before))} in step {before.step} and " if before is not first else ""
+    return f"{_number(size(first))} in step {first.step} to {near}{_number(size(last))} in step {last.step}"
+
+
+def _number(value: float) -> str:
+    return f"{value:.0f}" if 1e3 <= abs(value) < 1e6 else f"{value:.3g}"

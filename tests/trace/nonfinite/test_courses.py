@@ -68,32 +68,32 @@ def findings_of(log: Path) -> list[Any]:
     return [each for step in opened.steps for each in opened.report(step).findings]
 
 
-COURSE = r"`logvar` has grown from (\S+) in step (\d+) to (\S+) in step (\d+) and (\S+) in step (\d+)\."
+COURSE = re.compile(r"`logvar` has grown from (.*?)\.(?: |$)")
 
 
 @pytest.mark.parametrize(
     "options",
-    [{"jit_compile": False}, {"jit_compile": True}, {"jit_compile": False, "steps_per_execution": 2}],
-    ids=["plain", "xla", "several steps per execution"],
+    [{"jit_compile": False}, {"jit_compile": False, "steps_per_execution": 2}],
+    ids=["plain", "several steps per execution"],
 )
 def test_an_exponent_that_grew_says_from_what_and_when(tmp_path: Path, options: dict[str, Any]) -> None:
     model = net(**options)
 
     model.fit(
-        X, Y, batch_size=32, epochs=8, shuffle=False, verbose=0, callbacks=[GradFlowCallback(tmp_path, update_freq=4)]
+        X, Y, batch_size=32, epochs=1, shuffle=False, verbose=0, callbacks=[GradFlowCallback(tmp_path, update_freq=4)]
     )
 
     message = next(each.message for each in findings_of(tmp_path) if each.cause == "exp_overflow")
     assert "`logvar` reaches " in message
-    told = re.search(COURSE, message)
+    told = COURSE.search(message)
     assert told is not None, message
-    values, steps = [float(each) for each in told.groups()[::2]], [int(each) for each in told.groups()[1::2]]
+    found = re.findall(r"(\S+) in step (\d+)", told[1])
+    values, steps = [float(value) for value, _ in found], [int(step) for _, step in found]
     plain = largest_logvars(steps[-1] + 1)
-    # XLA rounds differently, and what grows like this makes more of it.
-    assert values == pytest.approx([plain[step] for step in steps], rel=0.05 if options.get("jit_compile") else 0.01)
-    assert steps[0] == 0
-    assert values[0] < 2
-    assert values[2] > 88
+    assert values == pytest.approx([plain[step] for step in steps], rel=0.01)
+    # Of several steps in one execution the last is recorded.
+    assert steps == ([1, 5] if "steps_per_execution" in options else [0, 4, 5])
+    assert values[0] < 4 < 88 < values[-1]
 
 
 def watched(log: Path, loss_of: Callable[[Any], Any], start: float, rate: float, steps: int) -> list[float]:
