@@ -12,7 +12,7 @@ from tb_gradflow.record.schema import Layer
 from tb_gradflow.trace.capture.instruments import Ask, Instrument, Reading, Request
 from tb_gradflow.trace.graph.flat_ops import Ref, consumers
 from tb_gradflow.trace.graph.reach import influenced_by, last_of_scopes
-from tb_gradflow.trace.graph.term_answers import TermAnswers
+from tb_gradflow.trace.graph.term_answers import UNMEASURED, TermAnswers
 from tb_gradflow.trace.graph.variables import is_replica
 from tb_gradflow.trace.terms.measured import measure
 from tb_gradflow.trace.terms.named import terms_of
@@ -21,7 +21,6 @@ from tb_gradflow.trace.tf_internals.kept_tapes import Asked, request_noted, tape
 from tb_gradflow.trace.tf_internals.tapes import flat_sources
 
 _OF_REPLICAS = "The gradient of each term of the loss is not measured where a step runs on several replicas."
-_UNMEASURED = "The gradient of each term of the loss could not be measured. Please report this:"
 
 
 class TermGradients(Instrument):
@@ -62,7 +61,7 @@ class _Terms(Reading):
             self._measure()
         except Exception as error:  # it costs the terms, and nothing else of what the step shows
             call.rows.drop_waiting()
-            call.terms = TermAnswers(problem=f"{_UNMEASURED} {type(error).__name__}: {error}")
+            call.terms = TermAnswers(problem=f"{UNMEASURED} {type(error).__name__}: {error}")
 
     def _measure(self) -> None:
         request, call, symbols = self._request, self._request.call, self._request.symbols

@@ -10,6 +10,8 @@ from tb_gradflow.trace.graph.flat_ops import Ref
 from tb_gradflow.trace.numerics.statistics_table import Row
 from tb_gradflow.trace.source.frames import Frame
 
+UNMEASURED = "The gradient of each term of the loss could not be measured. Please report this:"
+
 
 @dataclass(slots=True)
 class TermAnswer:
