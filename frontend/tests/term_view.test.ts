@@ -80,6 +80,7 @@ test("an edge that does not lead to the term has none of its gradient, though it
   // The output of the encoder goes into the decoder, then into the divergence.
   expect(told("recon", "enc/more")).toEqual(["value 13", "none -1"]);
   expect(told("kl", "enc/more")).toEqual(["none -1", "value 15"]);
+  expect([told("kl", "recon"), told("kl", "kl")]).toEqual([["none -1"], ["not_recorded -1"]]);
 });
 
 test("a variable that only another term reaches has no gradient from this one", () => {

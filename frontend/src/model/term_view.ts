@@ -43,7 +43,7 @@ export function answersForTerm(graph: FlowGraph, term: number, whole: Answers): 
   };
   const leads = leadingTo(graph, term);
   const edges = graph.edges.map((edge, id) => {
-    if (leads !== null && !leads.has(edge.to)) {
+    if (leads !== null && !leads.before.has(edge.to) && !leads.after.has(edge.from)) {
       return NONE;
     }
     const own = edge.op < 0 ? NOT_RECORDED : tensor(edge.op, edge.output);
@@ -53,15 +53,15 @@ export function answersForTerm(graph: FlowGraph, term: number, whole: Answers): 
   return {edges, variables, tensor};
 }
 
-/** The nodes on the way to a term and from it to the loss; null if several ops compute it. */
-function leadingTo(graph: FlowGraph, term: number): ReadonlySet<number> | null {
+/** The nodes on the way to a term, and from it to the loss, itself among both; null if several ops compute it. */
+function leadingTo(graph: FlowGraph, term: number): {readonly before: ReadonlySet<number>; readonly after: ReadonlySet<number>} | null {
   const start = graph.nodeOfOp[graph.trace.terms[term].op] ?? -1;
   if (start < 0) {
     return null;
   }
   const before = walked(start, (node) => graph.incoming[node].filter((edge) => isOpen(graph.edges[edge].passes)).map((edge) => graph.edges[edge].from));
   const after = walked(start, (node) => graph.outgoing[node].map((edge) => graph.edges[edge].to));
-  return new Set([...before, ...after]);
+  return {before, after};
 }
 
 function walked(start: number, next: (node: number) => readonly number[]): ReadonlySet<number> {

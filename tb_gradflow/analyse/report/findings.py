@@ -13,6 +13,7 @@ from tb_gradflow.analyse.causes.precedence import CUT_PRECEDENCE
 from tb_gradflow.analyse.causes.wrong_value.override_without_effect import ignored_override
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.report.also_cut import also_cut_by
+from tb_gradflow.analyse.report.grown import grown
 from tb_gradflow.analyse.report.moved import moved_anyway
 from tb_gradflow.analyse.report.turns import in_turn
 from tb_gradflow.analyse.report.verdicts import Judged, judged_of, without_op
@@ -20,7 +21,6 @@ from tb_gradflow.analyse.step.measured import Measured
 from tb_gradflow.analyse.step.status import State
 from tb_gradflow.analyse.user_code.candidate import Candidate
 from tb_gradflow.analyse.user_code.imports import as_imported
-from tb_gradflow.analyse.words.grown import grown
 from tb_gradflow.analyse.words.names import Group
 from tb_gradflow.analyse.words.seen import examples_of, seen
 from tb_gradflow.record.report import Alternative, Edit, Finding, OpReport, SourceReport

@@ -23,6 +23,9 @@ FEWEST = 8
 # More rows than this share of the batch are no outliers, but a part of the data.
 _FEW = 0.05
 
+# Rows that give less than this share of what the first one gives are not named beside it.
+_BESIDE = 0.1
+
 _WRITTEN = 5
 
 
@@ -37,12 +40,9 @@ def outlying_rows(examples: ExampleGradients) -> tuple[int, ...]:
     if usual == 0:
         return ()
     outliers = [row for row, norm in enumerate(norms) if _OF_NORMAL * (norm - usual) > OUTLIER_ABOVE * spread]
-    found: list[int] = []
-    for row in sorted(outliers, key=lambda row: -shares[row])[: max(1, int(_FEW * len(norms)))]:
-        found.append(row)
-        if math.fsum(shares[each] for each in found) > MOST:
-            return tuple(found)
-    return ()
+    ranked = sorted(outliers, key=lambda row: -shares[row])[: max(1, int(_FEW * len(norms)))]
+    found = [row for row in ranked if shares[row] >= _BESIDE * shares[ranked[0]]]
+    return tuple(found) if math.fsum(shares[row] for row in found) > MOST else ()
 
 
 def finding_of_outliers(examples: ExampleGradients | None, target: int) -> Finding | None:
