@@ -169,6 +169,57 @@ def test_the_terms_over_the_steps_are_those_of_the_reports(tmp_path: Path) -> No
     assert term_series(log._history, 0, 2).tolist() == numbers[[len(numbers) // 2 - 1, -1]].tolist()
 
 
+@pytest.mark.parametrize("broken", [True, False], ids=["broken", "repaired"])
+def test_a_generator_that_its_critic_does_not_teach_beside_its_repaired_twin(tmp_path: Path, broken: bool) -> None:
+    """The adversarial term goes through a `tf.stop_gradient`. A penalty on the samples hides it: all variables of the
+    generator get a gradient."""
+    keras.utils.set_random_seed(4)
+    generator = keras.Sequential([keras.Input((4,)), layers.Dense(8, "tanh"), layers.Dense(2)], name="generator")
+    critic = keras.Sequential([keras.Input((2,)), layers.Dense(8, "tanh"), layers.Dense(1)], name="critic")
+    score = keras.losses.BinaryCrossentropy(from_logits=True)
+    noise, real = tf.constant(data(rows=16)[0][:, :4]), tf.constant(2.0 + data(rows=16)[0][:, :2])
+
+    def terms_of_generator() -> tuple[Any, Any]:
+        fake = generator(noise)
+        judged = critic(tf.stop_gradient(fake) if broken else fake)
+        return score(tf.ones_like(judged), judged), tf.reduce_mean(tf.square(fake))
+
+    @tb_gradflow.watch(tmp_path, update_freq=1, terms=True)
+    def step() -> None:
+        with tf.GradientTape() as tape:
+            on_real, on_fake = critic(real), critic(generator(noise))
+            real_loss, fake_loss = score(tf.ones_like(on_real), on_real), score(tf.zeros_like(on_fake), on_fake)
+            critic_loss = real_loss + fake_loss
+        for variable, gradient in zip(
+            critic.trainable_variables, tape.gradient(critic_loss, critic.trainable_variables), strict=True
+        ):
+            variable.assign_sub(0.0 * gradient)
+        with tf.GradientTape() as tape:
+            fooling, size = terms_of_generator()
+            generator_loss = fooling + 0.1 * size
+        for variable, gradient in zip(
+            generator.trainable_variables, tape.gradient(generator_loss, generator.trainable_variables), strict=True
+        ):
+            variable.assign_sub(0.0 * gradient)
+
+    step()
+    step.flush()
+    report = tb_gradflow.open_log(tmp_path).report()
+
+    assert report.healthy
+    assert names(report) == ["real_loss", "fake_loss", "fooling", "size"]
+    with tf.GradientTape(persistent=True) as tape:
+        fooling, size = terms_of_generator()
+    for term, value, weight in ((report.terms[2], fooling, 1.0), (report.terms[3], size, 0.1)):
+        gradients = tape.gradient(value, generator.trainable_variables)
+        plain = [weight * float(tf.norm(each)) for each in gradients if each is not None]
+        assert [each.norm for each in term.variables] == pytest.approx(plain, rel=1e-4)
+        assert term.value == pytest.approx(weight * float(value), rel=1e-5)
+    silent = [each for each in report.findings if each.cause == "term_teaches_nothing"]
+    assert len(silent) == broken
+    assert all("`fooling`" in each.message and "`tf.stop_gradient` (test_terms_in" in each.fix for each in silent)
+
+
 @pytest.mark.parametrize("branch", [tf.cond, lambda p, a, b: tf.switch_case(tf.cast(p, tf.int32), [b, a])])
 def test_branches_and_functions_are_called_as_without_terms(branch: Any) -> None:
     """TensorFlow wraps them in a function where a tape may be asked twice."""
