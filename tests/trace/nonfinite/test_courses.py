@@ -83,6 +83,7 @@ def test_an_exponent_that_grew_says_from_what_and_when(tmp_path: Path, options: 
         X, Y, batch_size=32, epochs=1, shuffle=False, verbose=0, callbacks=[GradFlowCallback(tmp_path, update_freq=4)]
     )
 
+    opened = tb_gradflow.open_log(tmp_path)
     message = next(each.message for each in findings_of(tmp_path) if each.cause == "exp_overflow")
     assert "`logvar` reaches " in message
     told = COURSE.search(message)
@@ -94,6 +95,8 @@ def test_an_exponent_that_grew_says_from_what_and_when(tmp_path: Path, options: 
     # Of several steps in one execution the last is recorded.
     assert steps == ([1, 5] if "steps_per_execution" in options else [0, 4, 5])
     assert values[0] < 4 < 88 < values[-1]
+    inferred = [each for each in opened.report(steps[-1]).diagnosis.unverified if "forward pass" in each]
+    assert len(inferred) == ("steps_per_execution" in options)
 
 
 def watched(log: Path, loss_of: Callable[[Any], Any], start: float, rate: float, steps: int) -> list[float]:
