@@ -97,10 +97,10 @@ def check_trace(trace: Trace) -> None:
         _check_least(f"Trace.targets[{number}].sources", target.sources, 0)
     for number, tensor in enumerate(trace.tensor_gradients):
         _check_least(f"Trace.tensor_gradients[{number}].output", tensor.output, 0)
-    for number, each in enumerate(trace.term_tensors):
-        _check_least(f"Trace.term_tensors[{number}].output", each.output, 0)
-    for number, each in enumerate(trace.ranges):
-        _check_below(f"Trace.ranges[{number}].input", each.input, MOST_INPUTS)
+    for number, arriving in enumerate(trace.term_tensors):
+        _check_least(f"Trace.term_tensors[{number}].output", arriving.output, 0)
+    for number, given in enumerate(trace.ranges):
+        _check_below(f"Trace.ranges[{number}].input", given.input, MOST_INPUTS)
     for number, optimizer in enumerate(trace.optimizers):
         _check_least(f"Trace.optimizers[{number}].accumulates", optimizer.accumulates, 0)
     for number, check in enumerate(trace.gradient_checks):
