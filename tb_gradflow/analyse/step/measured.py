@@ -146,7 +146,8 @@ class Measured:
         if self.gradients is None:
             return 0.0
         trace = self.topology.trace
-        others = {each.row for each in (*trace.inputs, *trace.movements, *trace.terms, *trace.ranges)}
+        others = {each.row for each in trace.inputs} | {each.row for each in trace.movements}
+        others |= {each.row for each in trace.terms} | {each.row for each in trace.ranges}
         rows = [row for row in range(len(self.gradients)) if row not in others]
         return float(np.nan_to_num(self.gradients[rows, MAX_ABS]).max(initial=0.0))
 
