@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from tb_gradflow.analyse.causes.strength.outlying_rows import finding_of_outliers
 from tb_gradflow.analyse.diagnose import diagnose
 from tb_gradflow.analyse.report.compare import compare as difference_of
 from tb_gradflow.errors import LogError, SetupError
@@ -126,7 +128,7 @@ def explain(
 
     def run(*, terms: bool, examples: bool) -> Explained:
         if is_graph_tensor(model_or_loss):
-            return explain_graph(model_or_loss, variables, feed_dict)
+            return explain_graph(model_or_loss, variables, feed_dict, terms=terms)
         if variables is not None:
             return explain_function(model_or_loss, args, variables, terms=terms, examples=examples)
         return explain_model(model_or_loss, x, y, sample_weight, batch_size, terms=terms, examples=examples)
@@ -141,6 +143,9 @@ def explain(
     if try_fixes and not is_graph_tensor(model_or_loss):
         called = variables_as_called(explained.trace, variables) if variables is not None else {}
         diagnosis = with_tried(seen_of(explained), lambda: seen_of(run(terms=False, examples=False)), called)
+    outliers = finding_of_outliers(explained.examples, len(explained.trace.targets) - 1)
+    if outliers is not None:
+        diagnosis = replace(diagnosis, findings=(*diagnosis.findings, outliers))
     reader = MemoryReader(explained.session, explained.trace, explained.record)
     name = explained.session.model or "this step"
     return Report(

@@ -467,6 +467,18 @@ export interface TermGradient {
   readonly row: number;
 }
 
+/** The gradient that arrives at a layer's output from a single term. Of no other tensor it is measured. */
+export interface TermTensor {
+  /** Index in `Trace.terms`. */
+  readonly term: number;
+  /** Index in `Trace.ops` of the op that produces the tensor. */
+  readonly op: number;
+  /** Which of its outputs. */
+  readonly output: number;
+  /** Row of `Chunk.gradients` with its statistics; null if none arrives from this term. */
+  readonly row: number | null;
+}
+
 /** The cosines between the gradients of terms, for a variable that several of them reach. */
 export interface TermCosines {
   /** Index in `Trace.targets`. */
@@ -487,6 +499,8 @@ export const GRADIENT_STATISTICS = ["norm", "max_abs", "mean_abs", "zero_fractio
 
 export const MOVEMENT_STATISTICS = ["zeros", "moved", "remembered", "unmoved", "rounded", "rate"] as const;
 
+export const RANGE_STATISTICS = ["none", "none", "smallest", "largest", "none", "none"] as const;
+
 export const VARIABLE_STATISTICS = ["weight_norm", "update_norm", "nonfinite_before", "nonfinite_after"] as const;
 
 /** A floating tensor that was passed to the step. */
@@ -494,6 +508,16 @@ export interface Input {
   /** Its name for the caller: `x`, `y` and `sample_weight` for Keras, else the parameter's name. */
   readonly name: string;
   /** Row of `Chunk.gradients` with the statistics of its values. */
+  readonly row: number;
+}
+
+/** The range of the values that a function is given which is not finite everywhere, such as a logarithm. */
+export interface ValueRange {
+  /** Index in `Trace.ops`. */
+  readonly op: number;
+  /** Which of its inputs; of a divisor the magnitudes count. */
+  readonly input: number;
+  /** Row of `Chunk.gradients` with its `RANGE_STATISTICS`. */
   readonly row: number;
 }
 
@@ -550,6 +574,10 @@ export interface Trace {
   readonly term_cosines: readonly TermCosines[];
   /** The variables whose gradient the step adds up, or which it updates only under a condition; none in older logs. */
   readonly deferred: readonly Deferred[];
+  /** What arrives of each term at the outputs of layers; none in older logs. */
+  readonly term_tensors: readonly TermTensor[];
+  /** Of the values that functions are given which are not finite everywhere; none in older logs. */
+  readonly ranges: readonly ValueRange[];
 }
 
 /** One recording: from the construction of a recorder to its end. */

@@ -44,7 +44,7 @@ function conditionOf(numbers: StepNumbers, statuses: Record<string, Status> = {}
   const said = diagnosis(TRACE, statuses, blamed);
   const flow = flowOf(tree.graph, answers, said);
   const shown = measured("norm", tree.graph, answers, numbers, {low: -2, high: 2});
-  return {tree, flow, troubles: troublesOf(flow, tree.items), answers, numbers, diagnosis: said, measured: shown, alike: NOTHING_ALIKE, changes: null};
+  return {tree, flow, troubles: troublesOf(flow, tree.items), answers, numbers, diagnosis: said, measured: shown, alike: NOTHING_ALIKE, changes: null, parts: null};
 }
 
 describe("what is seen of a scene", () => {

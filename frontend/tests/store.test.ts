@@ -96,6 +96,11 @@ class Log implements Source {
     return new Float32Array(0);
   }
 
+  async terms(): Promise<Float32Array> {
+    this.#ask("terms");
+    return new Float32Array();
+  }
+
   async course(): Promise<Course> {
     return {format: 1, steps: [], findings: [], present: [], complete: true, damage: ""};
   }

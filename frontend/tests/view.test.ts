@@ -7,13 +7,13 @@ import {ancestorsOf, isGroup, treeOf} from "../src/model/tree.ts";
 import {placeOf, viewOf, type View} from "../src/state/view.ts";
 import {trace} from "./build.ts";
 
-const START: View = {selected: "", finding: null, open: null, tab: "variables", loss: "", beside: null, measure: "norm", charted: [], all: false};
+const START: View = {selected: "", finding: null, open: null, tab: "variables", loss: "", term: "", beside: null, measure: "norm", charted: [], all: false};
 
 describe("the address", () => {
   test.each<View>([
     START,
     {...START, selected: "a/b & c=d|e", finding: "nan~x/Log~0~w", open: ["a/", "b/c/"], tab: "heat"},
-    {...START, open: [], tab: null, loss: "d loss", beside: "other run", measure: "op", charted: ["v/kernel", "w/bias"]},
+    {...START, open: [], tab: null, loss: "d loss", term: "kl", beside: "other run", measure: "op", charted: ["v/kernel", "w/bias"]},
     {...START, all: true},
   ])("leads back to %o", (view) => {
     const hash = withPlace("#gradflow&other=1", placeOf(view, START));

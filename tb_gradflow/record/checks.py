@@ -54,6 +54,9 @@ _INDICES = (
     ("deferred", "variable", "variables", 0),
     ("deferred", "summed_at", "sources", 0),
     ("deferred", "condition_at", "sources", 0),
+    ("term_tensors", "term", "terms", 0),
+    ("term_tensors", "op", "ops", 0),
+    ("ranges", "op", "ops", 0),
 )
 
 # Fields whose members have a `row` of `Chunk.gradients`.
@@ -66,6 +69,8 @@ _WITH_ROWS = (
     "terms",
     "term_gradients",
     "term_cosines",
+    "term_tensors",
+    "ranges",
 )
 
 
@@ -94,6 +99,10 @@ def check_trace(trace: Trace) -> None:
         _check_least(f"Trace.targets[{number}].sources", target.sources, 0)
     for number, tensor in enumerate(trace.tensor_gradients):
         _check_least(f"Trace.tensor_gradients[{number}].output", tensor.output, 0)
+    for number, arriving in enumerate(trace.term_tensors):
+        _check_least(f"Trace.term_tensors[{number}].output", arriving.output, 0)
+    for number, given in enumerate(trace.ranges):
+        _check_below(f"Trace.ranges[{number}].input", given.input, MOST_INPUTS)
     for number, optimizer in enumerate(trace.optimizers):
         _check_least(f"Trace.optimizers[{number}].accumulates", optimizer.accumulates, 0)
     for number, check in enumerate(trace.gradient_checks):

@@ -44,6 +44,7 @@ from tb_gradflow.record.terms import Term as Term
 from tb_gradflow.record.terms import TermCosines as TermCosines
 from tb_gradflow.record.terms import TermGradient as TermGradient
 from tb_gradflow.record.terms import TermKind as TermKind
+from tb_gradflow.record.terms import TermTensor as TermTensor
 from tb_gradflow.record.values import Example as Example
 from tb_gradflow.record.values import GradientRows as GradientRows
 from tb_gradflow.record.values import OpValue as OpValue
@@ -63,6 +64,10 @@ those of these for which the optimizer has state from earlier gradients; the ele
 although their gradient is finite and not zero; those of them whose update would have been smaller than the spacing of
 numbers there. NaN if not known."""
 
+RANGE_STATISTICS = ("none", "none", "smallest", "largest", "none", "none")
+"""Columns of those rows of `Chunk.gradients` that `ValueRange`s name: over the finite elements, NaN if there are none.
+The others are 0, so that no norm and no count is seen there by code that looks at all rows."""
+
 VARIABLE_STATISTICS = ("weight_norm", "update_norm", "nonfinite_before", "nonfinite_after")
 """Columns of `Chunk.variables`: L2 norms of the value after the step and of its change in the step, both over the
 finite elements; the numbers of elements that were NaN or infinite before the step, and after it. NaN if not known: the
@@ -80,6 +85,21 @@ class Input:
     """
 
     name: str
+    row: int
+
+
+@dataclass(frozen=True, slots=True)
+class ValueRange:
+    """The range of the values that a function is given which is not finite everywhere, such as a logarithm.
+
+    Attributes:
+        op: Index in `Trace.ops`.
+        input: Which of its inputs; of a divisor the magnitudes count.
+        row: Row of `Chunk.gradients` with its `RANGE_STATISTICS`.
+    """
+
+    op: int
+    input: int
     row: int
 
 
@@ -115,6 +135,8 @@ class Trace:
         term_cosines: The angles between these gradients.
         deferred: The variables whose gradient the step adds up, or which it updates only under a condition; none in
             older logs.
+        term_tensors: What arrives of each term at the outputs of layers; none in older logs.
+        ranges: Of the values that functions are given which are not finite everywhere; none in older logs.
     """
 
     index: int
@@ -141,6 +163,8 @@ class Trace:
     term_gradients: tuple[TermGradient, ...] = ()
     term_cosines: tuple[TermCosines, ...] = ()
     deferred: tuple[Deferred, ...] = ()
+    term_tensors: tuple[TermTensor, ...] = ()
+    ranges: tuple[ValueRange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

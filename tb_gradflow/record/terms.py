@@ -55,6 +55,23 @@ class TermGradient:
 
 
 @dataclass(frozen=True, slots=True)
+class TermTensor:
+    """The gradient that arrives at a layer's output from a single term. Of no other tensor it is measured.
+
+    Attributes:
+        term: Index in `Trace.terms`.
+        op: Index in `Trace.ops` of the op that produces the tensor.
+        output: Which of its outputs.
+        row: Row of `Chunk.gradients` with its statistics; null if none arrives from this term.
+    """
+
+    term: int
+    op: int
+    output: int
+    row: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class TermCosines:
     """The cosines between the gradients of terms, for a variable that several of them reach.
 

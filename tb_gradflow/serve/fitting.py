@@ -49,10 +49,12 @@ class Sizes:
             trace.tensor_gradients,
             trace.dropped_masks,
             trace.term_gradients,
+            trace.term_tensors,
         )
         statistics = sorted({each.row for members in listed for each in members if each.row is not None})
         movements = [each.row for each in trace.movements]
-        others = [each.row for each in trace.terms] + _last_rows_of_cosines(trace)
+        others = [each.row for each in trace.terms] + [each.row for each in trace.ranges]
+        others += _last_rows_of_cosines(trace)
         return cls(
             1 + max((*statistics, *movements, *others), default=-1),
             len(trace.variables),

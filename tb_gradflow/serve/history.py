@@ -21,6 +21,7 @@ from tb_gradflow.analyse.over_time.plateau import rest_of
 from tb_gradflow.analyse.over_time.run_context import RunContext
 from tb_gradflow.analyse.over_time.silent_units import silences_of
 from tb_gradflow.analyse.over_time.unmoved import Piece, standstill_of
+from tb_gradflow.analyse.over_time.value_courses import value_courses_of
 from tb_gradflow.errors import DamagedRecord, LogError
 from tb_gradflow.record.codec import encode
 from tb_gradflow.record.report import Diagnosis
@@ -38,6 +39,9 @@ _SAID = 3
 """Damages that are named; of the others there is the number."""
 
 Floats = npt.NDArray[np.float32]
+
+
+_BAD = [GRADIENT_STATISTICS.index(name) for name in ("nan_count", "inf_count")]
 
 
 class NotRecorded(LogError):
@@ -260,6 +264,7 @@ class History:
                 rest=rest_of(pieces(), partial(self._beginning, session)),
                 turns=turns_of(pieces()),
                 silences=silences_of(pieces()),
+                value_courses={} if _is_finite(gradients, recorded[4]) else value_courses_of(pieces()),
                 began=self._first_losses(session),
             ),
         )
@@ -398,6 +403,11 @@ class History:
             return np.pad(values, ((0, 0), (0, 0), (0, later)), constant_values=np.nan) if later else values
 
         return self._caches.numbers.get((self.name, tag), numbers)
+
+
+def _is_finite(gradients: Floats, losses: Iterable[float]) -> bool:
+    """Whether a step's losses and gradients are."""
+    return bool(np.isfinite(tuple(losses)).all()) and not (gradients[:, _BAD] > 0).any()
 
 
 def _not_recorded(step: int, index: RunIndex) -> str:

@@ -30,6 +30,7 @@ from tb_gradflow.serve.history import Floats, History, NotRecorded
 from tb_gradflow.serve.page import page
 from tb_gradflow.serve.report import Report
 from tb_gradflow.serve.turns import Answers, NotWanted, Pace, TooMany, always
+from tb_gradflow.serve.term_series import term_series
 from tb_gradflow.store.layout import PLUGIN
 
 STATIC = Path(__file__).parent / "static"
@@ -110,6 +111,7 @@ class GradFlowPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoard
             "/series": self._serve_series,
             "/weights": self._serve_weights,
             "/heat": self._serve_heat,
+            "/terms": self._serve_terms,
             "/course": self._serve_course,
             "/page": self._serve_page,
         }
@@ -175,6 +177,11 @@ class GradFlowPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoard
         place = _number(request, "trace"), _number(request, "target")
         columns = _number(request, "columns", least=1)
         return self._kept(request, lambda: _numbers(heat(history, *place, quantity, columns)), history.state)
+
+    def _serve_terms(self, request: wrappers.Request) -> wrappers.Response:
+        history = self._runs.history(*_who(request), _text(request, "run"))
+        columns = _number(request, "columns", least=1)
+        return _numbers(request, term_series(history, _number(request, "trace"), columns))
 
     def _serve_course(self, request: wrappers.Request) -> wrappers.Response:
         run, who = _text(request, "run"), _who(request)

@@ -43,6 +43,8 @@ WITHOUT_PROGRAM = {
     "interrupted, out of memory, or with an error.",
     "gradient_not_applied": "There is no example program, because it takes a training of several steps: for example "
     "one of DDPG in which `actor_optimizer.apply_gradients(...)` was forgotten.",
+    "outlying_rows": "There is no example program, because gradients of rows are measured only on request: "
+    "`tb_gradflow.explain(model, x, y, examples=True)`, for example of a batch in which one label has a wrong unit.",
     "loss_not_scaled": "There is no example program, because it takes a training with an optimizer: for example a "
     '`train_step` from a tutorial, after `keras.mixed_precision.set_global_policy("mixed_float16")`.',
 }

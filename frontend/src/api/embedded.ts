@@ -3,6 +3,7 @@
 import {FORMAT, GRADIENT_STATISTICS, VARIABLE_STATISTICS, type Diagnosis, type Finding, type Trace, type VariableReport} from "../record.ts";
 import type {Quantity} from "../model/heat.ts";
 import {gradientNorms, NOT_RECORDED, valuesOf} from "./heat.ts";
+import {keysOfTerms, termNumbers} from "./terms.ts";
 import {unpackJson, unpackNumbers, type PackedNumbers} from "./packed.ts";
 import type {ChunkEntry, Course, Overview, RunEntry, Standing, Standings} from "./routes.ts";
 import type {Scalars} from "../model/scalars.ts";
@@ -135,6 +136,18 @@ export class EmbeddedSource implements Source {
       );
     });
     return Float32Array.from(steps.flat());
+  }
+
+  /** There are never more steps than columns. */
+  async terms(run: string, trace: number): Promise<Float32Array> {
+    const wanted = keysOfTerms(await this.trace(run, "", trace));
+    const parts = await Promise.all(
+      this.#chunks(run).map(async (chunk) => {
+        const own = await this.trace(run, "", chunk.trace);
+        return termNumbers(own, wanted, await this.gradients(run, "", chunk.id), chunk.steps.length);
+      }),
+    );
+    return Float32Array.from(parts.flatMap((part) => [...part]));
   }
 
   async course(run: string): Promise<Course> {

@@ -26,7 +26,8 @@ export function gradientNorms({variables, variable_gradients}: Trace, target: nu
   return values;
 }
 
-function told(chunk: Float32Array, at: number): number {
+/** The norm in the row of statistics that begins there. */
+export function told(chunk: Float32Array, at: number): number {
   if (chunk[at + NANS] > 0) {
     return NaN;
   }

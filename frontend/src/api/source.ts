@@ -32,6 +32,8 @@ export interface Source {
   weights(run: string, variable: number): Promise<Float32Array>;
   /** `[columns, variables]`: the variables of a trace over all steps, in at most this many columns. */
   heat(run: string, trace: number, target: number, quantity: Quantity, columns: number): Promise<Float32Array>;
+  /** `[columns, terms + term gradients]`: the terms of a trace over all steps, in at most this many columns. */
+  terms(run: string, trace: number, columns: number): Promise<Float32Array>;
   course(run: string): Promise<Course>;
   /** The scalars that other plugins have written. */
   scalars(): Promise<Scalars>;
@@ -108,6 +110,10 @@ export class HttpSource implements Source {
 
   heat(run: string, trace: number, target: number, quantity: Quantity, columns: number): Promise<Float32Array> {
     return this.#floats("heat", {run, trace, target, quantity, columns});
+  }
+
+  terms(run: string, trace: number, columns: number): Promise<Float32Array> {
+    return this.#floats("terms", {run, trace, columns});
   }
 
   /** From TensorBoard's own plugin; none if it is not installed. */

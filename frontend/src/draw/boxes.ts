@@ -1,6 +1,8 @@
 /** Paints ops, variables, losses and groups. */
 
+import {formatNumber} from "../model/format.ts";
 import {position} from "../model/scale.ts";
+import {percent} from "../model/terms.ts";
 import type {Brush} from "./brush.ts";
 import {bucketed} from "./buckets.ts";
 import {magnitudeColour} from "./colour.ts";
@@ -170,7 +172,7 @@ function paintText(context: Brush, box: PictureBox, picture: Picture, palette: P
   context.textBaseline = "middle";
   context.textAlign = "left";
   if (box.kind === "group" || box.kind === "open") {
-    paintGroupText(context, box, palette);
+    paintGroupText(context, box, picture, palette);
     return;
   }
   const middle = box.y + box.height / 2 + 0.5;
@@ -196,7 +198,7 @@ function paintSmallText(context: Brush, box: PictureBox, palette: Palette, zoom:
   }
 }
 
-function paintGroupText(context: Brush, box: PictureBox, palette: Palette): void {
+function paintGroupText(context: Brush, box: PictureBox, picture: Picture, palette: Palette): void {
   const left = box.x + TOGGLE.x + 14;
   const room = box.width - TOGGLE.x - 24;
   const font = `600 12px ${FONT}`;
@@ -211,9 +213,27 @@ function paintGroupText(context: Brush, box: PictureBox, palette: Palette): void
   }
   paintToggle(context, box, palette);
   write(context, box.title, left, box.y + 17, room, palette.text, font);
-  if (box.kind === "group") {
+  if (box.part !== null && box.kind === "group") {
+    paintPart(context, box, picture, palette);
+  } else if (box.kind === "group") {
     context.font = `11px ${FONT}`;
     write(context, subtitleIn(context, box, room), left, box.y + 33, room, palette.muted, context.font);
+  }
+}
+
+/** The share of the chosen term in the gradient of the group: as text, and as a bar in the colour of the norm. */
+function paintPart(context: Brush, box: PictureBox, picture: Picture, palette: Palette): void {
+  const {norm, share} = box.part as NonNullable<PictureBox["part"]>;
+  const left = box.x + TOGGLE.x + 14;
+  const room = box.width - TOGGLE.x - 24;
+  const told = norm === 0 ? "no gradient" : `${formatNumber(norm)} · ${Number.isNaN(share) ? "–" : percent(share)}`;
+  write(context, told, left, box.y + 31, room, palette.text, `11px ${FONT}`);
+  const [y, height] = [box.y + box.height - 5, 3];
+  context.fillStyle = palette.line;
+  context.fillRect(left, y, room, height);
+  if (norm > 0 && share > 0) {
+    context.fillStyle = magnitudeColour(position(picture.scale, norm), palette.dark);
+    context.fillRect(left, y, Math.max(1.5, share * room), height);
   }
 }
 

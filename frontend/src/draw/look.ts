@@ -9,6 +9,7 @@ import type {Answers, StepNumbers} from "../model/gradients.ts";
 import type {Alike} from "../model/alike.ts";
 import type {Measure, Measured} from "../model/measure.ts";
 import type {Scale} from "../model/scale.ts";
+import type {Parts} from "../model/term_view.ts";
 import {subtitleOf, titleOf} from "../model/titles.ts";
 import {isGroup, type Tree} from "../model/tree.ts";
 import type {Diagnosis} from "../record.ts";
@@ -26,6 +27,8 @@ export interface Condition {
   readonly alike: Alike;
   /** The comparison with another run; null if there is none. */
   readonly changes: Changes | null;
+  /** What the chosen term gives each item; null if the whole loss is shown. */
+  readonly parts: Parts | null;
 }
 
 /** The boxes of a part as they were drawn last: most of them stay the same from one step to the next. */
@@ -34,7 +37,7 @@ type Drawn = Map<Part, {readonly condition: Condition; readonly boxes: readonly 
 const DRAWN = new WeakMap<Scene, {readonly condition: Condition; readonly drawn: Drawn}>();
 
 /** Everything boxes depend on, except those of variables, which show numbers and statuses. */
-const STEADY = ["tree", "flow", "troubles", "alike", "changes"] as const;
+const STEADY = ["tree", "flow", "troubles", "alike", "changes", "parts"] as const;
 
 export function pictureOf(scene: Scene, condition: Condition): Picture {
   const known = DRAWN.get(scene);
@@ -146,7 +149,7 @@ class Shown implements Picture {
 }
 
 function boxOf(placed: Placed, condition: Condition): PictureBox {
-  const {tree, flow, troubles, answers, numbers, diagnosis, changes, alike} = condition;
+  const {tree, flow, troubles, answers, numbers, diagnosis, changes, alike, parts} = condition;
   const {item} = placed;
   const group = isGroup(tree, item);
   const node = group ? null : tree.graph.nodes[item];
@@ -171,6 +174,7 @@ function boxOf(placed: Placed, condition: Condition): PictureBox {
     warnings: troubles.warnings[item],
     notFinite: troubles.notFinite[item],
     nan: troubles.nan[item],
+    part: parts === null || !group || Number.isNaN(parts.norms[item]) ? null : {norm: parts.norms[item], share: parts.shares[item]},
     change: changes?.marks.get(item) ?? null,
     changesInside: placed.open ? 0 : (changes?.inside.get(item) ?? 0),
   };

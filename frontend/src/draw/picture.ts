@@ -36,6 +36,8 @@ export interface PictureBox extends Rectangle {
   readonly notFinite: number;
   /** Number of these with NaN. */
   readonly nan: number;
+  /** For a group, what the chosen term gives its variables; null if the whole loss is shown, or if there are none. */
+  readonly part: {readonly norm: number; readonly share: number} | null;
   /** The change from the compared run. */
   readonly change: Mark | null;
   /** Number of such changes inside of a closed group. */

@@ -34,6 +34,8 @@ export interface Details {
   readonly users: readonly number[];
   /** For a group, the variables inside. */
   readonly members: readonly number[];
+  /** Rows with the range of an input at which the op may not be finite: of its values, or of their magnitudes. */
+  readonly ranges: readonly number[];
   /** Its gradients: one for a variable, one for each output of an op. */
   readonly tensors: readonly TensorDetail[];
   /** Index of its variable; -1 for everything else. */
@@ -53,7 +55,7 @@ function usersOf(graph: FlowGraph, node: number): number[] {
   return [...new Set(graph.outgoing[node].map((edge) => graph.edges[edge].to))];
 }
 
-const NOTHING = {facts: [], source: null, inputs: [], users: [], members: [], tensors: [], variable: -1} as const;
+const NOTHING = {facts: [], source: null, inputs: [], users: [], members: [], ranges: [], tensors: [], variable: -1} as const;
 
 function groupDetails(tree: Tree, item: number): Details {
   const {label, name, layer, size} = tree.items[item];
@@ -106,6 +108,8 @@ function opDetails(graph: FlowGraph, index: number, answers: Answers): Details {
       blocked: input.passes !== "yes" && input.passes !== "unknown",
       words: PASSES[input.passes] + (input.carried ? ", from the previous iteration" : ""),
     })),
+    // // Older logs have none.
+    ranges: (trace.ranges ?? []).filter((each) => each.op === index).map(({row}) => row),
     tensors: op.outputs.map((_, output) => ({
       name: many ? `Output ${output}` : "",
       ...gradientOf(graph, index, output, answers),

@@ -1,6 +1,6 @@
 /** The gradient of each tensor and variable for one target, at one step of a chunk. */
 
-import {GRADIENT_STATISTICS, VARIABLE_STATISTICS, type Outcome, type Trace} from "../record.ts";
+import {GRADIENT_STATISTICS, RANGE_STATISTICS, VARIABLE_STATISTICS, type Outcome, type Trace} from "../record.ts";
 import type {FlowGraph} from "./graph.ts";
 
 /** Statistics of one gradient at one step; NaN if the step did not measure it. */
@@ -68,6 +68,8 @@ function tensorKey(op: number, output: number): number {
   return op * OUTPUTS + output;
 }
 
+const [SMALLEST, LARGEST] = (["smallest", "largest"] as const).map((name) => RANGE_STATISTICS.indexOf(name));
+
 /** The statistics of one step: a view of the statistics of its chunk. */
 export class StepNumbers {
   readonly #gradients: Float32Array;
@@ -88,6 +90,12 @@ export class StepNumbers {
     const values: Record<string, number> = {};
     GRADIENT_STATISTICS.forEach((name, column) => (values[name] = this.#gradients[row * width + column]));
     return values as Statistics;
+  }
+
+  /** The smallest and the largest number in a row with a range; NaN if nothing finite was measured. */
+  range(row: number): readonly [number, number] {
+    const at = row * GRADIENT_STATISTICS.length;
+    return [this.#gradients[at + SMALLEST] ?? NaN, this.#gradients[at + LARGEST] ?? NaN];
   }
 
   magnitude(row: number): Magnitude {

@@ -1,6 +1,6 @@
 /** Series over the steps, in the form of the charts. */
 
-import {GRADIENT_STATISTICS, VARIABLE_STATISTICS} from "../record.ts";
+import {GRADIENT_STATISTICS, RANGE_STATISTICS, VARIABLE_STATISTICS} from "../record.ts";
 import {cellOf, type Cell, type Heat} from "./heat.ts";
 
 export interface Series {
@@ -20,6 +20,15 @@ export function gradientSeries(values: Float32Array): Series[] {
     {label: "Norm", values: column(values, width, 0)},
     {label: "Max |g|", values: column(values, width, 1)},
   ];
+}
+
+/** Of a row with a range. A logarithmic axis has no place for what is not above zero: a sign stands for it. */
+export function rangeSeries(values: Float32Array): Series[] {
+  return (["largest", "smallest"] as const).map((name) => {
+    const numbers = column(values, GRADIENT_STATISTICS.length, RANGE_STATISTICS.indexOf(name));
+    const signs = numbers.map((value) => (value === 0 ? "0" : value !== null && value < 0 ? "−" : value === null || Number.isNaN(value) ? "?" : null));
+    return {label: name[0].toUpperCase() + name.slice(1), values: numbers, signs};
+  });
 }
 
 export function weightSeries(values: Float32Array): Series[] {

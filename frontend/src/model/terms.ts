@@ -37,7 +37,7 @@ export function byLayer(terms: readonly TermReport[]): LayerTerms[] {
   });
 }
 
-function layerOf(variable: string): string {
+export function layerOf(variable: string): string {
   return variable.slice(0, Math.max(0, variable.lastIndexOf("/"))) || variable;
 }
 

@@ -33,6 +33,7 @@ import {shortcuts} from "./shortcuts.ts";
 import {besideGraph, frame, hasRoom} from "./room.ts";
 import {stage, stageStyles} from "./stage.ts";
 import {damageStrip, emptyState, problemsOf, problemsStrip, skeleton, summaryStrip, unknownRuns} from "./strips.ts";
+import {termBar, termBarStyles} from "./term_bar.ts";
 import {appStyles} from "./app_styles.ts";
 import {drawerStyles} from "./drawer_styles.ts";
 import {menuStyles} from "./export.ts";
@@ -85,6 +86,7 @@ export class App extends LitElement {
     open: null,
     tab: window.innerHeight >= ROOM_FOR_TABLE ? "variables" : null,
     loss: "",
+    term: "",
     beside: null,
     measure: "norm",
     charted: [],
@@ -100,7 +102,7 @@ export class App extends LitElement {
   #beside: Beside | null = null;
   #endings: (() => void)[] = [];
 
-  static override styles = [shared, appStyles, headerStyles, stripsStyles, stageStyles, menuStyles, keysStyles, drawerStyles, hintStyles];
+  static override styles = [shared, appStyles, headerStyles, stripsStyles, stageStyles, menuStyles, keysStyles, drawerStyles, hintStyles, termBarStyles];
 
   constructor() {
     super();
@@ -153,7 +155,7 @@ export class App extends LitElement {
       this.store.chooseTarget(this.#aim.target(this.store.state, this.view.loss));
       const {trace, target} = this.store.state;
       this.#beside?.show(trace === null ? null : this.view.beside, this.store.step, trace?.targets[target]?.name ?? "");
-      this.#derived.update(this.store.state, this.#beside?.other ?? null, this.view.measure);
+      this.#derived.update(this.store.state, this.#beside?.other ?? null, this.view.measure, this.view.term);
     }
     if (changed.has("palette")) {
       Object.entries(cssVariables(this.palette)).forEach(([name, value]) => this.style.setProperty(name, value));
@@ -187,7 +189,7 @@ export class App extends LitElement {
               <gf-findings class="scroller" .hidden=${diagnosis === null && (problems.size > 0 || this.#derived.model === null)} .diagnosis=${diagnosis} .sources=${this.store?.state.trace?.sources ?? []} .passages=${this.store?.state.trace?.passages ?? []} .chosen=${this.view.finding} .pageOf=${this.#pageOf} .stops=${this.#stops} .selected=${scope.selected} .timeSeries=${this.#timeSeries} .step=${scope.store.step} @gf-stop=${({detail}: CustomEvent<number>) => this.#goAlong(detail)} @gf-finding=${this.#onFinding}></gf-findings>
             </aside>`
           : nothing}
-        <main>${stage(scope)} ${drawer(scope)}</main>
+        <main>${termBar(scope)} ${stage(scope)} ${drawer(scope)}</main>
       </div>
       ${scope.store.source.note === "" ? nothing : html`<footer class="muted">${scope.store.source.note}</footer>`}
       ${this.keysShown ? keysDialog(shortcuts(scope), () => (this.keysShown = false)) : nothing}

@@ -8,7 +8,7 @@ import {detailsOf, type Details, type InputDetail, type TensorDetail} from "../m
 import {fileName, formatNumber} from "../model/format.ts";
 import type {Answers, Statistics, StepNumbers} from "../model/gradients.ts";
 import type {Tree} from "../model/tree.ts";
-import {gradientSeries, weightSeries, type Series} from "../model/series.ts";
+import {gradientSeries, rangeSeries, weightSeries, type Series} from "../model/series.ts";
 import {STATUS} from "../model/words.ts";
 import type {Source, Status} from "../record.ts";
 import "./chart.ts";
@@ -33,6 +33,7 @@ export class DetailsPanel extends LitElement {
     palette: {attribute: false},
     gradientSeries: {state: true},
     weightSeries: {state: true},
+    rangeSeries: {state: true},
     problem: {state: true},
   };
   declare source: DataSource | null;
@@ -47,6 +48,7 @@ export class DetailsPanel extends LitElement {
   declare palette: Palette;
   declare gradientSeries: readonly Series[];
   declare weightSeries: readonly Series[];
+  declare rangeSeries: readonly Series[];
   declare problem: string;
 
   #details: Details | null = null;
@@ -67,6 +69,7 @@ export class DetailsPanel extends LitElement {
     this.palette = LIGHT;
     this.gradientSeries = [];
     this.weightSeries = [];
+    this.rangeSeries = [];
     this.problem = "";
   }
 
@@ -95,7 +98,7 @@ export class DetailsPanel extends LitElement {
         ${details.facts.map(([term, text]) => html`<dt>${term}</dt><dd>${text}</dd>`)}
       </dl>
       ${details.source === null ? nothing : this.#code(details.source)} ${details.tensors.map((tensor) => this.#gradient(tensor))}
-      ${this.#weights(details)} ${this.#charts()} ${this.#inputs(details.inputs)}
+      ${this.#ranges(details)} ${this.#weights(details)} ${this.#charts()} ${this.#inputs(details.inputs)}
       ${this.#list("Variables inside", details.members)} ${this.#list("Used by", details.users)}
     `;
   }
@@ -146,6 +149,18 @@ export class DetailsPanel extends LitElement {
       : nothing;
   }
 
+  #ranges({ranges}: Details): TemplateResult | typeof nothing {
+    if (ranges.length === 0 || this.numbers === null) {
+      return nothing;
+    }
+    const [smallest, largest] = this.numbers.range(ranges[0]);
+    return html`<h2>What it is given at step ${this.step}</h2>
+      <dl>
+        <dt>Smallest</dt><dd>${formatNumber(smallest)}</dd>
+        <dt>Largest</dt><dd>${formatNumber(largest)}</dd>
+      </dl>`;
+  }
+
   #weights({variable}: Details): TemplateResult | typeof nothing {
     if (variable < 0 || this.numbers === null) {
       return nothing;
@@ -170,7 +185,7 @@ export class DetailsPanel extends LitElement {
         ? nothing
         : html`<h2>${title}</h2>
             <gf-chart .steps=${this.overview?.steps ?? []} .series=${series} .at=${this.step} .palette=${this.palette} .label=${title}></gf-chart>`;
-    return html`${chart("Gradient over the steps", this.gradientSeries)} ${chart("Weight and update over the steps", this.weightSeries)}`;
+    return html`${chart("What it is given over the steps", this.rangeSeries)} ${chart("Gradient over the steps", this.gradientSeries)} ${chart("Weight and update over the steps", this.weightSeries)}`;
   }
 
   #inputs(inputs: readonly InputDetail[]): TemplateResult | typeof nothing {
@@ -212,21 +227,24 @@ export class DetailsPanel extends LitElement {
   async #loadSeries(): Promise<void> {
     const row = this.#details?.tensors[0]?.answer.row ?? -1;
     const variable = this.#details?.variable ?? -1;
+    const range = this.#details?.ranges[0] ?? -1;
     const run = this.overview?.run ?? "";
-    const wanted = `${run} ${this.overview?.session.id} ${row} ${variable} ${this.overview?.steps.length}`;
+    const wanted = `${run} ${this.overview?.session.id} ${row} ${variable} ${range} ${this.overview?.steps.length}`;
     if (wanted === this.#asked || this.source === null) {
       return;
     }
     this.#asked = wanted;
     try {
-      const [gradients, weights] = await Promise.all([
+      const [gradients, weights, ranges] = await Promise.all([
         row < 0 ? null : this.source.series(run, row),
         variable < 0 ? null : this.source.weights(run, variable),
+        range < 0 ? null : this.source.series(run, range),
       ]);
       if (wanted === this.#asked) {
         this.problem = "";
         this.gradientSeries = gradients === null ? [] : gradientSeries(gradients);
         this.weightSeries = weights === null ? [] : weightSeries(weights);
+        this.rangeSeries = ranges === null ? [] : rangeSeries(ranges);
       }
     } catch (error) {
       this.problem = error instanceof Error ? error.message : String(error);

@@ -10,6 +10,7 @@ import {heatTab} from "./heat_tab.ts";
 import {selectedVariable, type Asked, type Scope} from "./scope.ts";
 import {seriesTab} from "./series_tab.ts";
 import {nothingToList, problemsOf} from "./strips.ts";
+import {termsTab} from "./terms_tab.ts";
 import "./variables.ts";
 
 export function drawer(scope: Scope): TemplateResult {
@@ -69,6 +70,7 @@ function content(scope: Scope, tab: Tab, rows: readonly Row[], troubled: number)
     ></gf-variables>`,
     heat: () => heatTab(scope),
     series: () => seriesTab(scope),
+    terms: () => termsTab(scope),
     changes: () => changesTab(scope),
   };
   return contents[tab]();

@@ -33,6 +33,16 @@ export const termsStyles = css`
   .terms td.share {
     background: linear-gradient(to right, var(--gf-line) var(--share), transparent var(--share));
   }
+  .terms button.link {
+    border: 0;
+    padding: 0;
+    background: none;
+    font-size: 12px;
+  }
+  .terms button.link[aria-pressed="true"] {
+    color: var(--gf-accent);
+    font-weight: 600;
+  }
   .terms td.against {
     color: var(--gf-bad);
   }
@@ -41,8 +51,19 @@ export const termsStyles = css`
 // // From here on, two terms oppose each other.
 const AGAINST = -0.5;
 
+/** What the table can be used to choose. */
+export interface Choice {
+  /** Name of the chosen term, and of the chosen layer; empty for none. */
+  readonly chosen: string;
+  readonly layer: string;
+  /** The name of a term in its loss: a report puts the name of the loss before it if several losses have such a term. */
+  ownName(term: string): string;
+  choose(term: string): void;
+  show(layer: string): void;
+}
+
 /** Nothing if no term was measured. */
-export function termsTable(terms: readonly TermReport[]): TemplateResult | typeof nothing {
+export function termsTable(terms: readonly TermReport[], choice: Choice | null = null): TemplateResult | typeof nothing {
   if (terms.length === 0) {
     return nothing;
   }
@@ -53,22 +74,29 @@ export function termsTable(terms: readonly TermReport[]): TemplateResult | typeo
         <thead>
           <tr>
             <th scope="col">Layer</th>
-            ${own.map((term) => html`<th scope="col" title=${term.source?.code ?? ""}>${term.name}<br />${formatNumber(term.value)}</th>`)}
+            ${own.map((term) => html`<th scope="col" title=${term.source?.code ?? ""}>${heading(term, choice)}<br />${formatNumber(term.value)}</th>`)}
             <th scope="col">Cosine</th>
           </tr>
         </thead>
         <tbody>
-          ${byLayer(own).map((each) => row(each))}
+          ${byLayer(own).map((each) => row(each, choice))}
         </tbody>
       </table>
     </div>`,
   )}`;
 }
 
-function row(each: LayerTerms): TemplateResult {
+function heading({name}: TermReport, choice: Choice | null): TemplateResult | string {
+  return choice === null
+    ? name
+    : html`<button class="link" aria-pressed=${String(choice.ownName(name) === choice.chosen)} title="Show the gradient of this term in the graph" @click=${() => choice.choose(choice.ownName(name))}>${name}</button>`;
+}
+
+function row(each: LayerTerms, choice: Choice | null): TemplateResult {
   const angle = each.conflict;
+  const layer = choice === null ? each.layer : html`<button class="link" aria-pressed=${String(each.layer === choice.layer)} title="Show this layer in the chart" @click=${() => choice.show(each.layer)}>${each.layer}</button>`;
   return html`<tr>
-    <th scope="row">${each.layer}</th>
+    <th scope="row">${layer}</th>
     ${each.shares.map((share) =>
       share === null ? html`<td>–</td>` : html`<td class="share" style=${`--share: ${100 * share}%`}>${percent(share)}</td>`,
     )}

@@ -22,6 +22,7 @@ import {rowsOf, type Row} from "../model/rows.ts";
 import type {Scale} from "../model/scale.ts";
 import {indexOf, type Index} from "../model/search.ts";
 import {stopsOf, type Stop} from "../model/stops.ts";
+import {answersForTerm, partsOf, termNamed, type Parts} from "../model/term_view.ts";
 import type {Tree} from "../model/tree.ts";
 import type {Diagnosis, Finding, Trace} from "../record.ts";
 import type {Other} from "./beside.ts";
@@ -53,6 +54,8 @@ export class Derived {
   /** Looks of edges that occur. */
   looks: ReadonlySet<Look> = new Set();
   addresses: Addresses | null = null;
+  /** Index of the term whose gradient is shown; -1 for the whole loss. */
+  term = -1;
   /** Compared with the other run; null if there is none. */
   comparison: Comparison | null = null;
   #alike: Alike = NOTHING_ALIKE;
@@ -69,6 +72,8 @@ export class Derived {
   readonly #initiallyOpen = remembering(initiallyOpen);
   readonly #worstOf = remembering((tree: Tree, diagnosis: Diagnosis | null) => shownPath(tree, worstIn(diagnosis), pathOf));
   readonly #answersFor = remembering((tree: Tree, target: number) => answersFor(tree.graph, target));
+  readonly #answersForTerm = remembering((tree: Tree, term: number, whole: Answers) => answersForTerm(tree.graph, term, whole));
+  readonly #partsOf = remembering(partsOf);
   /** The reports of most steps say the same: then nothing flows elsewhere. */
   readonly #steadyReport = steady(saidBy);
   readonly #flowOf = remembering((tree: Tree, answers: Answers, report: Diagnosis | null) => flowOf(tree.graph, answers, report));
@@ -92,7 +97,8 @@ export class Derived {
       measured: Measured,
       changes: Changes | null,
       alike: Alike,
-    ): Condition => ({tree, flow, troubles, answers, numbers, diagnosis, measured, changes, alike}),
+      parts: Parts | null,
+    ): Condition => ({tree, flow, troubles, answers, numbers, diagnosis, measured, changes, alike, parts}),
   );
   readonly #alikeOf = remembering(alikeOf);
   readonly #pathOf = remembering(pathOf);
@@ -115,21 +121,22 @@ export class Derived {
     return shown.length > 0 && other !== null && other.overview.steps.length > 0 ? [...shown, other] : shown;
   });
 
-  update(state: State, other: Other | null, measure: Measure): void {
+  /** `term`: name of the chosen term of the loss; empty for the whole loss. */
+  update(state: State, other: Other | null, measure: Measure, term: string): void {
     if (state.trace !== null && state.trace === this.#unusable) {
       return;
     }
     try {
-      this.#update(state, other, measure);
+      this.#update(state, other, measure, term);
       this.problem = "";
     } catch (error) {
       this.#unusable = state.trace ?? state.coming;
-      this.#update({...state, trace: null, coming: null}, null, measure);
+      this.#update({...state, trace: null, coming: null}, null, measure, term);
       this.problem = `The recorded graph cannot be shown (${error instanceof Error ? error.message : String(error)}): the log is damaged, copy it again or record a new run. If the log is intact, this is a bug in the page: please report it.`;
     }
   }
 
-  #update(state: State, other: Other | null, measure: Measure): void {
+  #update(state: State, other: Other | null, measure: Measure, term: string): void {
     const {trace, target, numbers, scale} = state;
     this.diagnosis = state.diagnosis !== null && state.diagnosis.trace === trace?.index ? state.diagnosis : null;
     if (trace === null) {
@@ -159,14 +166,17 @@ export class Derived {
     this.judged ||= diagnosis !== null;
     this.initiallyOpen = this.#initiallyOpen(tree, this.#opener.diagnosis);
     this.worst = this.#worstOf(tree, this.#opener.diagnosis);
-    const answers = this.#answersFor(tree, target);
+    const whole = this.#answersFor(tree, target);
+    this.term = term === "" ? -1 : termNamed(trace, target, term);
+    const answers = this.term < 0 ? whole : this.#answersForTerm(tree, this.term, whole);
+    const parts = this.term < 0 || numbers === null ? null : this.#partsOf(tree, target, this.term, numbers);
     const flow = this.#flowOf(tree, answers, this.#steadyReport(diagnosis));
     const troubles = this.#troublesOf(tree, flow);
     this.looks = this.#looksIn(flow, answers, numbers);
     this.comparison = other === null ? null : this.#compare(trace, diagnosis, other.trace, other.diagnosis);
     const changes = this.#changesIn(tree, this.comparison);
     const shown = this.#measured(measure, tree, answers, numbers, scale);
-    this.condition = this.#condition(tree, flow, troubles, answers, numbers, diagnosis, shown, changes, this.#alike);
+    this.condition = this.#condition(tree, flow, troubles, answers, numbers, diagnosis, shown, changes, this.#alike, parts);
   }
 
   /** Work that may come after the first picture. Returns whether it changed anything. */

@@ -4,14 +4,15 @@ import type {Place} from "../host/address.ts";
 import {LONGEST} from "../model/addresses.ts";
 import {MEASURES, type Measure} from "../model/measure.ts";
 
-export type Tab = "variables" | "heat" | "series" | "changes";
+export type Tab = "variables" | "heat" | "series" | "terms" | "changes";
 
-export const TABS: readonly Tab[] = ["variables", "heat", "series", "changes"];
+export const TABS: readonly Tab[] = ["variables", "heat", "series", "terms", "changes"];
 
 export const TITLES: Readonly<Record<Tab, string>> = {
   variables: "Variables",
   heat: "Heat map",
   series: "Series",
+  terms: "Terms",
   changes: "Changes",
 };
 
@@ -26,6 +27,8 @@ export interface View {
   readonly tab: Tab | null;
   /** Name of the chosen loss; empty for none. */
   readonly loss: string;
+  /** Name of the term of that loss whose gradient is shown; empty for the whole loss. */
+  readonly term: string;
   /** The compared run. */
   readonly beside: string | null;
   readonly measure: Measure;
@@ -49,6 +52,7 @@ export function viewOf(place: Place, start: View): View {
     open: open === undefined ? null : open === NONE ? [] : open.split(BETWEEN),
     tab: tab === NONE ? null : (TABS.find((each) => each === tab) ?? start.tab),
     loss: place.loss ?? "",
+    term: place.term ?? "",
     beside: place.with ?? null,
     measure: MEASURES.find((each) => each === measure) ?? start.measure,
     charted: place.series?.split(BETWEEN) ?? [],
@@ -65,6 +69,7 @@ export function placeOf(view: View, start: View): Place {
     open: open === "" ? NONE : open !== undefined && open.length <= LONGEST ? open : undefined,
     tab: view.tab === start.tab ? undefined : (view.tab ?? NONE),
     loss: view.loss,
+    term: view.term,
     with: view.beside ?? undefined,
     measure: view.measure === start.measure ? undefined : view.measure,
     series: series.length <= LONGEST ? series : undefined,

@@ -35,9 +35,12 @@ def suspects_of_terms(measured: Measured, connected: list[State]) -> Iterator[Su
 
 def _silent(topology: Topology, target: int) -> list[int]:
     """The terms of a loss that are computed from variables and give none of them a gradient; empty if this holds for
-    all terms."""
+    all terms. Only the variables count for which the gradient of that loss was requested: those of a critic do not show
+    what a generator gets through it."""
     terms = _terms(topology, topology.trace.targets[target].op)
-    reads = {reader for readers in topology.readers for reader in readers}
+    entries = [each for each in topology.trace.variable_gradients if each.target == target]
+    asked = {each.variable for each in entries if each.outcome != "not_asked"}
+    reads = {reader for variable, readers in enumerate(topology.readers) if variable in asked for reader in readers}
     silent = [term for term in terms if reads.isdisjoint(_reached_back(topology, term, reads))]
     if len(silent) == len(terms):
         return []

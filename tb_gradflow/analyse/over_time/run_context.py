@@ -10,6 +10,7 @@ from tb_gradflow.analyse.over_time.onset import Onset
 from tb_gradflow.analyse.over_time.plateau import Rest
 from tb_gradflow.analyse.over_time.silent_units import Silence
 from tb_gradflow.analyse.over_time.unmoved import Standstill
+from tb_gradflow.analyse.over_time.value_courses import ValueCourses
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,7 @@ class RunContext:
         rest: Since when no variable changes at all; `None` if one does.
         turns: Variables without a gradient that get one in other steps.
         silences: Vectors of which most elements get no gradient.
+        value_courses: Of what functions were given that are not finite everywhere; none unless something is not finite.
         began: By the name of its target, the loss of the first recorded step.
     """
 
@@ -30,6 +32,7 @@ class RunContext:
     rest: Rest | None = None
     turns: Turns = field(default_factory=dict)
     silences: Mapping[int, Silence] = field(default_factory=dict)
+    value_courses: ValueCourses = field(default_factory=dict)
     began: Mapping[str, float] = field(default_factory=dict)
 
 

@@ -13,6 +13,7 @@ from tb_gradflow.analyse.causes.precedence import CUT_PRECEDENCE
 from tb_gradflow.analyse.causes.wrong_value.override_without_effect import ignored_override
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.report.also_cut import also_cut_by
+from tb_gradflow.analyse.report.grown import grown
 from tb_gradflow.analyse.report.moved import moved_anyway
 from tb_gradflow.analyse.report.trials import as_tried
 from tb_gradflow.analyse.report.turns import in_turn
@@ -183,7 +184,12 @@ def _finding(group: Group) -> Finding:
         variables=group.names,
         op=OpReport(op.name, op.type) if op is not None and op.type not in (PYTHON, SNAPSHOT) else None,
         source=SourceReport(source.file, source.line, source.code) if source is not None else None,
-        message=text.message + seen(group) + moves.message + also_cut_by(group) + ignored_override(group),
+        message=text.message
+        + seen(group)
+        + grown(group)
+        + moves.message
+        + also_cut_by(group)
+        + ignored_override(group),
         fix=as_imported(group, text.fix + moves.fix),
         target=group.suspect.target,
         culprit=group.culprit,

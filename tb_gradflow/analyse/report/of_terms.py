@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from tb_gradflow.analyse.causes.catalogue import BY_FAMILY
 from tb_gradflow.analyse.causes.loss_terms.posterior_collapse import collapsed
 from tb_gradflow.analyse.causes.loss_terms.term_dominates import dominating
 from tb_gradflow.analyse.causes.loss_terms.term_teaches_nothing import silent
@@ -11,6 +12,13 @@ from tb_gradflow.analyse.causes.loss_terms.terms_in_conflict import conflicting
 from tb_gradflow.analyse.step.measured import Measured
 from tb_gradflow.analyse.step.terms import terms_in
 from tb_gradflow.record.report import Finding
+
+# Of the other families no cause keeps a gradient from a term.
+_CUTTING = frozenset(
+    cause.name
+    for family in ("no_derivative", "left_graph", "tape", "unused", "exact_zero", "flat")
+    for cause in BY_FAMILY[family]
+)
 
 
 def with_terms(measured: Measured, others: Sequence[Finding]) -> tuple[Finding, ...]:
@@ -26,4 +34,4 @@ def _found(measured: Measured, others: Sequence[Finding]) -> Iterator[Finding]:
     yield from collapsed(measured)
     yield from dominating(measured)
     yield from conflicting(measured)
-    yield from silent(measured, others)
+    yield from silent(measured, [each for each in others if each.cause in _CUTTING])

@@ -13,6 +13,7 @@ from tb_gradflow.analyse.step.measured import Measured
 from tb_gradflow.analyse.step.movement import movement_of
 from tb_gradflow.analyse.step.status import State
 from tb_gradflow.analyse.words.names import called, file_name, place_of
+from tb_gradflow.analyse.words.seen import CAUSES as SPOKEN_OF
 from tb_gradflow.record.report import Finding
 
 _STOPPED = ("disconnected", "unused", "error")
@@ -163,9 +164,29 @@ def unverified_in(
         if check.problem and all(finding.culprit != check.op for finding in findings):
             whose = f" of `{check.function}`" if check.function else ""
             said.append(f"The custom gradient{whose} was not compared with the derivative: {check.problem}.")
+    if _is_inferred(measured, findings):
+        said.append(_INFERRED)
     for name in dict.fromkeys(trace.ops[suspect.culprit].name for suspect in inexact if suspect.culprit >= 0):
         said.append(f"The gradients inside `{name}` were not recorded, so the exact op inside it is not known.")
     return tuple(said)
+
+
+_INFERRED = (
+    "The forward pass of this step was not measured, so where it stops being finite is inferred from its gradients. It "
+    "is measured where the step can be run again: in `explain`, and in a training with one replica, one step per "
+    "execution, Keras 3 and no side effects; a recorded step only on a CPU."
+)
+
+
+def _is_inferred(measured: Measured, findings: Sequence[Finding]) -> bool:
+    """Whether a finding of this step names an op at which values stop being finite, and nobody has seen them."""
+    if measured.alone or measured.values is not None or measured.onset is not None:
+        return False
+    return any(
+        each.severity == "error" and each.culprit >= 0 and each.cause in SPOKEN_OF and not each.examples
+        for each in findings
+        if not measured.loss_is_finite(each.target)
+    )
 
 
 def _count(number: int, noun: str) -> str:

@@ -13,9 +13,16 @@ from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.over_time.run_context import ALONE, RunContext
 from tb_gradflow.analyse.step.magnitude_path import Courses, courses_to
 from tb_gradflow.record.report import GradientReport
-from tb_gradflow.record.schema import GRADIENT_STATISTICS, VARIABLE_STATISTICS, StepValues, VariableGradient
+from tb_gradflow.record.schema import (
+    GRADIENT_STATISTICS,
+    RANGE_STATISTICS,
+    VARIABLE_STATISTICS,
+    StepValues,
+    VariableGradient,
+)
 
 NORM, MAX_ABS, MEAN_ABS, ZERO_FRACTION, NAN_COUNT, INF_COUNT = range(len(GRADIENT_STATISTICS))
+SMALLEST, LARGEST = (RANGE_STATISTICS.index(name) for name in ("smallest", "largest"))
 WEIGHT_NORM, UPDATE_NORM, NONFINITE_BEFORE, NONFINITE_AFTER = range(len(VARIABLE_STATISTICS))
 
 # A squared error of this size has gradients of about its root.
@@ -44,7 +51,7 @@ class Measured:
         values: What the forward pass computed; None if that was not measured.
         step: The optimizer's number of the step, that is, the number of steps before it; -1 if it is not known.
         alone: Whether it is a single step on a chosen batch, not a step of a training.
-        onset: See `RunContext`, as of standstill, rest, turns, silences and began.
+        onset: See `RunContext`, also for standstill, rest, turns, silences, value_courses and began.
     """
 
     def __init__(
@@ -65,6 +72,7 @@ class Measured:
         self.alone = context is ALONE
         self.onset, self.standstill, self.rest = context.onset, context.standstill, context.rest
         self.turns, self.silences, self.began = context.turns, context.silences, context.began
+        self.value_courses = context.value_courses
         self._courses: dict[int, Courses] = {}
         self._op_rows: dict[int, dict[int, list[int]]] = {}
         self._found: dict[Hashable, Any] = {}
@@ -138,9 +146,19 @@ class Measured:
         if self.gradients is None:
             return 0.0
         trace = self.topology.trace
-        inputs = {each.row for each in trace.inputs} | {each.row for each in trace.movements}
-        rows = [row for row in range(len(self.gradients)) if row not in inputs]
+        others = {each.row for each in trace.inputs} | {each.row for each in trace.movements}
+        others |= {each.row for each in trace.terms} | {each.row for each in trace.ranges}
+        rows = [row for row in range(len(self.gradients)) if row not in others]
         return float(np.nan_to_num(self.gradients[rows, MAX_ABS]).max(initial=0.0))
+
+    def range_of(self, op: int, place: int) -> tuple[float, float] | None:
+        """The smallest and the largest finite number that an op was given; of a divisor the magnitudes. None if that
+        was not measured."""
+        ranges = self.once("ranges", lambda: {(each.op, each.input): each.row for each in self.topology.trace.ranges})
+        if self.gradients is None or (op, place) not in ranges:
+            return None
+        smallest, largest = (float(self.gradients[ranges[op, place], column]) for column in (SMALLEST, LARGEST))
+        return None if np.isnan(smallest) else (smallest, largest)
 
     def is_learned(self, target: int) -> bool:
         """Whether the target is so close to zero that small gradients are expected."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
+from tb_gradflow.analyse.graph.op_sets import SINGULAR_INPUT
 from tb_gradflow.analyse.step.birth import Values, birth_of, is_bad, is_infinite, is_nan, values_of
 from tb_gradflow.analyse.words.code import is_simple
 from tb_gradflow.analyse.words.names import Group, call_of
@@ -28,14 +29,14 @@ _EXPONENT = {"float16": 11.09, "bfloat16": 88.7, "float32": 88.7, "float64": 709
 
 _LARGEST = {"float16": "65504", "bfloat16": "3.4e38", "float32": "3.4e38", "float64": "1.8e308"}
 
-# The input that may be at a singular point of the function or its slope, and the user's names for such a function.
-_ARGUMENT = {
-    "Log": (0, ("log",)), "Sqrt": (0, ("sqrt",)), "Rsqrt": (0, ("rsqrt",)), "Reciprocal": (0, ("reciprocal",)),
-    "RealDiv": (1, ("/", "divide")), "Div": (1, ("/", "divide")), "Xdivy": (1, ("xdivy",)), "Xlogy": (1, ("xlogy",)),
-    "Pow": (0, ("**", "pow", "power")), "Exp": (0, ("exp",)), "Expm1": (0, ("expm1",)), "Cosh": (0, ("cosh",)),
-    "Sinh": (0, ("sinh",)), "Log1p": (0, ("log1p",)), "Acos": (0, ("acos", "arccos")), "Asin": (0, ("asin", "arcsin")),
-    "Atanh": (0, ("atanh", "arctanh")), "Acosh": (0, ("acosh", "arccosh")),
+# The user's names for a function that is not finite everywhere, if they differ from the name of the op in lower case.
+_CALLED = {
+    "RealDiv": ("/", "divide"), "Div": ("/", "divide"), "Pow": ("**", "pow", "power"), "Acos": ("acos", "arccos"),
+    "Asin": ("asin", "arcsin"), "Atanh": ("atanh", "arctanh"), "Acosh": ("acosh", "arccosh"),
 }  # fmt: skip
+
+# The input that may be at a singular point of the function or its slope, and the user's names for such a function.
+_ARGUMENT = {kind: (place, _CALLED.get(kind, (kind.lower(),))) for kind, place in SINGULAR_INPUT.items()}
 
 _MOVING = ("Reshape", "Transpose", "Squeeze", "ExpandDims", "Identity", "Cast")
 
@@ -45,9 +46,13 @@ _WRITTEN, _SHOWN = 5, 8
 
 def seen(group: Group) -> str:
     """The measured values, as sentences after a message; empty if there are none, or they add nothing."""
-    values = values_of(group.suspect.measured)
-    if values is None or not _is_broken(group):
+    if not is_broken(group):
         return ""
+    values = values_of(group.suspect.measured)
+    if values is None:
+        # Only the ranges of some inputs are measured in each recorded step.
+        given = _given(group, Values(group.suspect.topology, ())) if argument_of(group) is not None else ""
+        return f" {given}" * bool(given)
     given, rows = _given(group, values) if group.culprit >= 0 else "", rows_of(group)
     began = f" It starts in {_written(rows, group)}.{_example(group, rows)}" if rows is not None else ""
     return f" {given}" * bool(given) + began
@@ -55,7 +60,7 @@ def seen(group: Group) -> str:
 
 def examples_of(group: Group) -> tuple[int, ...] | None:
     """The rows of the batch in which it begins, only the first if there are many; None if they are not known."""
-    rows = rows_of(group) if _is_broken(group) else None
+    rows = rows_of(group) if is_broken(group) else None
     return rows.first if rows is not None else None
 
 
@@ -70,10 +75,19 @@ def makes_nan_of_infinity(group: Group) -> bool:
 
 def argument_of(group: Group) -> OpValue | None:
     """The culprit's input, if it is a function that is not finite everywhere; None if it is not known."""
-    values = values_of(group.suspect.measured)
-    if values is None or group.op is None or group.op.type not in _ARGUMENT:
+    measured = group.suspect.measured
+    if group.op is None or group.op.type not in _ARGUMENT:
         return None
-    return values.given_to(group.culprit, _ARGUMENT[group.op.type][0])
+    values, place = values_of(measured), _ARGUMENT[group.op.type][0]
+    if values is not None:
+        return values.given_to(group.culprit, place)
+    ends = measured.range_of(group.culprit, place)
+    # How many elements are so is not known: it is spoken of as of a single number.
+    return (
+        None
+        if ends is None
+        else OpValue(group.culprit, -1, place, (), *ends, int(ends[0] == 0), int(ends[0] < 0), 0, 0, 0)
+    )
 
 
 def name_of_argument(group: Group) -> str:
@@ -101,7 +115,8 @@ def rows_of(group: Group) -> Rows | None:
     return found if found is not None and found.count < known.batch else None
 
 
-def _is_broken(group: Group) -> bool:
+def is_broken(group: Group) -> bool:
+    """Whether something is not finite, and of the finding's cause values are spoken of."""
     broken = group.suspect.state.status in ("nan", "inf") or not group.suspect.measured.loss_is_finite(
         group.suspect.target
     )

@@ -10,9 +10,9 @@ import tensorflow as tf
 
 from tb_gradflow.record.schema import Layer
 from tb_gradflow.trace.capture.instruments import Ask, Instrument, Reading, Request
-from tb_gradflow.trace.graph.flat_ops import consumers
-from tb_gradflow.trace.graph.reach import influenced_by
-from tb_gradflow.trace.graph.term_answers import TermAnswers
+from tb_gradflow.trace.graph.flat_ops import Ref, consumers
+from tb_gradflow.trace.graph.reach import influenced_by, last_of_scopes
+from tb_gradflow.trace.graph.term_answers import UNMEASURED, TermAnswers
 from tb_gradflow.trace.graph.variables import is_replica
 from tb_gradflow.trace.terms.measured import measure
 from tb_gradflow.trace.terms.named import terms_of
@@ -21,7 +21,6 @@ from tb_gradflow.trace.tf_internals.kept_tapes import Asked, request_noted, tape
 from tb_gradflow.trace.tf_internals.tapes import flat_sources
 
 _OF_REPLICAS = "The gradient of each term of the loss is not measured where a step runs on several replicas."
-_UNMEASURED = "The gradient of each term of the loss could not be measured. Please report this:"
 
 
 class TermGradients(Instrument):
@@ -62,7 +61,7 @@ class _Terms(Reading):
             self._measure()
         except Exception as error:  # only the terms are lost, and nothing else of the step
             call.rows.drop_waiting()
-            call.terms = TermAnswers(problem=f"{_UNMEASURED} {type(error).__name__}: {error}")
+            call.terms = TermAnswers(problem=f"{UNMEASURED} {type(error).__name__}: {error}")
 
     def _measure(self) -> None:
         request, call, symbols = self._request, self._request.call, self._request.symbols
@@ -86,6 +85,7 @@ class _Terms(Reading):
             self._noted,
             {index: place for index, place in places.items() if index is not None},
             len(listed),
+            self._outputs_of_layers(),
             symbols.actual,
             request.scale,
             call.flattener.ref,
@@ -93,6 +93,20 @@ class _Terms(Reading):
             exact=self._exact,
         )
         call.rows.stack()
+
+    def _outputs_of_layers(self) -> dict[Ref, Any]:
+        """Where layers end, as far as the gradient of the whole loss was measured there."""
+        request, call = self._request, self._request.call
+        ops, layers = call.flattener.ops, request.layers
+        if not layers or call.flattener.graph is not request.symbols.root:
+            return {}
+        between = request.between()
+        # A layer inside of another one ends within it; what leaves both is the same tensor.
+        last = {number for number in last_of_scopes(ops, layers, between) if ops[number].tensors}
+        refs = [Ref(number, 0) for number in sorted(last)]
+        known = {ref for ref in refs if (answer := call.tensors.get(ref)) is not None and answer.row is not None}
+        found = {ref: request.symbols.actual(ops[ref.op].tensors[0]) for ref in refs if ref in known}
+        return {ref: tensor for ref, tensor in found.items() if tensor is not None}
 
     def _ground(self) -> Ground:
         request, flattener = self._request, self._request.call.flattener

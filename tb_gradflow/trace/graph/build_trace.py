@@ -20,6 +20,7 @@ from tb_gradflow.record.schema import (
     Term,
     TermCosines,
     TermGradient,
+    TermTensor,
     Trace,
     VariableGradient,
 )
@@ -87,17 +88,26 @@ class Place:
     symbol: Any
 
 
+NumberOf = Callable[[Flattener, Ref], int]
+"""Returns the index in the trace of the op that produces a tensor; -1 if it is not listed."""
+
+
 def trace_of(collector: Looked, index: int, *, keep_source: bool = True) -> Trace:
     """The record of a traced step. With `keep_source` false, the user's files and lines are left out."""
-    return _built(_Builder(collector, keep_source)).build(index)
+    return numbered_trace_of(collector, index, keep_source=keep_source)[0]
+
+
+def numbered_trace_of(collector: Looked, index: int, *, keep_source: bool = True) -> tuple[Trace, NumberOf]:
+    """The same with the numbers of the ops."""
+    builder = _built(_Builder(collector, keep_source))
+    return builder.build(index), builder.number_of
 
 
 def trace_with_places(
     collector: Looked, root: Any, index: int, *, keep_source: bool = True
-) -> tuple[Trace, list[Place], Callable[[Flattener, Ref], int]]:
+) -> tuple[Trace, list[Place], NumberOf]:
     """The same for a step whose forward pass is measured: includes values computed only from data, the tensors in the
-    graph `root`, and a function that returns the index in the trace of the op that produces a tensor, -1 if it is not
-    listed.
+    graph `root`, and the numbers of the ops.
     """
     builder = _built(_Builder(collector, keep_source, with_data=True))
     return builder.build(index), list(builder.places(root)), builder.number_of
@@ -278,6 +288,7 @@ class _Builder:
                 for variable, row in call.terms.cosines.items()
             ),
             deferred=deferred,
+            term_tensors=tuple(self._term_tensors()),
         )
 
     def _deferred(self) -> Iterator[Deferred]:
@@ -303,6 +314,13 @@ class _Builder:
                 named = self._sources.keep or each.name.isidentifier() or each.kind != "term"
                 name, row = each.name if named else "term", self._number_of_row(each.row)
                 yield Term(number, name, each.kind, op, source, row, each.trains)
+
+    def _term_tensors(self) -> Iterator[TermTensor]:
+        answered = [(call, answer) for call in self._collector.calls for answer in call.terms.terms]
+        for number, (call, answer) in enumerate(answered):
+            for ref, row in answer.tensors.items():
+                if (op := self._number(call.flattener, ref)) >= 0:
+                    yield TermTensor(number, op, ref.output, None if row is None else self._number_of_row(row))
 
     def _row(self, answer: Answer) -> int | None:
         return None if answer.row is None else self._number_of_row(answer.row)

@@ -10,6 +10,8 @@ from tb_gradflow.trace.graph.flat_ops import Ref
 from tb_gradflow.trace.numerics.statistics_table import Row
 from tb_gradflow.trace.source.frames import Frame
 
+UNMEASURED = "The gradient of each term of the loss could not be measured. Please report this:"
+
 
 @dataclass(slots=True)
 class TermAnswer:
@@ -23,6 +25,7 @@ class TermAnswer:
         trains: Whether it depends on the sources of the gradient.
         row: With its value.
         gradients: By variable, the statistics of its gradient.
+        tensors: The same by the output of a layer; null where none arrives.
     """
 
     name: str
@@ -32,6 +35,7 @@ class TermAnswer:
     trains: bool
     row: Row
     gradients: dict[int, Row] = field(default_factory=dict)
+    tensors: dict[Ref, Row | None] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

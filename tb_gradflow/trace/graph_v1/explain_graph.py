@@ -26,9 +26,11 @@ from tb_gradflow.trace.graph.differentiable import Differentiability, is_differe
 from tb_gradflow.trace.graph.flat_ops import FlatOp, Ref, consumers
 from tb_gradflow.trace.graph.gradient_call import Answer, Call
 from tb_gradflow.trace.graph.reach import influenced_by, needed_for
+from tb_gradflow.trace.graph.term_answers import UNMEASURED, TermAnswers
 from tb_gradflow.trace.graph.variables import Variables, listed_sources
 from tb_gradflow.trace.graph_v1.flat_ops_v1 import GraphFlattener
 from tb_gradflow.trace.graph_v1.gradients_v1 import Built, build, norms_of, run, statistics_of
+from tb_gradflow.trace.graph_v1.terms_v1 import BuiltTerm, answers_of, built_terms, fetches_of, rows_of
 from tb_gradflow.trace.graph_v1.updates_v1 import movement_of, movements, run_updates, updates_in
 from tb_gradflow.trace.graph_v1.values_v1 import CannotMeasureError, Values, to_be_fed, values_for, with_values_of
 from tb_gradflow.trace.graph_v1.variables_v1 import GraphVariables
@@ -52,7 +54,9 @@ def is_graph_tensor(value: Any) -> bool:
     return isinstance(value, tf.Tensor) and not isinstance(value, tf.__internal__.EagerTensor)
 
 
-def explain_graph(loss: Any, variables: Sequence[Any] | None, feed_dict: Mapping[Any, Any] | None) -> Explained:
+def explain_graph(
+    loss: Any, variables: Sequence[Any] | None, feed_dict: Mapping[Any, Any] | None, *, terms: bool = True
+) -> Explained:
     """The gradient of `loss`, a tensor of a `tf.compat.v1` graph, with respect to `variables`: by default the graph's
     trainable ones.
 
@@ -67,7 +71,7 @@ def explain_graph(loss: Any, variables: Sequence[Any] | None, feed_dict: Mapping
     if not loss.dtype.is_floating:
         raise SetupError(f"the loss {loss.name} is {loss.dtype.name}: only floating tensors have gradients")
     requested = loss.graph.get_collection("trainable_variables") if variables is None else variables
-    step = _Step(loss, GraphVariables(loss.graph, listed_sources(requested)))
+    step = _Step(loss, GraphVariables(loss.graph, listed_sources(requested)), terms=terms)
     try:
         return step.explained(values_for(loss, feed_dict))
     except CannotMeasureError as reason:
@@ -77,8 +81,10 @@ def explain_graph(loss: Any, variables: Sequence[Any] | None, feed_dict: Mapping
 class _Step:
     """One analysis of one loss."""
 
-    def __init__(self, loss: Any, variables: GraphVariables) -> None:
+    def __init__(self, loss: Any, variables: GraphVariables, *, terms: bool) -> None:
         self._loss = loss
+        self._asks_terms = terms
+        self._terms: list[BuiltTerm] = []
         self._variables = variables
         self._checks = GradientChecks()
         flattener = GraphFlattener(loss.graph, variables.of_handle)
@@ -98,7 +104,9 @@ class _Step:
             if built.error is not None and not built.is_partial:
                 return self.unmeasured("")
             try:
-                fetched = run(built, values, self._fetches(built))
+                # Of invented numbers nothing follows for single terms.
+                self._terms = [] if values.invented else self._built_terms
+                fetched = run(built, values, {**self._fetches(built), **fetches_of(self._terms)})
             except CannotMeasureError as error:
                 reason = to_be_fed(values.invented) if values.invented else str(error)
                 continue
@@ -106,6 +114,8 @@ class _Step:
             if values.invented and not self._is_plain(record):
                 reason = to_be_fed(values.invented)
                 continue
+            if self._terms:
+                self._call.terms = answers_of(self._terms, self._call.flattener, self._call.rows)
             arrives = any(answer.row is not None for answer in self._call.variables.values())
             notes = [values.note, _invention(values.invented) if arrives else "", _IN_PART if built.is_partial else ""]
             trace = self._checks.filled(self._trace(*notes), fetched)
@@ -154,6 +164,17 @@ class _Step:
         self._checks.probes.update(built.probes)
         self._answer(built)
         return built
+
+    @functools.cached_property
+    def _built_terms(self) -> list[BuiltTerm]:
+        if not self._asks_terms or self._built.error is not None:
+            return []
+        sources = dict(self._variables.sources())
+        try:
+            return built_terms(self._loss, self._call.flattener, sources, self._built)
+        except Exception as error:  # it costs the terms, and nothing else of what is reported
+            self._call.terms = TermAnswers(problem=f"{UNMEASURED} {type(error).__name__}: {error}")
+            return []
 
     def _raising(self) -> list[Any]:
         """The ops for which TensorFlow has no gradient."""
@@ -211,6 +232,7 @@ class _Step:
 
     def _record(self, fetched: Mapping[str, Any], values: Values) -> StepRecord:
         rows = [statistics_of(value) for name, value in fetched.items() if name.startswith("gradient/")]
+        rows += rows_of(self._terms, fetched)
         norms = [norms_of(values.variables.get(tensor.op.name, ())) for _, tensor in self._variables.sources()]
         return StepRecord(
             trace=0,

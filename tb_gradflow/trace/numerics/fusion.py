@@ -85,6 +85,13 @@ def may_be_merged(gradient: Any, needed: Needed | None = None) -> bool:
     return any(_merges(made, taker, needed) for taker in _takers(gradient)) or _is_summed(gradient)
 
 
+def may_be_merged_into(tensor: Any, taker: Any) -> bool:
+    """The same for a tensor of the forward pass that `taker` needs: as long as that reads it, the optimizer merges it
+    into none of its other consumers.
+    """
+    return tensor.op.type == "Const" or _merges(_maker(tensor.op), taker, None) or _is_summed(tensor)
+
+
 def seen_apart(gradient: Any, needed: Needed | None = None, depth: int = _CHAIN) -> Any:
     """The value of a gradient that may be merged, computed again by separate ops from tensors that can be measured
     safely.

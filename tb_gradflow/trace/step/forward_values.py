@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,14 +12,9 @@ import tensorflow as tf
 from tb_gradflow.record.schema import GRADIENT_STATISTICS, Example, GradientRows, OpValue, Rows, StepValues
 from tb_gradflow.record.values import MOST_NUMBERS
 from tb_gradflow.trace.capture.collector import Collector
-from tb_gradflow.trace.graph.build_trace import Place
-from tb_gradflow.trace.graph.flat_ops import Ref
-from tb_gradflow.trace.graph.flatten import Flattener
+from tb_gradflow.trace.graph.build_trace import NumberOf, Place
 from tb_gradflow.trace.numerics.values import PLACE_COLUMNS, bad_columns, bad_rows, size_of, value_statistics
 from tb_gradflow.trace.step.named_inputs import Named
-
-NumberOf = Callable[[Flattener, Ref], int]
-"""Returns the index in the trace of the op that produces a tensor, -1 if it is not listed."""
 
 Array = npt.NDArray[Any]
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tb_gradflow.record.schema import Input, Movement, Trace
+from tb_gradflow.record.schema import Input, Movement, Trace, ValueRange
 from tb_gradflow.trace.capture.barriers import StopsAtBarriers
 from tb_gradflow.trace.capture.collector import Collector, Scope, Tensors
 from tb_gradflow.trace.capture.instruments import Instrument
@@ -26,7 +26,8 @@ from tb_gradflow.trace.capture.symbols import Symbols, TracedSymbols
 from tb_gradflow.trace.capture.term_gradients import TermGradients
 from tb_gradflow.trace.custom_gradient_checks.step_checks import CustomGradients, GradientChecks
 from tb_gradflow.trace.eager.shadow_symbols import ShadowSymbols
-from tb_gradflow.trace.graph.build_trace import Place, trace_of, trace_with_places
+from tb_gradflow.trace.graph.build_trace import NumberOf, Place, numbered_trace_of, trace_with_places
+from tb_gradflow.trace.graph.flat_ops import Ref
 from tb_gradflow.trace.graph.variables import Owned, Variables, is_floating, is_replica, local, replica_here
 from tb_gradflow.trace.numerics.statistics import (
     VARIABLE_COLUMNS,
@@ -38,7 +39,7 @@ from tb_gradflow.trace.numerics.statistics_table import Block, Row
 from tb_gradflow.trace.protection.functions import faults_go_to
 from tb_gradflow.trace.protection.replicas import Seen, StepBeside
 from tb_gradflow.trace.source.other_methods import only_elsewhere
-from tb_gradflow.trace.step.forward_values import NumberOf, examples_of, forward_values, has_nonfinite
+from tb_gradflow.trace.step.forward_values import examples_of, forward_values, has_nonfinite
 from tb_gradflow.trace.step.named_inputs import Named, NameInputs, arguments_of, part_of_replica
 from tb_gradflow.trace.step.replicas import (
     Left,
@@ -50,6 +51,7 @@ from tb_gradflow.trace.step.replicas import (
     placed_of,
     summed_over,
 )
+from tb_gradflow.trace.step.value_ranges import Ranged, value_ranges
 from tb_gradflow.trace.step.worker_agreement import Agreement
 from tb_gradflow.trace.tf_internals.resource_cells import Sink
 
@@ -228,7 +230,7 @@ class InstrumentedStep(StepBeside):
             collector.forget_uncalled()
             if is_told and number == 0:
                 _finish(collector)
-        more = [_more_rows(*each) for each in zip(collectors, given, before, strict=True)]
+        more = [self._more_rows(*each) for each in zip(collectors, given, before, strict=True)]
         with_values = self._settings.values or (self._settings.eager and _broke(collectors[0]))
         index = self._tell(collectors[0], more[0], None, with_values=with_values) if is_told else 0
         measured = [
@@ -238,6 +240,24 @@ class InstrumentedStep(StepBeside):
             measured[0].update(forward_values(collectors[0], self._places, self._number_of, (args, kwargs)))
             measured[0].update(examples_of(given[0]) if self._settings.examples else {})
         return measured
+
+    def _more_rows(self, collector: Collector, given: Named, before: Sequence[Any]) -> _MoreRows:
+        block, settings = Block(), self._settings
+        collector.rows.append(block)
+        # The ranges of several replicas would have to be put together in another manner than statistics.
+        is_alone = not is_shared(collector) and not is_replica()
+        more = _MoreRows(
+            [(name, block.add(gradient_statistics(tensor))) for name, tensor in given],
+            [
+                (variable, number, each, block.add(_movement(collector, number, each, before[variable])))
+                for variable, number, each in collector.moving(len(before))
+            ],
+            value_ranges(collector, block, exact=settings.exact and not settings.eager)
+            if is_alone and settings.tensors == "all"
+            else (),
+        )
+        block.stack()
+        return more
 
     def _seen(self, collectors: Sequence[Collector], measured: Sequence[Measured]) -> Seen:
         """The step's statistics, from all replicas. Replicas synchronise here, including those of other workers."""
@@ -295,15 +315,20 @@ class InstrumentedStep(StepBeside):
                 collector, collector.root, index, keep_source=self._settings.source
             )
         else:
-            trace = trace_of(collector, index, keep_source=self._settings.source)
+            trace, self._number_of = numbered_trace_of(collector, index, keep_source=self._settings.source)
         number_of = collector.rows.numbers()
         inputs = tuple(Input(name, number_of(row)) for name, row in more.inputs)
         movements = tuple(
             Movement(variable, number, number_of(row), each.decay, each.constraint)
             for variable, number, each, row in more.movements
         )
+        ranges = tuple(
+            ValueRange(op, each.input, number_of(each.row))
+            for each in more.ranges
+            if (op := self._number_of(each.flattener, Ref(each.op, 0))) >= 0
+        )
         optimizers = tuple(each.in_log(keep_source=self._settings.source) for each in collector.applied)
-        trace = dataclasses.replace(trace, inputs=inputs, optimizers=optimizers, movements=movements)
+        trace = dataclasses.replace(trace, inputs=inputs, optimizers=optimizers, movements=movements, ranges=ranges)
         if not self._settings.eager:  # each of whose steps has a separate structure
             self._told[index] = trace
         self._on_trace(trace, error)
@@ -374,30 +399,18 @@ class _MoreRows:
         inputs: The name of each, with its row.
         movements: For each updated variable: its index, that of the update, the optimizer's arguments for it, and its
             row.
+        ranges: The ranges of values that functions are given.
     """
 
     inputs: Sequence[tuple[str, Row]] = ()
     movements: Sequence[tuple[int, int, Given, Row]] = ()
+    ranges: Sequence[Ranged] = ()
 
 
 def _finish(collector: Collector) -> None:
     """The step is over: adds facts that are known only now to its structure."""
     collector.finish()
     link_snapshots(collector)
-
-
-def _more_rows(collector: Collector, given: Named, before: Sequence[Any]) -> _MoreRows:
-    block = Block()
-    collector.rows.append(block)
-    more = _MoreRows(
-        [(name, block.add(gradient_statistics(tensor))) for name, tensor in given],
-        [
-            (variable, number, each, block.add(_movement(collector, number, each, before[variable])))
-            for variable, number, each in collector.moving(len(before))
-        ],
-    )
-    block.stack()
-    return more
 
 
 def _broke(collector: Collector) -> bool:

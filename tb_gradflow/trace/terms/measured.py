@@ -25,6 +25,7 @@ def measure(
     asked: Asked,
     sources: Mapping[int, int],
     count: int,
+    outputs: Mapping[Ref, Any],
     actual: Actual,
     scale: Any,
     ref_of: Callable[[Any], Ref | None],
@@ -39,6 +40,7 @@ def measure(
         asked: The request for the gradient of their sum.
         sources: The position among the sources by index of the variable.
         count: Number of sources.
+        outputs: The outputs of layers for which the gradient of each term is measured too.
         actual: See `linear`.
         scale: The factor by which the loss was multiplied; None if it was not.
         ref_of: The output of a flat op that a tensor of the graph is.
@@ -49,7 +51,7 @@ def measure(
     if exact:
         terms = [_apart(term) for term in terms]
     values = [rows.add(_value_row(term, actual, scale, exact=exact)) for term in terms]
-    gradients = [_gradients(term, asked, count, actual) for term in terms]
+    gradients = [_gradients(term, asked, count, list(outputs.values()), actual) for term in terms]
     for term, value, arrived in zip(terms, values, gradients, strict=True):
         ref = ref_of(term.summands[0].tensor) if len(term.summands) == 1 else None
         answer = TermAnswer(term.name, term.kind, ref, term.frames, term.moves, value)
@@ -57,6 +59,9 @@ def measure(
             if arrived[place] is not None:
                 statistics = unscaled([gradient_statistics(arrived[place])], scale)[0]
                 answer.gradients[variable] = rows.add(statistics)
+        for ref, gradient in zip(outputs, arrived[count:], strict=True):
+            known = None if gradient is None else unscaled([gradient_statistics(gradient)], scale)[0]
+            answer.tensors[ref] = None if known is None else rows.add(known)
         found.terms.append(answer)
     for variable, place in sources.items():
         reaching = [arrived[place] for arrived in gradients if arrived[place] is not None]
@@ -73,15 +78,15 @@ def _apart(term: Term) -> Term:
     return replace(term, summands=summands)
 
 
-def _gradients(term: Term, asked: Asked, count: int, actual: Actual) -> list[Any]:
+def _gradients(term: Term, asked: Asked, count: int, outputs: Sequence[Any], actual: Actual) -> list[Any]:
     moving = [each for each in term.summands if each.moves]
     if not moving:
-        return [None] * count
+        return [None] * (count + len(outputs))
     # Parts of a gradient that depend only on forward values, such as 2 * x, would be deduplicated with the step's own,
     # which could then no longer be merged with the op that multiplies it. Ops with a control dependency are not equal
     # to ops without one.
     with tf.control_dependencies([each.weight for each in moving]):
-        return asked.again([actual(each.tensor) for each in moving], [each.weight for each in moving], count)
+        return asked.again([actual(each.tensor) for each in moving], [each.weight for each in moving], count, outputs)
 
 
 def _value_row(term: Term, actual: Actual, scale: Any, *, exact: bool) -> Any:

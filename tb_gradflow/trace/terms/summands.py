@@ -91,8 +91,9 @@ def _taken_apart(here: Summand, ground: Ground, depth: int) -> list[Summand]:
     if len(parts) != 1 or len(found) != 1:
         return found or [here]
     # A value with a name is the term. Without a name, it is the number, and not the operand of its mean.
-    if written_by(here.tensor.op, here.written).is_settled:
-        return [here]
+    behind = written_by(here.tensor.op, here.written)
+    if behind.is_settled:
+        return [here if here.written.name else replace(here, written=behind)]
     if not _is_like(here.tensor, parts[0].tensor):
         return [replace(here, written=found[0].written, origin=found[0].made_by)]
     return found
@@ -162,4 +163,6 @@ def _is_open(op: Any, written: Written, slots: Sequence[int], ground: Ground) ->
         return numbers
     if not numbers or ground.in_layer(op):
         return named
-    return named or written.is_first or written.is_running
+    # Python's `sum` begins with `0 + a`.
+    is_begun = not written.name and sum(not ground.is_constant(op.inputs[slot]) for slot in slots) == 1
+    return named or written.is_first or written.is_running or is_begun

@@ -82,16 +82,26 @@ def written_by(op: Any, so_far: Written) -> Written:
         return replace(so_far, is_open=True, is_users=True, node=None, statement=None)
     if statement is so_far.statement and so_far.node is not None:
         return so_far
+    name = so_far.name or _name_behind(statement, so_far)
     return Written(
         node=_value(statement),
         statement=statement,
-        name=so_far.name,
+        name=name,
         is_users=True,
         is_first=so_far.statement is None,
         is_running=_is_running(statement),
-        is_settled=bool(so_far.name),
+        is_settled=bool(name),
         totals=so_far.totals,
     )
+
+
+def _name_behind(statement: Any, so_far: Written) -> str:
+    """What a summand is called where it is computed, if the sum does not name it: `sum(losses.values())`."""
+    is_unnamed = so_far.statement is not None and so_far.node is None and not so_far.totals
+    if not is_unnamed or not isinstance(statement, (ast.Assign, ast.AnnAssign)):
+        return ""
+    targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+    return name_of(targets[0], calls=False) if len(targets) == 1 else ""
 
 
 def parts_of(written: Written, op: Any) -> Sequence[Written]:

@@ -40,10 +40,13 @@ class Asked:
             self._original, self._tape = original, tape
             self._sources, self.output_gradients = list(sources), output_gradients
 
-    def again(self, targets: Sequence[Any], output_gradients: Sequence[Any], count: int) -> list[Any]:
-        """The gradients of other tensors that the tape has recorded, for the first `count` of the same sources."""
+    def again(
+        self, targets: Sequence[Any], output_gradients: Sequence[Any], count: int, more: Sequence[Any] = ()
+    ) -> list[Any]:
+        """The gradients of other tensors that the tape has recorded, for the first `count` of the same sources, then
+        for `more` tensors."""
         assert self._original is not None
-        sources = list(self._sources[:count])
+        sources = [*self._sources[:count], *more]
         with _outputs_added():
             found: list[Any] = self._original(
                 self._tape, list(targets), sources, output_gradients=list(output_gradients)

@@ -76,7 +76,37 @@ def test_a_row_that_gives_most_of_the_gradient_is_named() -> None:
     report: Any = tb_gradflow.explain(model(), x, y, examples=True)
 
     assert report.examples.shares[5] > 0.5
-    assert "Row 5 contributes" in str(report)
+    [finding] = [each for each in report.findings if each.cause == "outlying_rows"]
+    assert finding.examples == (5,)
+    assert "Row 5 of the batch of 24 gives 100% of its gradient" in finding.message
+    assert report.healthy
+    assert "median row" not in str(report).splitlines()[-1]  # it is said once
+
+
+@pytest.mark.parametrize(("outliers", "named"), [((5, 17, 40), (5, 17, 40)), (tuple(range(12)), ())])
+def test_a_few_rows_are_named_together_and_many_are_not(outliers: tuple[int, ...], named: tuple[int, ...]) -> None:
+    x, y = data(rows=96, outlier=1.0)
+    y[list(outliers)] = 500.0
+
+    report: Any = tb_gradflow.explain(model(), x, y, examples=True)
+
+    found = [each.examples for each in report.findings if each.cause == "outlying_rows"]
+    assert [tuple(sorted(each)) for each in found] == [named] * bool(named)
+
+
+def test_the_last_errors_of_a_hinge_loss_are_no_outliers() -> None:
+    x, _ = data()
+    kernel = tf.Variable(tf.ones([3, 1]))
+
+    bound = float(np.sort(x.sum(1))[-2])
+
+    def loss_fn(x: Any) -> Any:
+        return tf.reduce_mean(tf.nn.relu(x @ kernel - bound))
+
+    report: Any = tb_gradflow.explain(loss_fn, args=(tf.constant(x),), variables=[kernel], examples=True)
+
+    assert sum(norm > 0 for norm in report.examples.norms) == 1
+    assert not report.findings
 
 
 def test_no_row_is_named_where_none_stands_out() -> None:

@@ -91,6 +91,13 @@ def listed_for_python(m: Small) -> Any:
     return sum([recon, kl, norm])
 
 
+def kept_in_a_dictionary(m: Small) -> Any:
+    recon = tf.reduce_mean(m.errors())
+    kl = 0.5 * tf.reduce_mean(m.sizes())
+    losses = {"first": recon, "second": kl}
+    return sum(losses.values())
+
+
 def stacked(m: Small) -> Any:
     recon, kl = m.recon(), m.kl()
     return tf.reduce_mean(tf.stack([recon, kl]))
@@ -171,6 +178,7 @@ CASES: dict[Callable[[Small], Any], Callable[[Small], Terms]] = {
     running_total: lambda m: {"recon": m.recon, "kl": lambda: 0.1 * m.kl(), "norm": m.norm},
     listed: lambda m: {"recon": m.recon, "kl": m.kl, "norm": m.norm},
     listed_for_python: lambda m: {"recon": m.recon, "kl": m.kl, "norm": m.norm},
+    kept_in_a_dictionary: lambda m: {"recon": m.recon, "kl": lambda: 0.5 * m.kl()},
     stacked: lambda m: {"recon": lambda: m.recon() / 2, "kl": lambda: m.kl() / 2},
     stacked_and_weighted: lambda m: {"recon": m.recon, "kl": lambda: m.kl() / 4},
     by_example: lambda m: {"errors": m.recon, "sizes": lambda: 0.2 * m.kl()},

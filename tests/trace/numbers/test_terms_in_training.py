@@ -13,6 +13,7 @@ import tensorflow as tf
 
 import tb_gradflow
 from tb_gradflow import GradFlowCallback
+from tb_gradflow.serve.term_series import term_series
 from tests.trace.numbers.test_terms import check_norm_of_sum, names
 from tests.trace.recording import data, train
 from tests.trace.training.test_harmless import assert_identical
@@ -107,6 +108,116 @@ def test_a_watched_step_records_its_terms(tmp_path: Path) -> None:
     report = tb_gradflow.open_log(tmp_path).report()
     assert names(report) == ["error", "size"]
     check_norm_of_sum(report)
+
+
+@pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "eager"])
+def test_what_of_each_term_arrives_at_the_outputs_of_layers_is_what_a_plain_tape_computes(
+    tmp_path: Path, compiled: bool
+) -> None:
+    x = keras.Input((6,))
+    trunk, upper = layers.Dense(8, "tanh", name="trunk", kernel_regularizer="l2"), layers.Dense(5, "gelu", name="upper")
+    price, trend = layers.Dense(1, name="price"), layers.Dense(1, name="trend")
+    shared = upper(trunk(x))
+    model = keras.Model(x, [price(shared), trend(shared)])
+    model.compile("sgd", ["mse", "mae"], loss_weights=[1.0, 0.3], jit_compile=False, run_eagerly=not compiled)
+    given, target = (each[:8] for each in data(outputs=1, rows=8))
+    with tf.GradientTape(persistent=True) as tape:
+        first = trunk(tf.constant(given))
+        second = upper(first)
+        left, right = price(second), trend(second)
+        losses = [tf.reduce_mean((left - target) ** 2), 0.3 * tf.reduce_mean(tf.abs(right - target))]
+    outputs = {"trunk": first, "upper": second, "price": left, "trend": right}
+    expected = {
+        (term, layer): None if (arrived := tape.gradient(loss, output)) is None else float(tf.norm(arrived))
+        for term, loss in zip(("price", "trend"), losses, strict=True)
+        for layer, output in outputs.items()
+    } | {("regularizers", layer): None for layer in outputs}
+
+    model.fit(given, [target, target], verbose=0, callbacks=[GradFlowCallback(tmp_path, update_freq=1, terms=True)])
+
+    history = tb_gradflow.open_log(tmp_path)._history
+    session = history.index().session.id
+    trace, [numbers] = history.trace(session, 0), history.gradients(session, 0)
+    measured = {
+        (trace.terms[each.term].name, layer.name): each.row
+        for each in trace.term_tensors
+        for layer in trace.layers
+        if layer.name in outputs and trace.ops[each.op].name.startswith(f"{layer.scope}/")
+    }
+    assert measured.keys() == expected.keys()
+    for key, row in measured.items():
+        norm = None if row is None else float(numbers[row, 0])
+        assert norm == (None if expected[key] is None else pytest.approx(expected[key], rel=1e-5)), key
+
+
+def test_the_terms_over_the_steps_are_those_of_the_reports(tmp_path: Path) -> None:
+    x, y = data(outputs=1, rows=40)
+    train(heads, x, [y, y], GradFlowCallback(tmp_path, update_freq=1, terms=True), batch_size=8)
+    log = tb_gradflow.open_log(tmp_path)
+    trace = log._history.trace(log._history.index().session.id, 0)
+
+    numbers = term_series(log._history, 0, 512)
+
+    assert numbers.shape == (len(log.steps), len(trace.terms) + len(trace.term_gradients))
+    for step, row in zip(log.steps, numbers, strict=True):
+        terms = log.report(step).terms
+        assert [each.value for each in terms] == pytest.approx(row[: len(terms)].tolist())
+        norms = {(each.name, one.variable): one.norm for each in terms for one in each.variables}
+        told = row[len(terms) :].tolist()
+        listed = [(trace.terms[each.term].name, trace.variables[each.variable].name) for each in trace.term_gradients]
+        assert norms == pytest.approx(dict(zip(listed, told, strict=True)))
+    assert term_series(log._history, 0, 2).tolist() == numbers[[len(numbers) // 2 - 1, -1]].tolist()
+
+
+@pytest.mark.parametrize("broken", [True, False], ids=["broken", "repaired"])
+def test_a_generator_that_its_critic_does_not_teach_beside_its_repaired_twin(tmp_path: Path, broken: bool) -> None:
+    """The adversarial term goes through a `tf.stop_gradient`. A penalty on the samples hides it: all variables of the
+    generator get a gradient."""
+    keras.utils.set_random_seed(4)
+    generator = keras.Sequential([keras.Input((4,)), layers.Dense(8, "tanh"), layers.Dense(2)], name="generator")
+    critic = keras.Sequential([keras.Input((2,)), layers.Dense(8, "tanh"), layers.Dense(1)], name="critic")
+    score = keras.losses.BinaryCrossentropy(from_logits=True)
+    noise, real = tf.constant(data(rows=16)[0][:, :4]), tf.constant(2.0 + data(rows=16)[0][:, :2])
+
+    def terms_of_generator() -> tuple[Any, Any]:
+        fake = generator(noise)
+        judged = critic(tf.stop_gradient(fake) if broken else fake)
+        return score(tf.ones_like(judged), judged), tf.reduce_mean(tf.square(fake))
+
+    @tb_gradflow.watch(tmp_path, update_freq=1, terms=True)
+    def step() -> None:
+        with tf.GradientTape() as tape:
+            on_real, on_fake = critic(real), critic(generator(noise))
+            real_loss, fake_loss = score(tf.ones_like(on_real), on_real), score(tf.zeros_like(on_fake), on_fake)
+            critic_loss = real_loss + fake_loss
+        for variable, gradient in zip(
+            critic.trainable_variables, tape.gradient(critic_loss, critic.trainable_variables), strict=True
+        ):
+            variable.assign_sub(0.0 * gradient)
+        with tf.GradientTape() as tape:
+            fooling, size = terms_of_generator()
+            generator_loss = fooling + 0.1 * size
+        for variable, gradient in zip(
+            generator.trainable_variables, tape.gradient(generator_loss, generator.trainable_variables), strict=True
+        ):
+            variable.assign_sub(0.0 * gradient)
+
+    step()
+    step.flush()
+    report = tb_gradflow.open_log(tmp_path).report()
+
+    assert report.healthy
+    assert names(report) == ["real_loss", "fake_loss", "fooling", "size"]
+    with tf.GradientTape(persistent=True) as tape:
+        fooling, size = terms_of_generator()
+    for term, value, weight in ((report.terms[2], fooling, 1.0), (report.terms[3], size, 0.1)):
+        gradients = tape.gradient(value, generator.trainable_variables)
+        plain = [weight * float(tf.norm(each)) for each in gradients if each is not None]
+        assert [each.norm for each in term.variables] == pytest.approx(plain, rel=1e-4)
+        assert term.value == pytest.approx(weight * float(value), rel=1e-5)
+    silent = [each for each in report.findings if each.cause == "term_teaches_nothing"]
+    assert len(silent) == broken
+    assert all("`fooling`" in each.message and "`tf.stop_gradient` (test_terms_in" in each.fix for each in silent)
 
 
 @pytest.mark.parametrize("branch", [tf.cond, lambda p, a, b: tf.switch_case(tf.cast(p, tf.int32), [b, a])])

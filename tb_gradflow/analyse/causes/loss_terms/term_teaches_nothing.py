@@ -18,12 +18,27 @@ def silent(measured: Measured, others: Sequence[Finding]) -> Iterator[Finding]:
     explained = {finding.target for finding in others}
     for place, term in enumerate(terms_in(measured)):
         trains = len(trace.terms) != len(terms_in(measured)) or trace.terms[place].trains
-        told = _told(term, trains)
+        told = _told(term, trains, _stops(measured, place))
         if told is not None and (term.weight == 0 or not trains or term.target not in explained):
             yield finding_of(measured, CAUSE.name, "info", place, (), told)
 
 
-def _told(term: TermReport, trains: bool) -> Told | None:
+def _stops(measured: Measured, place: int) -> str:
+    """The user's lines with a `tf.stop_gradient` that a term is computed from; empty if there is none or many."""
+    topology, terms = measured.topology, measured.topology.trace.terms
+    op = terms[place].op if len(terms) == len(terms_in(measured)) else -1
+    ops, sources = topology.trace.ops, topology.trace.sources
+    made = topology.made_by(op) if op >= 0 else ()
+    lines = {ops[each].source for each in made if ops[each].type == "StopGradient"} - {None}
+    listed = [sources[each] for each in sorted(line for line in lines if line is not None)]
+    places = [f"{each.file.rpartition('/')[2]}:{each.line}" for each in listed]
+    return " and ".join(places) if len(places) <= _FEW else ""
+
+
+_FEW = 2
+
+
+def _told(term: TermReport, trains: bool, stops: str) -> Told | None:
     if term.weight == 0:
         return Told(
             f"The term {called(term)} has a weight of zero in this step, so it contributes no gradient.",
@@ -40,8 +55,13 @@ def _told(term: TermReport, trains: bool) -> Told | None:
     if all(each.norm == 0 and not each.broken for each in term.variables):
         return Told(
             f"The term {called(term)} adds {_number(term.value)} to the loss, but contributes no gradient.",
-            "If it should train something, look for a `tf.stop_gradient` or an op without a derivative between it and "
-            "the variables, or for variables whose gradient is not requested.",
+            (
+                f"It is computed through `tf.stop_gradient` ({stops}), which no gradient passes: remove that if the "
+                "term should train something."
+            )
+            if stops
+            else "If it should train something, look for a `tf.stop_gradient` or an op without a derivative between it "
+            "and the variables, or for variables whose gradient is not requested.",
         )
     return None
 

@@ -1,0 +1,90 @@
+"""A few rows of the batch that give most of its gradient."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import median
+
+from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.record.report import ExampleGradients, Finding
+
+# More than all other rows together: without them the gradient would be less than half as long.
+MOST = 0.5
+
+# The modified z-score above which Iglewicz and Hoaglin ("How to Detect and Handle Outliers", 1993) call a value an
+# outlier: its distance from the median, divided by the median of all such distances, times 0.6745.
+OUTLIER_ABOVE = 3.5
+_OF_NORMAL = 0.6745
+
+# Of fewer rows each contributes much, and a median of distances says little.
+FEWEST = 8
+
+# More rows than this share of the batch are no outliers, but a part of the data.
+_FEW = 0.05
+
+# Rows that give less than this share of what the first one gives are not named beside it.
+_BESIDE = 0.1
+
+_WRITTEN = 5
+
+
+def outlying_rows(examples: ExampleGradients) -> tuple[int, ...]:
+    """The rows, the one that gives most first; empty if there are none. Nothing is concluded from gradients that are
+    not finite, or if most rows have none, as with a hinge loss."""
+    norms, shares = examples.norms, examples.shares
+    if shares is None or len(norms) < FEWEST or not all(map(math.isfinite, norms)):
+        return ()
+    usual = median(norms)
+    spread = median(abs(norm - usual) for norm in norms)
+    if usual == 0:
+        return ()
+    outliers = [row for row, norm in enumerate(norms) if _OF_NORMAL * (norm - usual) > OUTLIER_ABOVE * spread]
+    ranked = sorted(outliers, key=lambda row: -shares[row])[: max(1, int(_FEW * len(norms)))]
+    found = [row for row in ranked if shares[row] >= _BESIDE * shares[ranked[0]]]
+    return tuple(found) if math.fsum(shares[row] for row in found) > MOST else ()
+
+
+def finding_of_outliers(examples: ExampleGradients | None, target: int) -> Finding | None:
+    """None if there are no such rows, or gradients of rows were not requested. `target` is the loss."""
+    rows = outlying_rows(examples) if examples is not None else ()
+    if examples is None or examples.shares is None or not rows:
+        return None
+    share = math.fsum(examples.shares[row] for row in rows)
+    largest, usual = max(examples.norms[row] for row in rows), median(examples.norms)
+    one = len(rows) == 1
+    return Finding(
+        cause=CAUSE.name,
+        severity="info",
+        variables=(),
+        op=None,
+        source=None,
+        message=f"{_written(rows)} of the batch of {len(examples.norms)} {'gives' if one else 'give'} "
+        f"{min(share, 1.0):.0%} of its gradient: {'its own norm is' if one else 'their own norms reach'} "
+        f"{largest:.2g}, and that of the median row is {usual:.2g}.",
+        fix=f"Look at {'that row' if one else 'those rows'} first: a wrong label, or a value that is not scaled, gives "
+        "such gradients. If the data is right, limit what one row can contribute, with a loss that grows linearly, "
+        "`keras.losses.Huber()`, or by clipping the gradient, `clipnorm=1.0`. Near the end of a training it is normal "
+        "that few rows have any error left.",
+        target=target,
+        culprit=-1,
+        path=(),
+        examples=tuple(rows),
+    )
+
+
+def _written(rows: Sequence[int]) -> str:
+    shown = [str(each) for each in rows[:_WRITTEN]]
+    if len(rows) > _WRITTEN:
+        return f"Rows {', '.join(shown)} and {len(rows) - _WRITTEN} more"
+    return f"Row {shown[0]}" if len(rows) == 1 else f"Rows {', '.join(shown[:-1])} and {shown[-1]}"
+
+
+CAUSE = Cause(
+    name="outlying_rows",
+    meaning="at most one in twenty rows of the batch, but at least one, give more than half of its gradient, and their "
+    "norms are outliers (modified z-score above 3.5); with `explain(..., examples=True)`",
+    severity="info: in a loss that is almost learned few rows have any error left",
+    fix="look at the rows; a loss that grows linearly; clip the gradient",
+    headline="A few rows of the batch give most of its gradient.",
+)

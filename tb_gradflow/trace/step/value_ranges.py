@@ -1,0 +1,112 @@
+"""The range of what functions are given that are not finite everywhere, in every recorded step: how a value got to
+where it breaks shows only over the steps.
+
+A value is left out if reading it could change how the step rounds (see `fusion`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tb_gradflow.analyse.graph.op_sets import DIVISIONS, SINGULAR_INPUT
+from tb_gradflow.trace.capture.collector import Collector
+from tb_gradflow.trace.graph.flat_ops import FlatOp, consumers
+from tb_gradflow.trace.graph.flatten import Flattener
+from tb_gradflow.trace.graph.reach import influenced_by, needed_for
+from tb_gradflow.trace.numerics.fusion import may_be_merged_into
+from tb_gradflow.trace.numerics.statistics import shared_call
+from tb_gradflow.trace.numerics.statistics_table import Block, Row
+
+MOST_RANGES = 64
+"""Each takes two passes over a tensor. A network of many normalisations has more of them, and all alike."""
+
+# TensorFlow merges a quotient with the root that it divides by.
+_MERGED = frozenset({"Sqrt"})
+
+
+@dataclass(frozen=True, slots=True)
+class Ranged:
+    """An input whose range is measured.
+
+    Attributes:
+        flattener: The graph that the op lies in.
+        op: Which of its flat ops takes the input.
+        input: Which of its inputs.
+        row: With its statistics.
+    """
+
+    flattener: Flattener
+    op: int
+    input: int
+    row: Row
+
+
+def value_ranges(collector: Collector, block: Block, *, exact: bool) -> list[Ranged]:
+    """Adds to `block` the ranges of inputs that depend on variables. `exact`: see `fusion`."""
+    flattener = next((call.flattener for call in collector.calls if call.flattener.graph is collector.root), None)
+    if flattener is None:
+        return []
+    found: list[Ranged] = []
+    seen: set[tuple[int, bool]] = set()
+    for number, place in _singular(collector, flattener):
+        symbol = flattener.ops[number].op.inputs[place]
+        is_divisor = flattener.ops[number].type in DIVISIONS
+        if (
+            len(found) == MOST_RANGES
+            or (id(symbol), is_divisor) in seen
+            or (exact and _is_merged(symbol, flattener.ops[number].op))
+        ):
+            continue
+        seen.add((id(symbol), is_divisor))
+        value = collector.symbols.actual(symbol)
+        if value is not None:
+            row = block.add(shared_call(_magnitudes if is_divisor else _range, value))
+            found.append(Ranged(flattener, number, place, row))
+    return found
+
+
+def _singular(collector: Collector, flattener: Flattener) -> Iterator[tuple[int, int]]:
+    ops = flattener.ops
+    targets = [ref.op for call in collector.calls if call.flattener is flattener for ref in call.targets]
+    moved = influenced_by(ops, consumers(ops), [number for number, op in enumerate(ops) if op.reads is not None])
+    for number in sorted(needed_for(ops, targets) & moved):
+        op, place = ops[number], SINGULAR_INPUT.get(ops[number].type)
+        if place is not None and _is_own(op) and any(each.slot == place and each.ref.op in moved for each in op.inputs):
+            yield number, place
+
+
+def _is_own(op: FlatOp) -> bool:
+    if op.nested or op.backward or op.known is not None or not op.op.inputs[0].dtype.is_floating:
+        return False
+    return op.type != "Pow" or not _is_whole(tf.get_static_value(op.op.inputs[1]))
+
+
+def _is_whole(exponent: Any) -> bool:
+    """Whether a power is finite everywhere, with its slope."""
+    return exponent is not None and bool(np.all((exponent >= 1) & (exponent == np.floor(exponent))))
+
+
+def _is_merged(symbol: Any, taker: Any) -> bool:
+    return symbol.op.type in _MERGED or may_be_merged_into(symbol, taker)
+
+
+def _range(tensor: Any) -> Any:
+    """float32 `[6]`, in the order of `RANGE_STATISTICS`."""
+    flat = tf.reshape(tensor, [-1])
+    if flat.dtype not in (tf.float32, tf.float64):
+        flat = tf.cast(flat, tf.float32)
+    finite = tf.math.is_finite(flat)
+    smallest = tf.reduce_min(tf.where(finite, flat, tf.fill(tf.shape(flat), flat.dtype.max)))
+    largest = tf.reduce_max(tf.where(finite, flat, tf.fill(tf.shape(flat), flat.dtype.min)))
+    unknown = tf.constant(float("nan"))
+    ends = [tf.where(tf.reduce_any(finite), tf.cast(end, tf.float32), unknown) for end in (smallest, largest)]
+    return tf.concat([tf.zeros([2]), tf.stack(ends), tf.zeros([2])], 0)
+
+
+def _magnitudes(tensor: Any) -> Any:
+    return _range(tf.abs(tensor))
