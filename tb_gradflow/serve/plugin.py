@@ -29,8 +29,8 @@ from tb_gradflow.serve.heat import QUANTITIES, heat
 from tb_gradflow.serve.history import Floats, History, NotRecorded
 from tb_gradflow.serve.page import page
 from tb_gradflow.serve.report import Report
-from tb_gradflow.serve.turns import Answers, NotWanted, Pace, TooMany, always
 from tb_gradflow.serve.term_series import term_series
+from tb_gradflow.serve.turns import Answers, NotWanted, Pace, TooMany, always
 from tb_gradflow.store.layout import PLUGIN
 
 STATIC = Path(__file__).parent / "static"
@@ -179,9 +179,9 @@ class GradFlowPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoard
         return self._kept(request, lambda: _numbers(heat(history, *place, quantity, columns)), history.state)
 
     def _serve_terms(self, request: wrappers.Request) -> wrappers.Response:
-        history = self._runs.history(*_who(request), _text(request, "run"))
+        history, trace = self._history(request), _number(request, "trace")
         columns = _number(request, "columns", least=1)
-        return _numbers(request, term_series(history, _number(request, "trace"), columns))
+        return self._kept(request, lambda: _numbers(term_series(history, trace, columns)), history.state)
 
     def _serve_course(self, request: wrappers.Request) -> wrappers.Response:
         run, who = _text(request, "run"), _who(request)
