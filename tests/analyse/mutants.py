@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import importlib
 import importlib.abc
 import importlib.machinery
 import io
@@ -156,11 +157,9 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--under", default="tb_gradflow/analyse")
     options = parser.parse_args()
-    import coverage
-    import hypothesis  # noqa: F401  # loaded once, before the forks
-    import numpy  # noqa: F401
-
-    known = coverage.CoverageData(options.data)
+    for name in ("hypothesis", "numpy"):  # loaded once, before the forks
+        importlib.import_module(name)
+    known = importlib.import_module("coverage").CoverageData(options.data)
     known.read()
     chance = random.Random(options.seed)
     listed = []
