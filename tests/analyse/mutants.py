@@ -1,6 +1,6 @@
 """Changes `analyse/` in one place at a time, and prints the changes that the pure tests do not notice.
 
-    coverage run --branch --source tb_gradflow --context-per-test ... (see docs/testing.md) -m pytest tests/analyse
+    coverage run --rcfile FILE -m pytest tests/analyse          # FILE: docs/dependability.md
     python -m tests.analyse.mutants .coverage --sample 300 --seed 1
 
 A place is changed only if tests run it, and only the tests that run it are run again, in a process forked for each
@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import argparse
 import ast
-import copy
+import importlib
 import importlib.abc
 import importlib.machinery
 import io
+import itertools
 import os
 import random
 import signal
@@ -49,13 +50,18 @@ COMPUTED: dict[type[ast.operator], type[ast.operator]] = {
 }
 
 
-def changes(tree: ast.AST) -> Iterator[tuple[int, str, ast.AST]]:
-    """Each change of a module: its line, what it is, and the changed tree."""
-    for number, node in enumerate(ast.walk(tree)):
-        for said, change in _changes_of(node):
-            changed = copy.deepcopy(tree)
-            change(next(each for at, each in enumerate(ast.walk(changed)) if at == number))
-            yield node.lineno, said, changed  # type: ignore[attr-defined]
+def places(tree: ast.AST) -> list[tuple[int, str]]:
+    """Line and name of each change of a module."""
+    return [(node.lineno, said) for node in ast.walk(tree) for said, _ in _changes_of(node)]  # type: ignore[attr-defined]
+
+
+def changed(source: str, wanted: int) -> ast.AST:
+    """The module after one of these changes."""
+    tree = ast.parse(source)
+    all_of_them = ((node, change) for node in ast.walk(tree) for _, change in _changes_of(node))
+    node, change = next(itertools.islice(all_of_them, wanted, None))
+    change(node)
+    return tree
 
 
 def _changes_of(node: Any) -> Iterator[tuple[str, Any]]:
@@ -139,6 +145,11 @@ def tests_of(contexts: list[str]) -> list[str]:
     return sorted(found)
 
 
+def say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data")
@@ -146,30 +157,31 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--under", default="tb_gradflow/analyse")
     options = parser.parse_args()
-    import coverage
-    import hypothesis  # noqa: F401  # loaded once, before the forks
-    import numpy  # noqa: F401
-
-    known = coverage.CoverageData(options.data)
+    for name in ("hypothesis", "numpy"):  # loaded once, before the forks
+        importlib.import_module(name)
+    known = importlib.import_module("coverage").CoverageData(options.data)
     known.read()
     chance = random.Random(options.seed)
     listed = []
     for path in sorted((ROOT / options.under).rglob("*.py")):
         contexts = known.contexts_by_lineno(str(path))
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        lines = [line for line, _, _ in changes(tree)]
-        listed += [(path, at, tests) for at, line in enumerate(lines) if (tests := tests_of(contexts.get(line, [])))]
+        found = enumerate(places(ast.parse(path.read_text(encoding="utf-8"))))
+        listed += [
+            (path, at, f"{line}: {said}", tests)
+            for at, (line, said) in found
+            if (tests := tests_of(contexts.get(line, [])))
+        ]
     chosen = chance.sample(listed, min(options.sample, len(listed)))
     noticed, began = 0, time.monotonic()
-    for number, (path, at, tests) in enumerate(chosen, 1):
-        line, said, tree = list(changes(ast.parse(path.read_text(encoding="utf-8"))))[at]
+    for number, (path, at, said, tests) in enumerate(chosen, 1):
+        tree = changed(path.read_text(encoding="utf-8"), at)
         if is_noticed(path, tree, chance.sample(tests, min(MOST_TESTS, len(tests)))):
             noticed += 1
         else:
-            print(f"not noticed: {path.relative_to(ROOT)}:{line}: {said}", flush=True)
+            say(f"not noticed: {path.relative_to(ROOT)}:{said}")
         if number % 20 == 0:
-            print(f"{noticed} of {number} noticed, {time.monotonic() - began:.0f} s", flush=True)
-    print(f"{noticed} of {len(chosen)} changes noticed; {len(listed)} could be made where tests run")
+            say(f"{noticed} of {number} noticed, {time.monotonic() - began:.0f} s")
+    say(f"{noticed} of {len(chosen)} changes noticed; {len(listed)} could be made where tests run")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -30,7 +31,27 @@ def unsupported(strategy: Any, is_eager: bool) -> str | None:
         return "the workers of a ParameterServerStrategy run its steps independently, and no process runs a whole step."
     if is_eager and strategy.num_replicas_in_sync > 1:
         return EAGER_REPLICAS
+    if _is_another(strategy):
+        return ANOTHER_STRATEGY
     return None
+
+
+def _is_another(strategy: Any) -> bool:
+    """Whether trainings of another strategy with several replicas were recorded in this process."""
+    global _recorded
+    if strategy.num_replicas_in_sync <= 1:
+        return False
+    if _recorded is None:
+        _recorded = weakref.ref(strategy)
+    return _recorded() is not strategy
+
+
+_recorded: weakref.ref[Any] | None = None
+
+ANOTHER_STRATEGY = (
+    "another strategy with several replicas was recorded in this process, and TensorFlow takes the sums over the "
+    "replicas of both for the same. Use one strategy for all trainings of a process."
+)
 
 
 def must_begin_alone(step: Any) -> bool:

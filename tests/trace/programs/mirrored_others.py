@@ -23,6 +23,7 @@ import tensorflow as tf
 
 import tb_gradflow
 from tb_gradflow.errors import SetupError
+from tb_gradflow.trace.log.workers import unsupported
 
 tf.config.set_logical_device_configuration(
     tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2
@@ -107,6 +108,13 @@ def explained_inside_of_the_scope() -> str:
     return ""
 
 
+def of_a_second_strategy() -> list[str | None]:
+    """Of two, in turns. Neither trains: TensorFlow takes their sums for the same."""
+    second = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    single = tf.distribute.OneDeviceStrategy("CPU:0")
+    return [unsupported(each, False) for each in (single, strategy, second, single, strategy)]
+
+
 def told(action: Callable[[], Any]) -> Any:
     """What came of it, and what we said meanwhile."""
     with warnings.catch_warnings(record=True) as said:
@@ -122,6 +130,7 @@ def main(directory: Path) -> None:
         "explain in the scope": explained_inside_of_the_scope(),
         "fit": [fit()[1], *told(lambda: fit(tb_gradflow.GradFlowCallback(directory / "fit", 1))[1])],
     }
+    found["second strategy"] = of_a_second_strategy()
     tf.config.run_functions_eagerly(True)
     found["loop"] = [loop(tf.function), *told(lambda: loop(tb_gradflow.watch(directory / "loop", 1)))]
     sys.stdout.write(f"FOUND {json.dumps(found)}\n")

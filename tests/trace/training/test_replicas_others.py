@@ -54,6 +54,14 @@ def test_explain_inside_of_the_strategys_scope_says_to_leave_it(others: tuple[Pa
     assert found["explain in the scope"] == "explain runs one step on one device: call it outside of `strategy.scope()`"
 
 
+def test_a_second_strategy_with_replicas_is_refused(others: tuple[Path, Any]) -> None:
+    _, found = others
+
+    single, first, second, *again = found["second strategy"]
+    assert [single, first, *again] == [None] * 4
+    assert "another strategy with several replicas was recorded in this process" in second
+
+
 def test_parameter_servers_are_told_and_train_as_without_the_recorder(tmp_path: Path) -> None:
     found = found_by(started("parameter_servers", str(tmp_path)))
 
