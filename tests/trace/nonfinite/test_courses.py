@@ -149,7 +149,7 @@ def test_a_healthy_training_has_the_ranges_in_its_log_and_says_nothing(tmp_path:
     assert np.concatenate(chunks)[:, place.row, 2:4] == pytest.approx(np.repeat([before], 2, 0).T)
 
 
-class Delicate(layers.Layer):
+class Delicate(keras.layers.Layer):
     """Functions that TensorFlow's graph optimizer rewrites, or merges with what is in front of them."""
 
     def build(self, shape: Any) -> None:
