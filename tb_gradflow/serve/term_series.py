@@ -60,7 +60,7 @@ def _keys(trace: Trace) -> list[_Key]:
 
 
 def _rows(trace: Trace) -> list[int]:
-    return [each.row for each in (*trace.terms, *trace.term_gradients)]
+    return [each.row for each in trace.terms] + [each.row for each in trace.term_gradients]
 
 
 def _places(wanted: list[_Key], there: list[_Key]) -> list[int]:

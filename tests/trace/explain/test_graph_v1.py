@@ -383,3 +383,42 @@ def test_a_gradient_of_the_users_own_is_compared() -> None:
     [finding] = report.findings
     assert "which replaces the gradient of `tf.square`" in finding.message
     assert "0.5 times the derivative" in finding.message
+
+
+def test_the_terms_of_a_sum_have_the_gradients_of_plain_tensorflow() -> None:
+    with v1.Graph().as_default(), v1.Session() as session:
+        v1.set_random_seed(1)
+        x = v1.placeholder(tf.float32, [None, 4], name="x")
+        encoder, decoder = (
+            v1.get_variable(name, initializer=tf.constant(np.random.default_rng(3).normal(size=shape).astype("f")))
+            for name, shape in (("encoder", (4, 2)), ("decoder", (2, 4)))
+        )
+        code = tf.tanh(tf.matmul(x, encoder))
+        reconstruction = tf.reduce_mean(tf.square(tf.matmul(code, decoder) - x))
+        kl = tf.reduce_mean(tf.square(code))
+        penalty = tf.nn.l2_loss(encoder)
+        loss = reconstruction + 0.5 * kl - 0.01 * penalty
+        session.run(v1.global_variables_initializer())
+        fed = {x: np.random.default_rng(4).normal(size=(5, 4)).astype("f")}
+        before = len(v1.get_default_graph().get_operations())
+
+        report = tb_gradflow.explain(loss, variables=[encoder, decoder], feed_dict=fed)
+
+        assert len(v1.get_default_graph().get_operations()) == before
+        parts = {"reconstruction": reconstruction, "kl": 0.5 * kl, "penalty": -0.01 * penalty}
+        plain = {name: session.run([part, *v1.gradients(part, [encoder])], fed) for name, part in parts.items()}
+        terms = {term.name: term for term in report.terms}
+        assert terms.keys() == parts.keys()
+        for name, (value, gradient) in plain.items():
+            assert terms[name].value == pytest.approx(float(value), rel=1e-5)
+            own = {each.variable: each for each in terms[name].variables}
+            assert own.keys() == ({"encoder", "decoder"} if name == "reconstruction" else {"encoder"})
+            assert own["encoder"].norm == pytest.approx(float(np.linalg.norm(gradient)), rel=1e-5)
+            for angle in own["encoder"].cosine:
+                other = plain[angle.term][1]
+                length = np.linalg.norm(gradient) * np.linalg.norm(other)
+                assert angle.cosine == pytest.approx(float(np.sum(gradient * other) / length), abs=1e-5)
+        total = session.run(v1.gradients(loss, [encoder]), fed)[0]
+        assert np.sum([gradient for _, gradient in plain.values()], axis=0) == pytest.approx(total, abs=1e-6)
+        assert not tb_gradflow.explain(loss, variables=[encoder], feed_dict=fed, terms=False).terms
+        assert not tb_gradflow.explain(loss, variables=[encoder]).terms  # nothing follows from invented numbers

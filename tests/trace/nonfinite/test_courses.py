@@ -14,6 +14,8 @@ import tensorflow as tf
 
 import tb_gradflow
 from tb_gradflow import GradFlowCallback
+from tests.trace.recording import train
+from tests.trace.training.test_harmless import assert_identical
 
 layers = keras.layers
 
@@ -145,3 +147,45 @@ def test_a_healthy_training_has_the_ranges_in_its_log_and_says_nothing(tmp_path:
     [place] = history.trace(session, 0).ranges
     chunks = [history.gradients(session, head.id) for head in history.index().chunks]
     assert np.concatenate(chunks)[:, place.row, 2:4] == pytest.approx(np.repeat([before], 2, 0).T)
+
+
+class Delicate(keras.layers.Layer):
+    """Functions that TensorFlow's graph optimizer rewrites, or merges with what is in front of them."""
+
+    def build(self, shape: Any) -> None:
+        self.scale = self.add_weight(shape=(shape[-1],), initializer="ones", name="scale")
+        self.shift = self.add_weight(shape=(shape[-1],), initializer="zeros", name="shift")
+
+    def call(self, x: Any) -> Any:
+        size = tf.abs(x * self.scale) + 0.1
+        centred = x - tf.reduce_mean(x, -1, keepdims=True)
+        normed = centred / tf.sqrt(tf.reduce_mean(tf.square(centred), -1, keepdims=True) + 1e-3)
+        chained = (x + self.shift + size) / (2.0 * size + self.scale * 0.5)
+        logs = (
+            tf.math.log(1.0 + size)
+            + tf.math.log(size * 3.0 / 2.0)
+            - tf.math.log(tf.reduce_sum(tf.exp(x), -1, keepdims=True))
+        )
+        powers = tf.pow(size, 0.5) * tf.math.rsqrt(size + self.scale**2 + 0.1) + (tf.exp(-size) - 1.0) / (
+            1.0 + tf.exp(-x)
+        )
+        return normed * 0.3 + chained / 3.0 + logs - powers * tf.math.reciprocal(size * 2.0)
+
+
+def delicate() -> Any:
+    x = keras.Input((4,))
+    h = Delicate()(layers.Dense(8)(x))
+    model = keras.Model(x, layers.Dense(1)(Delicate()(layers.LayerNormalization()(h))))
+    model.compile(keras.optimizers.SGD(0.01, momentum=0.9), "mse", jit_compile=False)
+    return model
+
+
+def test_measuring_the_ranges_changes_no_bit_of_a_training(tmp_path: Path) -> None:
+    plain = train(delicate, X[:60], Y[:60], batch_size=8)
+
+    recorded = train(delicate, X[:60], Y[:60], GradFlowCallback(tmp_path, update_freq=1), batch_size=8)
+
+    assert_identical(plain, recorded)
+    history = tb_gradflow.open_log(tmp_path)._history
+    trace = history.trace(history.index().session.id, 0)
+    assert {trace.ops[each.op].type for each in trace.ranges} >= {"Log", "Exp", "RealDiv", "Rsqrt"}
