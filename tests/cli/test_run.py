@@ -54,6 +54,7 @@ def runs_of(logdir: Path) -> list[str]:
         ("batches_2.py", ["regressor"]),
         ("compiled.py", ["dispatched", "late", "train_step", "train_step-2"]),
         ("eager.py", ["eager_20", "eager_28", "eager_38", "eager_46"]),
+        ("eager_2.py", ["eager_2_17"]),
         ("eagerly.py", ["train_step"]),
     ],
 )
