@@ -123,7 +123,8 @@ def test_the_page_is_tested_by_what_is_said_here() -> None:
         edit(3, 3, "x", 'q".py'),
     )
     failed = replace(TRIED, works=False, loss=(None, None), gradient_norm=())
-    tries = (TRIED, failed, replace(TRIED, loss=(None, 2.0)), replace(TRIED, with_others=True))
+    began = replace(TRIED, before_training=True)
+    tries = (TRIED, failed, replace(TRIED, loss=(None, 2.0)), replace(TRIED, with_others=True), began)
 
     known = {
         "patches": [

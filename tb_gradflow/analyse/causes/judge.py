@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from tb_gradflow.analyse.causes.catalogue import CATALOGUE
@@ -10,6 +11,7 @@ from tb_gradflow.analyse.evidence.concat_parts import cuts_behind
 from tb_gradflow.analyse.evidence.stops import is_stopped_behind
 from tb_gradflow.analyse.evidence.suspects import Rule, Suspect, Verdict
 from tb_gradflow.analyse.graph.op_sets import BRANCHES
+from tb_gradflow.record.schema import PYTHON
 
 
 def judge(suspects: Iterable[Suspect], rules: tuple[Rule, ...]) -> tuple[Suspect, Verdict] | None:
@@ -41,7 +43,8 @@ def judge_zeros(suspects: Iterable[Suspect]) -> tuple[Suspect, Verdict] | None:
 
 
 def judge_cuts(suspects: Iterable[Suspect]) -> tuple[Suspect, Verdict] | None:
-    """Of the verdicts on all cuts around one variable, the first by `CUT_PRECEDENCE`, then the nearest to the loss.
+    """Of the verdicts on all cuts around one variable, the first by `CUT_PRECEDENCE`, a value before an index that
+    Python chooses with, then the nearest to the loss.
 
     A cut with a `stop_gradient` behind it on every path comes last: fixing it alone would not help.
     """
@@ -49,7 +52,17 @@ def judge_cuts(suspects: Iterable[Suspect]) -> tuple[Suspect, Verdict] | None:
     return min(judged, key=_precedence, default=None)
 
 
-def _precedence(judged: tuple[Suspect, Verdict]) -> tuple[bool, int, int, int]:
+def _precedence(judged: tuple[Suspect, Verdict]) -> tuple[bool, int, bool, int, int]:
     suspect, verdict = judged
     hops = suspect.topology.influence(suspect.target).hops[suspect.culprit]
-    return is_stopped_behind(suspect), CUT_PRECEDENCE.index(verdict.cause), hops, suspect.culprit
+    chosen = suspect.op.type == PYTHON and _is_index(suspect)
+    return is_stopped_behind(suspect), CUT_PRECEDENCE.index(verdict.cause), chosen, hops, suspect.culprit
+
+
+# An index of these chooses, and what it chooses from is a value of its own.
+_CHOOSING = re.compile(r"\b(?:argmax|argmin|argsort|searchsorted|random\.choice)\b")
+
+
+def _is_index(suspect: Suspect) -> bool:
+    source = suspect.op.source
+    return source is not None and bool(_CHOOSING.search(suspect.topology.trace.sources[source].code))

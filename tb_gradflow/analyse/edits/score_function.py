@@ -65,11 +65,19 @@ def _total(group: Group) -> int:
             around = topology.reached_from([group.culprit]) & topology.leading_to([way[-1]])
             inside = topology.leading_to([op]) & around
             behind = around - inside
-            is_by_row = all(ops[each].type in _BY_ROW for each in inside - {op, group.culprit})
+            is_by_row = all(_is_by_row(group, each, inside, rows) for each in inside - {op, group.culprit})
             is_linear = all(ops[each].type in _LINEAR for each in behind)
             is_alone = all(user in inside for each in inside - {op} for user in _users(group, each, around))
             return op if is_by_row and is_linear and is_alone else -1
     return -1
+
+
+def _is_by_row(group: Group, op: int, inside: set[int], rows: tuple[int, ...]) -> bool:
+    """Whether each row of what an op makes is of the same row of the batch, as far as its type and shape tell."""
+    each, shape = group.trace.ops[op], _shape_of(group, op)
+    if each.type not in _BY_ROW or not shape or shape[:1] != rows:
+        return False
+    return each.type != "MatMul" or not any(edge.input == 1 and edge.op in inside for edge in each.inputs)
 
 
 def _users(group: Group, op: int, among: set[int]) -> list[int]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tb_gradflow.analyse.causes.cancelling.differences import difference_behind
 from tb_gradflow.analyse.causes.cancelling.sums import NOISE, SCORING_STEPS, cancelling_users, where_ways_join
 from tb_gradflow.analyse.causes.cause import Cause
@@ -15,6 +17,8 @@ from tb_gradflow.analyse.words.names import Group, Text, layer_of, quoted
 
 _KEEPING = frozenset({"Reshape", "Squeeze", "ExpandDims", "Cast", "Identity", "BroadcastTo"})
 _SHIFTS = frozenset({"BiasAdd", "AddV2", "Add"})
+
+_LINEAR = _KEEPING | _SHIFTS | {"Sub", "MatMul"}
 
 _SCORING = frozenset(
     {"Mul", "RealDiv", "Einsum", "BatchMatMulV2", "BatchMatMulV3", "MatMul", "Transpose", "AddV2", "Reshape", "Cast"}
@@ -52,13 +56,24 @@ def takes_out(suspect: Suspect, shift: int) -> int:
 
 
 def offset_on_both_sides(suspect: Suspect) -> Verdict | None:
-    """The last bias of a network whose outputs for two inputs are compared: the difference does not depend on it."""
+    """The last bias of a network whose outputs for two inputs are compared, or another offset that nothing but linear
+    ops leads from to the outputs: the difference does not depend on it."""
     users = cancelling_users(suspect)
     join = where_ways_join(suspect, users)
     if join < 0 or suspect.type_of(join) != "Sub":
         return None
     sums = all(suspect.type_of(user) in _SHIFTS and _adds_to_product(suspect, user) for user in users)
+    sums = sums or _is_passed_on_linearly(suspect, users, join)
     return Verdict("shift_invariant_parameter", "info", join) if sums else None
+
+
+def _is_passed_on_linearly(suspect: Suspect, users: Sequence[int], join: int) -> bool:
+    """Whether an offset reaches both sides of a difference through sums and products with weights alone, such as a
+    batch normalisation's beta in front of a last layer."""
+    topology = suspect.topology
+    between = (topology.reached_from(users) & topology.leading_to([join])) - {join}
+    added = all(suspect.type_of(user) in (*_SHIFTS, "Sub") for user in users)
+    return added and bool(between) and all(suspect.type_of(op) in _LINEAR for op in between)
 
 
 def _adds_to_product(suspect: Suspect, op: int) -> bool:
