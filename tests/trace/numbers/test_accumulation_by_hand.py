@@ -36,8 +36,8 @@ class Training:
     def gradients(self) -> Sequence[Any]:
         with tf.GradientTape() as tape:
             loss = tf.reduce_mean((X @ self.weight + self.other - Y) ** 2)
-        gradients: Sequence[Any] = tape.gradient(loss, self.weights)
-        return gradients
+        found: Sequence[Any] = tape.gradient(loss, self.weights)
+        return found
 
     def apply(self) -> None:
         self.optimizer.apply_gradients(zip(self.sums, self.weights, strict=True))
