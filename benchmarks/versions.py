@@ -51,6 +51,9 @@ NEWEST = Pair("2.21.0", "3.15.1", ("3.13", "3.12", "3.11", "3.10"))
 
 _TRACE = "tests/trace"
 
+# Without those that need the plugin installed.
+_STORE = tuple(f"tests/store/test_{name}.py" for name in ("writer", "directory", "damage", "thinning", "provider"))
+
 # What every version has to pass, in a minute or so. pytest fails if one of them is renamed.
 CORE = (
     # The private names of TensorFlow and Keras.
@@ -93,9 +96,7 @@ CORE = (
     f"{_TRACE}/nonfinite/test_replay.py::test_the_training_is_left_as_it_was",
     # Logs, which depend on Python and NumPy.
     "tests/record",
-    "tests/store/test_writer.py",
-    "tests/store/test_directory.py",
-    "tests/store/test_damage.py",
+    *_STORE,
 )
 
 # For a pair that is named.
@@ -113,7 +114,7 @@ MORE = (
     f"{_TRACE}/safety/test_filesystems.py",
     f"{_TRACE}/safety/test_used_symbols.py",
     "tests/record",
-    "tests/store",
+    *_STORE,
     "tests/analyse",
 )
 
