@@ -173,7 +173,7 @@ def _tested(python: Path, tests: Iterable[str], *, capture_output: bool = False)
     # What is imported is compiled now, once: see `_pip`.
     environ.pop("PYTHONDONTWRITEBYTECODE", None)
     return subprocess.run(
-        [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests],
+        [str(python), "-m", "pytest", "-q", "--disable-warnings", "-p", "no:cacheprovider", *tests],
         cwd=ROOT,
         env=environ,
         check=False,
