@@ -19,6 +19,9 @@ PURE := tests/record tests/analyse tests/store tests/serve tests/logs tests/test
 	tests/gradcheck/test_numpy_functions.py --ignore tests/serve/test_tensorboard.py --ignore tests/serve/test_privacy.py \
 	--deselect tests/gradcheck/test_numpy_functions.py::test_a_million_numbers_are_checked_by_some_directions
 
+# Where it is set, each of the Pythons that tests start would compile the package and the tests once more.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo check test tests static versions page chromium clean
 .DELETE_ON_ERROR:
 

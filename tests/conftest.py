@@ -10,28 +10,30 @@ import pytest
 from tb_gradflow.demo.gallery import chosen
 from tests.demo.training import Trained, train
 
-# These take minutes each: were one of them begun last, all other workers would wait for it.
+# The longest by computing time: were one of them begun last, all other workers would wait for it.
 LONG = (
-    *(
-        "cases/test_edits.py",
-        "cases/test_cases.py",
-        "cli/test_run.py",
-        "trace/training/test_replicas.py",
-        "trace/nonfinite/test_replay.py",
-        "trace/training/test_programs.py",
-    ),
-    *(
-        "trace/training/test_legacy_keras.py",
-        "trace/training/test_matrix.py",
-        "demo/test_demos.py",
-        "trace/training/test_replicas_others.py",
-    ),
-    *(
-        "trace/training/test_python_constants.py",
-        "trace/training/test_control_order.py",
-        "trace/training/test_harmless.py",
-        "trace/nonfinite/test_guarded_fit.py",
-    ),
+    "cases/test_edits.py",
+    "cases/test_cases.py",
+    "cli/test_run.py",
+    "seeds/test_programs.py",
+    "trace/training/test_replicas.py",
+    "trace/nonfinite/test_replay.py",
+    "trace/training/test_programs.py",
+    "trace/safety/test_private_symbols.py",
+    "trace/training/test_harmless.py",
+    "trace/training/test_legacy_keras.py",
+    "trace/training/test_matrix.py",
+    "demo/test_demos.py",
+    "gradcheck/test_tensor_functions.py",
+    "trace/training/test_replicas_others.py",
+    "trace/training/test_python_constants.py",
+    "trace/training/test_control_order.py",
+    "trace/numbers/test_every_optimizer.py",
+    "trace/safety/test_failures.py",
+    "trace/safety/test_faults.py",
+    "docs/test_recipes.py",
+    "trace/nonfinite/test_guarded_fit.py",
+    "gradcheck/test_numpy_functions.py",
 )
 
 

@@ -72,13 +72,13 @@ def test_metrics_optimizer_and_compiled_function_are_left_alone() -> None:
     x, y = data(rows=32)
     model = rounded()
     model.fit(x, y, batch_size=16, verbose=0)
-    function, iterations = model.train_function, int(model.optimizer.iterations)
+    function, iterations = model.train_function, int(model.optimizer.iterations.numpy())
     loss = float(model.metrics[0].result())
 
     tb_gradflow.explain(model, x, y, batch_size=8)
 
     assert model.train_function is function
-    assert int(model.optimizer.iterations) == iterations
+    assert int(model.optimizer.iterations.numpy()) == iterations
     assert float(model.metrics[0].result()) == loss
 
 
