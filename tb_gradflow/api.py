@@ -20,11 +20,11 @@ from tb_gradflow.gradcheck.numpy_functions import NumpyFunction
 from tb_gradflow.gradcheck.report import GradientsCheck
 from tb_gradflow.record.report import Diagnosis
 from tb_gradflow.record.schema import GRADIENT_STATISTICS, VARIABLE_STATISTICS, Trace
-from tb_gradflow.serve.comparison import Comparison
-from tb_gradflow.serve.example_text import told_of_examples
-from tb_gradflow.serve.history import Caches, History
-from tb_gradflow.serve.page import name_in_page, page
-from tb_gradflow.serve.report import Report
+from tb_gradflow.serve.reports.comparison import Comparison
+from tb_gradflow.serve.reports.page import name_in_page, page
+from tb_gradflow.serve.reports.report import Report
+from tb_gradflow.serve.runs.history import Caches, History
+from tb_gradflow.serve.terminal.example_text import told_of_examples
 from tb_gradflow.store.directory import DirectoryReader, find_runs
 from tb_gradflow.store.memory import MemoryReader
 from tb_gradflow.store.run import ChunkHead, StoredRun

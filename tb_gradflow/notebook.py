@@ -15,10 +15,10 @@ from typing import Any
 from tb_gradflow.api import Log, open_run
 from tb_gradflow.errors import LogError
 from tb_gradflow.recorded import Recorded
-from tb_gradflow.serve.report import Report
-from tb_gradflow.serve.standing import standing_of, worst_first
-from tb_gradflow.serve.standing_text import lines_of
-from tb_gradflow.serve.text import Look
+from tb_gradflow.serve.reports.report import Report
+from tb_gradflow.serve.runs.standing import standing_of, worst_first
+from tb_gradflow.serve.terminal.standing_text import lines_of
+from tb_gradflow.serve.terminal.text import Look
 from tb_gradflow.store.directory import find_runs
 
 LOGDIR = os.path.join("logs", "notebook")

@@ -15,7 +15,7 @@ import pytest
 from tb_gradflow.recorded import Recorded
 
 if TYPE_CHECKING:
-    from tb_gradflow.serve.report import Report
+    from tb_gradflow.serve.reports.report import Report
     from tb_gradflow.trace.callback import GradFlowCallback
     from tb_gradflow.trace.watch import Watched
 

@@ -80,6 +80,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "report",
     ),
     "gradcheck": ("verdicts",),
+    "serve": ("runs", "terminal", "reports", "formats"),
     "analyse/causes": (
         "no_derivative",
         "left_graph",

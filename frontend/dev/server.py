@@ -20,8 +20,8 @@ from fixtures import CHUNK, Run, runs
 
 from tb_gradflow.record.codec import encode
 from tb_gradflow.record.schema import VARIABLE_STATISTICS, Session
-from tb_gradflow.serve.shared_settings import shared_settings, varying
-from tb_gradflow.serve.standing import Standing, worst_of
+from tb_gradflow.serve.runs.shared_settings import shared_settings, varying
+from tb_gradflow.serve.runs.standing import Standing, worst_of
 
 STATIC = Path(__file__).parents[2] / "tb_gradflow" / "serve" / "static"
 ROUTES = "/data/plugin/gradflow/"

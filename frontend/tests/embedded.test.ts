@@ -15,7 +15,7 @@ async function packed(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
 
 const packedJson = (value: unknown): Promise<string> => packed(new TextEncoder().encode(JSON.stringify(value)));
 
-/** `values[step][row][statistic]`, as `tb_gradflow/serve/excerpt.py` packs them, byte by byte. */
+/** `values[step][row][statistic]`, as `tb_gradflow/serve/reports/excerpt.py` packs them, byte by byte. */
 async function packedNumbers(values: readonly (readonly (readonly number[])[])[]): Promise<PackedNumbers> {
   const [steps, rows, statistics] = [values.length, values[0].length, values[0][0].length];
   const planes: number[][] = [[], [], [], []];

@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from tb_gradflow.cli.terminal import look
-from tb_gradflow.serve.causes import all_causes, page_of
+from tb_gradflow.serve.terminal.causes import all_causes, page_of
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from tb_gradflow.api import Log, open_run
 from tb_gradflow.cli.terminal import look
 from tb_gradflow.demo.gallery import Demo, chosen
-from tb_gradflow.serve.report import Report
+from tb_gradflow.serve.reports.report import Report
 from tb_gradflow.store.directory import find_runs
 
 if TYPE_CHECKING:

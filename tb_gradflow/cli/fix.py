@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from tb_gradflow.cli.runs import chosen, opened
 from tb_gradflow.record.schema import Passage
-from tb_gradflow.serve.fixing import apply, fixes_of, patch
-from tb_gradflow.serve.report import Report
-from tb_gradflow.serve.text import clean, count, one_line
+from tb_gradflow.serve.reports.fixing import apply, fixes_of, patch
+from tb_gradflow.serve.reports.report import Report
+from tb_gradflow.serve.terminal.text import clean, count, one_line
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]

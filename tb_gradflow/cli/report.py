@@ -17,10 +17,10 @@ from tb_gradflow.cli.terminal import look
 from tb_gradflow.errors import LogError
 from tb_gradflow.serve.formats import as_json, github, junit, sarif
 from tb_gradflow.serve.formats.batch import SEVERITIES_THAT_FAIL, Batch, RunReport
-from tb_gradflow.serve.report import Report
-from tb_gradflow.serve.standing import Standing, standing_of, unknown, worst_first
-from tb_gradflow.serve.standing_text import lines_of as standing_lines
-from tb_gradflow.serve.text import Look, count, one_line
+from tb_gradflow.serve.reports.report import Report
+from tb_gradflow.serve.runs.standing import Standing, standing_of, unknown, worst_first
+from tb_gradflow.serve.terminal.standing_text import lines_of as standing_lines
+from tb_gradflow.serve.terminal.text import Look, count, one_line
 from tb_gradflow.store.hyperparameters import Hyperparameters, below, of_run
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from tb_gradflow.api import Log, open_run
 from tb_gradflow.cli.report import print_text
 from tb_gradflow.errors import LogError
 from tb_gradflow.serve.formats.batch import SEVERITIES_THAT_FAIL
-from tb_gradflow.serve.report import Report
-from tb_gradflow.serve.text import count
+from tb_gradflow.serve.reports.report import Report
+from tb_gradflow.serve.terminal.text import count
 from tb_gradflow.store.directory import find_runs
 
 

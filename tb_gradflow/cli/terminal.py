@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 
-from tb_gradflow.serve.text import NARROWEST, WIDTH, Look
+from tb_gradflow.serve.terminal.text import NARROWEST, WIDTH, Look
 
 
 def look() -> Look:

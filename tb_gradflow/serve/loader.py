@@ -29,8 +29,8 @@ class GradFlowLoader(base_plugin.TBLoader):  # type: ignore[misc]  # TensorBoard
     def load(self, context: base_plugin.TBContext) -> GradFlowPlugin | None:
         if context.data_provider is None:
             return None
-        from tb_gradflow.serve.checksums import quicken
         from tb_gradflow.serve.plugin import GradFlowPlugin
+        from tb_gradflow.serve.runs.checksums import quicken
 
         quicken()
         return GradFlowPlugin(context)

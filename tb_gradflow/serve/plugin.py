@@ -23,13 +23,13 @@ from werkzeug import wrappers
 from tb_gradflow.errors import LogError
 from tb_gradflow.record.codec import encode
 from tb_gradflow.record.schema import FORMAT
-from tb_gradflow.serve.answers import NotThere, Runs, WrongRequest, overview
-from tb_gradflow.serve.finite import finite
-from tb_gradflow.serve.heat import QUANTITIES, heat
-from tb_gradflow.serve.history import Floats, History, NotRecorded
-from tb_gradflow.serve.page import page
-from tb_gradflow.serve.report import Report
-from tb_gradflow.serve.term_series import term_series
+from tb_gradflow.serve.reports.answers import NotThere, Runs, WrongRequest, overview
+from tb_gradflow.serve.reports.page import page
+from tb_gradflow.serve.reports.report import Report
+from tb_gradflow.serve.runs.finite import finite
+from tb_gradflow.serve.runs.heat import QUANTITIES, heat
+from tb_gradflow.serve.runs.history import Floats, History, NotRecorded
+from tb_gradflow.serve.runs.term_series import term_series
 from tb_gradflow.serve.turns import Answers, NotWanted, Pace, TooMany, always
 from tb_gradflow.store.layout import PLUGIN
 

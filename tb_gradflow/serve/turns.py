@@ -15,7 +15,7 @@ from collections.abc import Callable, Hashable, Iterator
 from concurrent.futures import Future
 from typing import Generic, TypeVar
 
-from tb_gradflow.serve.cache import Cache
+from tb_gradflow.serve.runs.cache import Cache
 
 Answer = TypeVar("Answer")
 

@@ -12,7 +12,7 @@ from tb_gradflow.api import Log
 from tb_gradflow.cli.demo import telling_report
 from tb_gradflow.demo.gallery import Demo
 from tb_gradflow.record.report import SourceReport
-from tb_gradflow.serve.report import Report
+from tb_gradflow.serve.reports.report import Report
 
 
 @dataclass(frozen=True, slots=True)

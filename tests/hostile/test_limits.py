@@ -17,7 +17,7 @@ import tb_gradflow
 from tb_gradflow.analyse.words.fields import filled
 from tb_gradflow.errors import DamagedRecord, LogError
 from tb_gradflow.record.codec import encode
-from tb_gradflow.serve.heat import NOT_RECORDED, heat
+from tb_gradflow.serve.runs.heat import NOT_RECORDED, heat
 from tb_gradflow.store.layout import (
     MOST_JSON,
     Tag,

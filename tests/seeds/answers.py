@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tb_gradflow.serve.report import Report
+from tb_gradflow.serve.reports.report import Report
 
 
 @dataclass(frozen=True)

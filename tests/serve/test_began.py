@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from tb_gradflow.record.report import Diagnosis
-from tb_gradflow.serve import began
-from tb_gradflow.serve.began import beginnings
-from tb_gradflow.serve.history import History
-from tb_gradflow.serve.report import Report
+from tb_gradflow.serve.reports.report import Report
+from tb_gradflow.serve.runs import began
+from tb_gradflow.serve.runs.began import beginnings
+from tb_gradflow.serve.runs.history import History
 from tests.serve.test_course import history_that_breaks_at
 
 # What the structure of the sample shows in every step.

@@ -11,8 +11,8 @@ import pytest
 from tb_gradflow.analyse.causes.catalogue import CATALOGUE
 from tb_gradflow.cli.main import main
 from tb_gradflow.errors import LogError
-from tb_gradflow.serve import causes
-from tb_gradflow.serve.text import Look
+from tb_gradflow.serve.terminal import causes
+from tb_gradflow.serve.terminal.text import Look
 from tests.serve.processes import environment
 
 PAGE = """\

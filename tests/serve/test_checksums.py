@@ -9,7 +9,7 @@ import google_crc32c
 import pytest
 from tensorboard.compat.tensorflow_stub import pywrap_tensorflow
 
-from tb_gradflow.serve.checksums import quicken
+from tb_gradflow.serve.runs.checksums import quicken
 
 WRITTEN = [b"", b"a", random.Random(1).randbytes(1000), bytes(64)]
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tb_gradflow.serve import course
-from tb_gradflow.serve.course import Course
-from tb_gradflow.serve.history import Caches, History
+from tb_gradflow.serve.runs import course
+from tb_gradflow.serve.runs.course import Course
+from tb_gradflow.serve.runs.history import Caches, History
 from tb_gradflow.store.directory import DirectoryReader, find_runs
 from tb_gradflow.store.run import StoredRun
 from tests.store.samples import open_writer, step, trace

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 import tb_gradflow
 from tb_gradflow.cli.main import main
 from tb_gradflow.record.report import Diagnosis
-from tb_gradflow.serve import excerpt as excerpt_module
-from tb_gradflow.serve import page as page_module
-from tb_gradflow.serve.excerpt import Excerpt, excerpt, packed_floats, rounded
+from tb_gradflow.serve.reports import excerpt as excerpt_module
+from tb_gradflow.serve.reports import page as page_module
+from tb_gradflow.serve.reports.excerpt import Excerpt, excerpt, packed_floats, rounded
 from tb_gradflow.store.layout import unpack_json
 from tb_gradflow.version import VERSION
 from tests.serve.large import write_large

@@ -11,7 +11,7 @@ import pytest
 from tb_gradflow.errors import LogError
 from tb_gradflow.record.report import Edit, Finding, Severity
 from tb_gradflow.record.schema import Passage
-from tb_gradflow.serve.fixing import apply, fixes_of, patch
+from tb_gradflow.serve.reports.fixing import apply, fixes_of, patch
 
 PROGRAM = (
     "import tensorflow as tf\n\n\ndef loss(p):\n    hard = tf.round(p)\n    kept = tf.floor(hard)\n    return kept\n"

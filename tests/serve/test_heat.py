@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tb_gradflow.serve.course import spread
-from tb_gradflow.serve.heat import NO_GRADIENT, NOT_RECORDED, heat, together, told
-from tb_gradflow.serve.history import Caches, History
+from tb_gradflow.serve.runs.course import spread
+from tb_gradflow.serve.runs.heat import NO_GRADIENT, NOT_RECORDED, heat, together, told
+from tb_gradflow.serve.runs.history import Caches, History
 from tb_gradflow.store.directory import DirectoryReader, find_runs
 from tb_gradflow.store.run import StoredRun
 from tests.store.samples import write_log

@@ -13,7 +13,7 @@ import pytest
 import tb_gradflow
 from tb_gradflow.errors import LogError, NewerLogError
 from tb_gradflow.record.schema import FORMAT
-from tb_gradflow.serve.cache import Cache
+from tb_gradflow.serve.runs.cache import Cache
 from tb_gradflow.store.collecting import without_collections
 from tests.store.samples import open_writer, session, step, trace, write_log
 

@@ -12,8 +12,8 @@ import pytest
 from tb_gradflow.record.codec import encode
 from tb_gradflow.record.report import Alternative, Edit, Tried, VariableNorm
 from tb_gradflow.record.schema import Passage
-from tb_gradflow.serve.patch import patch_of, tried_in_words
-from tb_gradflow.serve.report import Report
+from tb_gradflow.serve.reports.report import Report
+from tb_gradflow.serve.terminal.patch import patch_of, tried_in_words
 from tests.serve.test_report import diagnosis, finding
 
 LINES = [f"line {number}" for number in range(1, 21)]

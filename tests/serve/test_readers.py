@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from tb_gradflow.serve.readers import READERS, side_by_side
+from tb_gradflow.serve.runs.readers import READERS, side_by_side
 
 
 def test_the_answers_come_in_the_order_of_the_items() -> None:

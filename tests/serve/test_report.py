@@ -19,7 +19,7 @@ from tb_gradflow.record.report import (
     TermVariable,
     VariableReport,
 )
-from tb_gradflow.serve.report import Report
+from tb_gradflow.serve.reports.report import Report
 
 SOURCE = SourceReport("model.py", 17, "mask = tf.sequence_mask(threshold, width)")
 

@@ -6,10 +6,10 @@ import random
 
 import pytest
 
-from tb_gradflow.serve.shared_settings import shared_settings, varying
-from tb_gradflow.serve.standing import Health, Standing
-from tb_gradflow.serve.standing_text import lines_of
-from tb_gradflow.serve.text import Look
+from tb_gradflow.serve.runs.shared_settings import shared_settings, varying
+from tb_gradflow.serve.runs.standing import Health, Standing
+from tb_gradflow.serve.terminal.standing_text import lines_of
+from tb_gradflow.serve.terminal.text import Look
 from tb_gradflow.store.hyperparameters import Value
 
 

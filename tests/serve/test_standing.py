@@ -10,9 +10,9 @@ import pytest
 from tb_gradflow.api import open_log
 from tb_gradflow.errors import LogError
 from tb_gradflow.record.report import Diagnosis
-from tb_gradflow.serve import standing
-from tb_gradflow.serve.background import Background
-from tb_gradflow.serve.standing import Standing, standing_of, worst_first
+from tb_gradflow.serve.runs import standing
+from tb_gradflow.serve.runs.background import Background
+from tb_gradflow.serve.runs.standing import Standing, standing_of, worst_first
 from tests.serve.test_report import diagnosis, finding
 from tests.store.samples import BEGAN, open_writer, session, step, trace, write_log
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tb_gradflow.cli import terminal
-from tb_gradflow.serve.report import Report
-from tb_gradflow.serve.text import Look
+from tb_gradflow.serve.reports.report import Report
+from tb_gradflow.serve.terminal.text import Look
 from tests.serve.test_report import diagnosis, finding, variable
 
 

@@ -9,7 +9,7 @@ import type {ChunkEntry, Course, Overview, RunEntry, Standing, Standings} from "
 import type {Scalars} from "../model/scalars.ts";
 import type {Source} from "./source.ts";
 
-/** As `tb_gradflow/serve/page.py` writes it. */
+/** As `tb_gradflow/serve/reports/page.py` writes it. */
 export interface Embedded {
   readonly format: number;
   /** Version of tb-gradflow. */

@@ -1,6 +1,6 @@
 /** Unpacks the data of a saved page: base64 of gzipped JSON, and of arrays arranged to compress well. */
 
-/** The format of `tb_gradflow/serve/excerpt.py`. */
+/** The format of `tb_gradflow/serve/reports/excerpt.py`. */
 export interface PackedNumbers {
   /** Steps, rows, statistics. */
   readonly shape: readonly [number, number, number];

@@ -1,4 +1,4 @@
-/** An edit as a unified diff, and its result as a sentence, as in `tb_gradflow/serve/patch.py`. */
+/** An edit as a unified diff, and its result as a sentence, as in `tb_gradflow/serve/terminal/patch.py`. */
 
 import type {Edit, Finding, Passage, Tried} from "../record.ts";
 import {differing, linesOfPieces, type Piece} from "./python.ts";

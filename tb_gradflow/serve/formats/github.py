@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from tb_gradflow.record.report import Severity
 from tb_gradflow.serve.formats.batch import Batch, Occurrence, occurrences, printable
-from tb_gradflow.serve.text import count
+from tb_gradflow.serve.terminal.text import count
 
 _COMMANDS: dict[Severity, str] = {"error": "error", "warning": "warning", "info": "notice"}
 

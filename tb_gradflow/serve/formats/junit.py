@@ -12,8 +12,8 @@ from xml.etree import ElementTree as ET
 
 from tb_gradflow.record.report import Finding, Severity, Status
 from tb_gradflow.serve.formats.batch import Batch, RunReport, printable
-from tb_gradflow.serve.report_text import finding_lines, gradient_words
-from tb_gradflow.serve.text import Look
+from tb_gradflow.serve.terminal.report_text import finding_lines, gradient_words
+from tb_gradflow.serve.terminal.text import Look
 
 # These are not expected to get a gradient.
 _SKIPPED: tuple[Status, ...] = ("frozen", "integer", "not_measured")

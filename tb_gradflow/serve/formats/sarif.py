@@ -12,9 +12,9 @@ from typing import Any
 from urllib.parse import quote
 
 from tb_gradflow.record.report import Edit, Finding, Severity
-from tb_gradflow.serve.causes import Explanation, explanation_of
-from tb_gradflow.serve.finite import finite
 from tb_gradflow.serve.formats.batch import Batch, Occurrence, occurrences, printable
+from tb_gradflow.serve.runs.finite import finite
+from tb_gradflow.serve.terminal.causes import Explanation, explanation_of
 from tb_gradflow.version import VERSION
 
 Json = dict[str, Any]

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tb_gradflow.record.report import Diagnosis, Edit, Finding, GradientReport, OpReport, SourceReport, VariableReport
 from tb_gradflow.serve.formats.batch import Batch, RunReport
-from tb_gradflow.serve.report import Report
+from tb_gradflow.serve.reports.report import Report
 
 EDIT = Edit(
     "model.py", 17, 18, "    mask = less(\n        threshold)", '    mask = "é" if x < 1 else\n        soft(threshold)'

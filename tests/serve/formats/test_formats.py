@@ -16,9 +16,9 @@ import pytest
 
 from tb_gradflow.cli.main import main
 from tb_gradflow.record.schema import FORMAT
-from tb_gradflow.serve import causes
 from tb_gradflow.serve.formats import github, junit, sarif
 from tb_gradflow.serve.formats.batch import SEVERITIES_THAT_FAIL, Batch, RunReport
+from tb_gradflow.serve.terminal import causes
 from tests.serve.formats.reports import EDIT, HOSTILE, batch, finding, hostile, report
 from tests.serve.formats.xsd import complaints
 from tests.store.samples import open_writer, session, write_log

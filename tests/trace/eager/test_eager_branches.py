@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 
 import tb_gradflow
-from tb_gradflow.serve.report import Report
+from tb_gradflow.serve.reports.report import Report
 
 X, Y = np.array([[0.3], [0.5]], "float32"), np.array([[0.2], [0.1]], "float32")
 

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 import tb_gradflow
 from tb_gradflow.record.schema import GradientCheck
-from tb_gradflow.serve.report import Report
+from tb_gradflow.serve.reports.report import Report
 from tb_gradflow.trace.explain.one_step import explain_function
 
 VALUES = [0.7, -1.3, 2.1]

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 import tb_gradflow
 from tb_gradflow.errors import SetupError
-from tb_gradflow.serve.report import Report
+from tb_gradflow.serve.reports.report import Report
 
 v1 = tf.compat.v1
 

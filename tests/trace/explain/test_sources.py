@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 import tb_gradflow
-from tb_gradflow.serve.report import Report
+from tb_gradflow.serve.reports.report import Report
 from tests.trace.source_programs import FUNCTIONS, GRAPHS, STEPS, Expected
 
 v1 = tf.compat.v1

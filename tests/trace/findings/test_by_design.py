@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 import tb_gradflow
-from tb_gradflow.serve.report import Report
+from tb_gradflow.serve.reports.report import Report
 
 VALUES = [0.3, 0.7, -1.3, 2.1]
 

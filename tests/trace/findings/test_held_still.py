@@ -13,7 +13,7 @@ import tensorflow as tf
 from keras import layers
 
 import tb_gradflow
-from tb_gradflow.serve.report import Report
+from tb_gradflow.serve.reports.report import Report
 
 X = np.random.default_rng(0).normal(size=(16, 4)).astype(np.float32)
 SUM = X.sum(axis=1, keepdims=True)

@@ -12,7 +12,7 @@ import pytest
 import tensorflow as tf
 
 import tb_gradflow
-from tb_gradflow.serve.report import Report
+from tb_gradflow.serve.reports.report import Report
 
 EVERY = 3
 

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 import tb_gradflow
 from tb_gradflow import GradFlowCallback
-from tb_gradflow.serve.report import Report
+from tb_gradflow.serve.reports.report import Report
 
 STEPS, BATCH = 60, 8
 

@@ -14,7 +14,7 @@ import pytest
 import tensorflow as tf
 
 import tb_gradflow
-from tb_gradflow.serve.report import Report
+from tb_gradflow.serve.reports.report import Report
 
 N = 3
 X = tf.constant(np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32))

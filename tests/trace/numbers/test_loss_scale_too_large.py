@@ -13,7 +13,7 @@ import pytest
 import tensorflow as tf
 
 import tb_gradflow
-from tb_gradflow.serve.report import Report
+from tb_gradflow.serve.reports.report import Report
 
 X = np.random.default_rng(0).normal(size=(8, 3)).astype(np.float32)
 Y = 100 * np.random.default_rng(1).normal(size=(8, 1)).astype(np.float32)

@@ -14,7 +14,7 @@ import tf_keras
 
 import tb_gradflow
 from tb_gradflow.record.schema import MOVEMENT_STATISTICS
-from tb_gradflow.serve.report import Report
+from tb_gradflow.serve.reports.report import Report
 
 BEGIN = np.linspace(0.5, 2, 6, dtype=np.float32).reshape(3, 2)
 GOAL = np.random.default_rng(0).normal(size=(3, 2)).astype(np.float32)

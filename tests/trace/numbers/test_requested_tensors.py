@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 
 import tb_gradflow
-from tb_gradflow.serve.report import Report
+from tb_gradflow.serve.reports.report import Report
 
 X = np.linspace(-1, 1, 8, dtype=np.float32)[:, np.newaxis]
 

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 import tb_gradflow
 from tb_gradflow import GradFlowCallback
-from tb_gradflow.serve.term_series import term_series
+from tb_gradflow.serve.runs.term_series import term_series
 from tests.trace.numbers.test_terms import check_norm_of_sum, names
 from tests.trace.recording import data, train
 from tests.trace.training.test_harmless import assert_identical

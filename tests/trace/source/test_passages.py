@@ -9,7 +9,7 @@ import pytest
 
 from tb_gradflow.record.report import Edit
 from tb_gradflow.record.schema import Passage
-from tb_gradflow.serve.patch import patch_of
+from tb_gradflow.serve.terminal.patch import patch_of
 from tb_gradflow.trace.source.passages import passages_of
 
 PROGRAM = """import tensorflow as tf

@@ -13,12 +13,12 @@ from typing import Any
 from tb_gradflow.errors import LogError, UnhealthyGradients
 from tb_gradflow.record.codec import encode
 from tb_gradflow.record.report import Diagnosis, ExampleGradients, Finding, TermReport, VariableReport
-from tb_gradflow.serve.began import beginnings
-from tb_gradflow.serve.finite import finite
-from tb_gradflow.serve.history import History
-from tb_gradflow.serve.page import framed, name_in_page, page
-from tb_gradflow.serve.report_text import lines_of
-from tb_gradflow.serve.text import Look, Printer
+from tb_gradflow.serve.reports.page import framed, name_in_page, page
+from tb_gradflow.serve.runs.began import beginnings
+from tb_gradflow.serve.runs.finite import finite
+from tb_gradflow.serve.runs.history import History
+from tb_gradflow.serve.terminal.report_text import lines_of
+from tb_gradflow.serve.terminal.text import Look, Printer
 
 _VARIABLE_KEYS = ("name", "status", "shape", "dtype", "gradient")
 FINDING_KEYS = ("cause", "severity", "variables", "op", "source", "message", "fix", "edit", "tried", "examples")

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tb_gradflow.record.report import Finding
-from tb_gradflow.serve.history import History
+from tb_gradflow.serve.runs.history import History
 
 Json = dict[str, Any]
 Key = tuple[str, str, int, str]

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from tb_gradflow.errors import LogError
 from tb_gradflow.record.report import Severity
-from tb_gradflow.serve.text import Look, clean
+from tb_gradflow.serve.terminal.text import Look, clean
 
-PAGES = Path(__file__).parent / "static" / "causes"
+PAGES = Path(__file__).parents[1] / "static" / "causes"
 
 # This section links to files of the repository, which is not available here.
 _ELSEWHERE = ("\n## More examples", "\n[All causes]")

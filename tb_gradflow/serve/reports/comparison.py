@@ -10,10 +10,10 @@ from typing import Any
 from tb_gradflow.analyse.report.compare import Change, Difference, Fate, FindingChange, VariableChange
 from tb_gradflow.record.codec import encode
 from tb_gradflow.record.report import Finding, VariableReport
-from tb_gradflow.serve.finite import finite
-from tb_gradflow.serve.report import Report, finding_as_json
-from tb_gradflow.serve.report_text import finding_lines, heading
-from tb_gradflow.serve.text import Look, Printer, Role, clean, count, table
+from tb_gradflow.serve.reports.report import Report, finding_as_json
+from tb_gradflow.serve.runs.finite import finite
+from tb_gradflow.serve.terminal.report_text import finding_lines, heading
+from tb_gradflow.serve.terminal.text import Look, Printer, Role, clean, count, table
 
 FORMAT = 1
 SHOWN = 20

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from tb_gradflow.record.report import Diagnosis, Edit, Finding, GradientReport, Status, VariableReport
-from tb_gradflow.serve.patch import patch_of, tried_in_words, untried_in_words
-from tb_gradflow.serve.terms_text import term_lines
-from tb_gradflow.serve.text import Look, Role, clean, one_line
+from tb_gradflow.serve.terminal.patch import patch_of, tried_in_words, untried_in_words
+from tb_gradflow.serve.terminal.terms_text import term_lines
+from tb_gradflow.serve.terminal.text import Look, Role, clean, one_line
 
 SHOWN_VARIABLES = 20
 SHOWN_NAMES = 6

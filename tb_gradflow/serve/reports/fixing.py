@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from tb_gradflow.errors import LogError
 from tb_gradflow.record.report import Edit, Finding
 from tb_gradflow.record.schema import Passage
-from tb_gradflow.serve.patch import CONTEXT, patch_of
+from tb_gradflow.serve.terminal.patch import CONTEXT, patch_of
 
 
 @dataclass(frozen=True, slots=True)

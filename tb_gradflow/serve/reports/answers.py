@@ -16,11 +16,11 @@ from tensorboard.data.provider import DataProvider
 from tb_gradflow.errors import GradFlowError, LogError
 from tb_gradflow.record.codec import encode
 from tb_gradflow.record.schema import FORMAT
-from tb_gradflow.serve.background import Background
-from tb_gradflow.serve.course import Course
-from tb_gradflow.serve.history import Caches, History
-from tb_gradflow.serve.shared_settings import shared_settings, varying
-from tb_gradflow.serve.standing import Health, Standing, standing_or_unknown
+from tb_gradflow.serve.runs.background import Background
+from tb_gradflow.serve.runs.course import Course
+from tb_gradflow.serve.runs.history import Caches, History
+from tb_gradflow.serve.runs.shared_settings import shared_settings, varying
+from tb_gradflow.serve.runs.standing import Health, Standing, standing_or_unknown
 from tb_gradflow.store.hyperparameters import Hyperparameters, of_provider, of_run
 from tb_gradflow.store.layout import Tag, name_of_root, run_name
 from tb_gradflow.store.provider import ProviderReader, list_runs, newest_steps

@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 from tb_gradflow.errors import LogError
 from tb_gradflow.record.report import Diagnosis, Finding
-from tb_gradflow.serve.course import MOST_OPS
-from tb_gradflow.serve.history import History
+from tb_gradflow.serve.runs.course import MOST_OPS
+from tb_gradflow.serve.runs.history import History
 from tb_gradflow.store.hyperparameters import Hyperparameters
 from tb_gradflow.store.run import RunIndex
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Generic, TypeVar
 
-from tb_gradflow.serve.readers import READERS
+from tb_gradflow.serve.runs.readers import READERS
 
 Key = TypeVar("Key", bound=Hashable)
 Answer = TypeVar("Answer")

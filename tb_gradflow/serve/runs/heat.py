@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_gradflow.record.schema import GRADIENT_STATISTICS, VARIABLE_STATISTICS, Trace
-from tb_gradflow.serve.history import Floats, History
-from tb_gradflow.serve.readers import side_by_side
+from tb_gradflow.serve.runs.history import Floats, History
+from tb_gradflow.serve.runs.readers import side_by_side
 from tb_gradflow.store.run import ChunkHead
 
 QUANTITIES = ("gradient", "weight", "update", "ratio")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from tb_gradflow.record.schema import Trace
-from tb_gradflow.serve.heat import NOT_RECORDED, told
-from tb_gradflow.serve.history import Floats, History
-from tb_gradflow.serve.readers import side_by_side
+from tb_gradflow.serve.runs.heat import NOT_RECORDED, told
+from tb_gradflow.serve.runs.history import Floats, History
+from tb_gradflow.serve.runs.readers import side_by_side
 from tb_gradflow.store.run import ChunkHead
 
 MOST_NUMBERS = 4_000_000

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from tb_gradflow.analyse.step.term_layers import LayerTerms, layers_of
 from tb_gradflow.record.report import TermReport
-from tb_gradflow.serve.text import Look
+from tb_gradflow.serve.terminal.text import Look
 
 SHOWN_LAYERS = 20
 

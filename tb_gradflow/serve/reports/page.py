@@ -17,12 +17,12 @@ from typing import Any
 
 from tb_gradflow.errors import LogError
 from tb_gradflow.record.schema import FORMAT
-from tb_gradflow.serve.excerpt import Excerpt, excerpt
-from tb_gradflow.serve.history import History
-from tb_gradflow.serve.standing import Standing, standing_or_unknown, worst_first
+from tb_gradflow.serve.reports.excerpt import Excerpt, excerpt
+from tb_gradflow.serve.runs.history import History
+from tb_gradflow.serve.runs.standing import Standing, standing_or_unknown, worst_first
 from tb_gradflow.version import VERSION
 
-VIEWER = Path(__file__).parent / "static" / "index.js"
+VIEWER = Path(__file__).parents[1] / "static" / "index.js"
 
 MOST_BYTES = 2_900_000
 """Limit for a page: what every mail server accepts, and a notebook can hold."""

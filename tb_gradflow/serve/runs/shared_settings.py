@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from tb_gradflow.serve.standing import Standing
+from tb_gradflow.serve.runs.standing import Standing
 from tb_gradflow.store.hyperparameters import Value
 
 MOST_SAID = 2

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from tb_gradflow.errors import LogError
 from tb_gradflow.record.report import Diagnosis, Finding
-from tb_gradflow.serve.course import MOST_OPS
-from tb_gradflow.serve.history import History
+from tb_gradflow.serve.runs.course import MOST_OPS
+from tb_gradflow.serve.runs.history import History
 
 # The messages of these causes contain the step themselves.
 _TELLING = ("nonfinite_weights", "gradient_not_applied")

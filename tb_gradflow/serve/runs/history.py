@@ -26,9 +26,9 @@ from tb_gradflow.errors import DamagedRecord, LogError
 from tb_gradflow.record.codec import encode
 from tb_gradflow.record.report import Diagnosis
 from tb_gradflow.record.schema import FORMAT, GRADIENT_STATISTICS, VARIABLE_STATISTICS, Session, StepValues, Trace
-from tb_gradflow.serve.cache import Cache
-from tb_gradflow.serve.fitting import Sizes, gradients_that_fit, unmeasured, variables_that_fit
-from tb_gradflow.serve.readers import side_by_side
+from tb_gradflow.serve.runs.cache import Cache
+from tb_gradflow.serve.runs.fitting import Sizes, gradients_that_fit, unmeasured, variables_that_fit
+from tb_gradflow.serve.runs.readers import side_by_side
 from tb_gradflow.store.collecting import without_collections
 from tb_gradflow.store.layout import Tag, pack_json
 from tb_gradflow.store.run import Array, ChunkHead, RunIndex, StoredRun, newest_session

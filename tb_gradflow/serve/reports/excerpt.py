@@ -15,10 +15,10 @@ import numpy as np
 from tb_gradflow.record.codec import encode
 from tb_gradflow.record.report import Diagnosis
 from tb_gradflow.record.schema import FORMAT, GRADIENT_STATISTICS, VARIABLE_STATISTICS
-from tb_gradflow.serve.answers import overview_of
-from tb_gradflow.serve.course import Key, key, spread, told, wanted
-from tb_gradflow.serve.finite import finite
-from tb_gradflow.serve.history import Floats, History
+from tb_gradflow.serve.reports.answers import overview_of
+from tb_gradflow.serve.runs.course import Key, key, spread, told, wanted
+from tb_gradflow.serve.runs.finite import finite
+from tb_gradflow.serve.runs.history import Floats, History
 from tb_gradflow.store.layout import pack_json
 from tb_gradflow.store.run import ChunkHead, RunIndex
 

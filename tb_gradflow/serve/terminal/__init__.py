@@ -1,0 +1,1 @@
+"""Reports, tables and explanations of causes as text for a terminal."""
