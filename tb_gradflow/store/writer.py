@@ -72,8 +72,8 @@ class LogWriter:
 
     A chunk is written when it holds `CHUNK_STEPS` steps, when the trace changes, on `flush`, and when the last write is
     `CHUNK_SECONDS` ago (or a thousandth of the time since the beginning, if that is longer); `is_due` says so while no
-    step comes. So a short run is visible
-    at once, and a long one does not consist of thousands of chunks. The very first step is written immediately.
+    step comes. So a short run is visible at once, and a long one does not consist of thousands of chunks. The very
+    first step is written immediately.
 
     It keeps one in `stride` of the steps that it gets. At `cap_bytes` of output it is full, and the caller should start
     a new file, see `store.thinning`. If it gets more steps nevertheless, it keeps every second step from there on, and
@@ -202,11 +202,15 @@ class LogWriter:
         if not steps:
             return
         try:
-            # In this order, so that an interrupt in between leaves the steps for the next time.
+            # Emptied first: a sink that is flushed while it is written to asks for all that waits.
+            self._buffer = []
             self._write(chunk_event(self._session.id, steps))
-            self._buffer = []
         except Exception:
-            self._buffer = []
+            raise
+        except BaseException:
+            # An interrupt leaves the steps for the next time.
+            if self._buffer is not steps:
+                self._buffer = [*steps, *self._buffer]
             raise
         if self._cost is not None:
             self._write(cost_event(self._session.id, steps[-1], self._cost))

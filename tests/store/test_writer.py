@@ -243,3 +243,20 @@ def test_steps_whose_writing_is_interrupted_are_written_the_next_time() -> None:
 
     writer.close()
     assert memory.chunks() == [[0], [1]]
+
+
+def test_a_sink_that_flushes_the_writer_while_it_is_written_to_gets_each_step_once() -> None:
+    memory = Memory()
+    writer = writer_to(memory)
+    write = memory.write
+
+    def write_and_flush(record: bytes) -> None:
+        write(record)
+        writer.flush()
+
+    memory.write = write_and_flush  # type: ignore[method-assign]
+    writer.write_step(step(0))
+    writer.write_step(step(1))
+    writer.close()
+
+    assert memory.chunks() == [[0], [1]]
