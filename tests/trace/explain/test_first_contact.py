@@ -128,7 +128,7 @@ def test_a_head_that_only_another_phase_calls_is_information(kind: type, severit
     [finding] = tb_gradflow.explain(model, numbers(4, 4), numbers(4, 4)).findings
 
     assert finding.severity == severity
-    assert ("only `classify` computes with them" in finding.message) == (severity == "info")
+    assert ("only the method `classify` of the model uses them" in finding.message) == (severity == "info")
 
 
 def test_exponentials_that_vanish_under_a_division_do_not_overflow() -> None:
@@ -233,7 +233,7 @@ def test_a_network_of_zeros_is_an_error_and_gates_of_zeros_are_not() -> None:
     [error] = [each for each in tb_gradflow.explain(dead, x, y).findings if each.severity == "error"]
 
     assert error.cause == "zero_init_product"
-    assert "all of its units are the same" in error.message
+    assert "all of its units are equal" in error.message
     tb_gradflow.explain(gates, x, y).assert_healthy()
 
 

@@ -56,8 +56,8 @@ def takes_out(suspect: Suspect, shift: int) -> int:
 
 
 def offset_on_both_sides(suspect: Suspect) -> Verdict | None:
-    """The last bias of a network whose outputs for two inputs are compared, or another offset that nothing but linear
-    ops leads from to the outputs: the difference does not depend on it."""
+    """The last bias of a network whose outputs for two inputs are compared, or another offset from which only linear
+    ops lead to the outputs: the difference does not depend on it."""
     users = cancelling_users(suspect)
     join = where_ways_join(suspect, users)
     if join < 0 or suspect.type_of(join) != "Sub":
@@ -68,12 +68,17 @@ def offset_on_both_sides(suspect: Suspect) -> Verdict | None:
 
 
 def _is_passed_on_linearly(suspect: Suspect, users: Sequence[int], join: int) -> bool:
-    """Whether an offset reaches both sides of a difference through sums and products with weights alone, such as a
-    batch normalisation's beta in front of a last layer."""
+    """Whether an offset reaches both sides of a difference only through sums and products with weights, such as the
+    beta of a batch normalization before a last layer. If one side is computed from the other, as a sample is from its
+    location, they are not two outputs of one network."""
     topology = suspect.topology
     between = (topology.reached_from(users) & topology.leading_to([join])) - {join}
     added = all(suspect.type_of(user) in (*_SHIFTS, "Sub") for user in users)
-    return added and bool(between) and all(suspect.type_of(op) in _LINEAR for op in between)
+    multiplied = any(suspect.type_of(op) == "MatMul" for op in between)
+    sides = [edge.op for edge in topology.trace.ops[join].inputs if edge.op >= 0]
+    if any(side in topology.leading_to([other]) for side in sides for other in sides if other != side):
+        return False
+    return added and multiplied and all(suspect.type_of(op) in _LINEAR for op in between)
 
 
 def _adds_to_product(suspect: Suspect, op: int) -> bool:
