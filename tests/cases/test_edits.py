@@ -28,7 +28,7 @@ KNOWN_LEFT = {
     "house_prices_with_hand_written_logcosh": "all errors of this batch are beyond the bound",
     "kalman_gate_of_learned_width": "the soft step is too narrow for the scale of these distances",
     "sinkhorn_plan_with_tiny_epsilon": "the quotient after this one is not finite either",
-    "spearman_loss_from_ranks": "a bias cancels in the differences of scores that the soft ranks are made of, rightly so",
+    "spearman_loss_from_ranks": "a bias cancels in the differences of scores of the soft ranks, rightly so",
     "violated_triplets_counted": "a bias cancels in the difference of two distances, rightly so",
 }
 
