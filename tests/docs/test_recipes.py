@@ -88,7 +88,7 @@ def test_the_recipe_for_the_fixture_passes_and_fails_with_the_report(tmp_path: P
 
 def test_the_page_on_checking_gradients_says_what_its_program_does() -> None:
     page = DOCS / "checking_gradients.md"
-    wrong, right, trained = code_in(page)
+    wrong, right, slow, trained = code_in(page)
     namespace: dict[str, Any] = {}
 
     exec(wrong, namespace)
@@ -96,6 +96,8 @@ def test_the_page_on_checking_gradients_says_what_its_program_does() -> None:
     assert f"    {first}\n    {second}\n" in page.read_text(encoding="utf-8")
     exec(right, namespace)
     assert namespace["check"].arguments["0"].verdict == "agrees"
+    exec(slow, namespace)
+    assert namespace["check"].correct
     exec(trained, namespace)
     assert "diverges" in str(namespace["check"])
     verdicts = re.findall(r"^\| `(\w+)` \|", page.read_text(encoding="utf-8"), re.MULTILINE)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import sys
 import threading
 import time
@@ -47,19 +46,30 @@ class Work:
         return number
 
 
-def test_no_more_are_worked_on_than_may_be_and_those_who_wait_keep_their_order() -> None:
-    turns, work = Turns(at_once=2, crowd=100), Work()
+def all_done(turns: Turns) -> Work:
+    """The work of twenty that came one after the other, while none that began could end."""
+    work = Work()
     with ThreadPoolExecutor(20) as pool:
         for number in range(20):
             pool.submit(work.do, turns, number)
-            until(functools.partial(wait_to_be, turns, max(0, number - 1)))
-
+            until(lambda number=number: len(work.begun) + len(turns._waiting) == number + 1)
         work.may_end.release(20)
+    return work
+
+
+def test_no_more_are_worked_on_than_may_be() -> None:
+    work = all_done(Turns(at_once=2, crowd=100))
 
     assert work.most == 2
     assert set(work.begun[:2]) == {0, 1}
-    # Two are let in one after the other, and which of them is first to say so is chance.
-    assert all(abs(place - number) <= 1 for place, number in enumerate(work.begun))
+    assert sorted(work.begun) == list(range(20))
+
+
+def test_those_who_wait_keep_their_order() -> None:
+    # Of two that are let in at once, which is first to say so is chance.
+    work = all_done(Turns(at_once=1, crowd=100))
+
+    assert work.begun == list(range(20))
 
 
 def test_a_crowd_is_worked_on_one_by_one() -> None:
