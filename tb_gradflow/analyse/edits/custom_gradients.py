@@ -48,7 +48,7 @@ _Change = Callable[[Code, list[ast.expr]], list[str]]
 
 
 def _change(check: GradientCheck, flaw: Flaw, function: ast.FunctionDef) -> _Change | None:
-    """The new expression for a `return`."""
+    """How to change each returned expression; `None` if the flaw does not show it."""
     if are_swapped(check):
         return lambda code, parts: [code.written(part) for part in reversed(parts)] if len(parts) == 2 else []
     if check.response == "constant":

@@ -166,8 +166,8 @@ def _projected(place: Place, call: ast.Call) -> Edit | None:
 
 
 def _near(library: Library, positions: str, image: str, axis: int) -> str:
-    """The weight of each row or column of an image at given positions: positive within a distance of one, zero beyond
-    it."""
+    """The weight of each row or column of an image at given positions: it falls from one to zero within a distance of
+    one."""
     count = library("cast", library.size(image, str(axis)), library.dtype("float32"))
     far = library("abs", f"{positions}[..., None] - {library('arange', count)}")
     return library("maximum", f"1.0 - {far}", "0.0")

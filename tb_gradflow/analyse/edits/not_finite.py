@@ -216,8 +216,8 @@ def _mean(place: Place, call: ast.Call) -> Edit | None:
 
 
 def _normalised(place: Place, call: ast.Call) -> Edit | None:
-    """`tf.linalg.normalize(x)` returns the unit vector and the norm; `l2_normalize` returns only the first, and accepts
-    zeros."""
+    """For `tf.linalg.normalize(x)`, which returns the unit vector and the norm, if only the vector is used: a function
+    that accepts zeros."""
     library, code, outer = place.library, place.code, place.code.parent(call)
     if library is None or library.is_keras or place.subject is None:
         return None
@@ -371,7 +371,7 @@ _SAFE: dict[str, str] = {
     "RealDiv": "ones_like", "Reciprocal": "ones_like", "Div": "ones_like", "Acos": "zeros_like", "Asin": "zeros_like",
     "Atanh": "zeros_like", "Acosh": "ones_like", "Exp": "zeros_like", "Expm1": "zeros_like",
 }  # fmt: skip
-"""A value that all of these ops accept."""
+"""For each op, an input that it accepts: all ones or all zeros."""
 
 
 def safe_branch(group: Group) -> Iterator[Candidate]:
@@ -401,7 +401,8 @@ def _made_safe(place: Place, draft: Draft, given: ast.expr, safe: str, condition
 
 
 def _other_branch_made_safe(place: Place, draft: Draft, condition: ast.expr, *, holds: bool) -> bool:
-    """Whether the other branch of the same choice contains a function that is singular elsewhere."""
+    """Makes the other branch of the same choice safe if a function in it is singular too; returns whether there is
+    one."""
     choice = place.code.parent(condition)
     branch = choice.args[2 if holds else 1] if isinstance(choice, ast.Call) and len(choice.args) > 2 else None
     found = False

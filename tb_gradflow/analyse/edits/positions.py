@@ -81,7 +81,7 @@ def _soft_ranks(group: Group, place: Place) -> Edit | None:
 
 
 def _ranking(place: Place) -> ast.Call | None:
-    """The `argsort` call whose only input is the result of this `argsort`."""
+    """The `argsort` of this `argsort`'s result, if the result has no other use."""
     code, call = place.code, place.call
     outer = code.parent(call) if call is not None else None
     statement = code.statement(call) if call is not None else None
@@ -103,8 +103,8 @@ def _uses(place: Place, statement: ast.Assign) -> list[ast.Name]:
 
 
 def _made_floating(place: Place, draft: Draft, node: ast.expr) -> bool:
-    """Casts the operands of a number that is floating now, back to where it was made floating before; `False` if that
-    is not known."""
+    """Casts the operands with which an expression that is now floating is combined, up to the cast that made it
+    floating before; `False` if there is none."""
     code, library = place.code, place.library
     assert library is not None
     statement = code.statement(node)

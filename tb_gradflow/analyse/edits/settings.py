@@ -52,7 +52,7 @@ def curved(group: Group) -> Iterator[Candidate]:
 
 
 def _everywhere(group: Group, old: str, new: str) -> Edit | None:
-    """Replaces a function of TensorFlow or Keras wherever one passage of the file names it."""
+    """Replaces a function of TensorFlow or Keras, everywhere in the only passage that names it."""
     found = [
         (code, node)
         for code in program_of(group.trace).passages
@@ -194,7 +194,7 @@ _ONE_OF_TWO = "The output is the probability of one of two classes, and the loss
 
 
 def _single_unit(group: Group) -> Edit | None:
-    """The only layer with one unit and a softmax that the file creates, if it has no name."""
+    """For a layer without a name: a sigmoid in the only layer of the file that has one unit and a softmax."""
     found = [
         (code, activation)
         for code in program_of(group.trace).passages

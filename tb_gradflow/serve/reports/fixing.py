@@ -109,7 +109,7 @@ def _check_around(edit: Edit, text: str, passages: Sequence[Passage]) -> None:
         try:
             _edited(text, whole)
         except LogError:
-            # Of several runs the newest may have been trained with the file as it is.
+            # If there are several runs, the newest may have been trained with the current file.
             if number + 1 == len(around):
                 raise
         else:
@@ -121,7 +121,7 @@ def _below(file: str, directory: Path) -> Path:
     recorded = PurePosixPath(file)
     try:
         path = directory.joinpath(*recorded.parts).resolve()
-    except (OSError, ValueError, RuntimeError) as error:  # a name that is none, links in a circle
+    except (OSError, ValueError, RuntimeError) as error:  # an invalid name, or circular links
         raise LogError(f"{file!r:.200} cannot be read: {error}") from error
     inside = directory.resolve() in path.parents
     if recorded.is_absolute() or ".." in recorded.parts or not inside:

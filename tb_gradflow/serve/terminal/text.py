@@ -65,7 +65,7 @@ class Look:
         )
 
     def short(self, text: str, room: int) -> str:
-        """A line that fits, its middle left out where it must be."""
+        """A line that fits; if necessary, its middle is left out."""
         text = one_line(text)
         if len(text) <= room or room < 8:
             return text
@@ -94,7 +94,7 @@ def clean(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """The same where a line break would begin a line of somebody else's."""
+    """The same for text in which a line break would start a line in someone else's format."""
     return clean(" ".join(text.split("\n")))
 
 
