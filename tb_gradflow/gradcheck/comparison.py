@@ -24,7 +24,7 @@ NEGLIGIBLE = 1e-3
 # A slope that three times its uncertainty may change by half is as good as unknown: a factor of two would not show.
 _TELLING = 0.5
 
-# Of rounding below such a share of a slope it is said that the slope shows.
+# A slope counts as visible if rounding is below this share of it.
 _VISIBLE = 0.1
 
 # The same of the argument's largest slope: single precision at its best step, 5e-3, gets there for slopes down to a
