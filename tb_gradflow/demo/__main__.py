@@ -1,6 +1,6 @@
 """Trains demonstrations: `python -m tb_gradflow.demo LOGDIR NAME …`.
 
-A program of its own, so that what TensorFlow takes of the memory goes back when the training is over.
+A separate program, so that TensorFlow's memory is freed when the training is over.
 """
 
 from __future__ import annotations

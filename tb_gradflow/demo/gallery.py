@@ -30,7 +30,7 @@ class Demo:
     """A program that trains a broken model and a fixed version of it.
 
     Attributes:
-        name: Of its module in this package, and of the directory of its runs.
+        name: The name of its module in this package, and of the directory of its runs.
         variants: Its runs, by the name that each has below that directory; the value is `fixed` of `train`.
     """
 

@@ -1,6 +1,6 @@
 """Tries the fixes of a demonstration on its first batch, before it trains, so that its log contains the results.
 
-As in a program of your own: `tb_gradflow.explain(model, x, y, try_fixes=True)`.
+A user's own program does the same with `tb_gradflow.explain(model, x, y, try_fixes=True)`.
 """
 
 from __future__ import annotations

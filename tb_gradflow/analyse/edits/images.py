@@ -181,7 +181,7 @@ def _extent(place: Place, library: Library, size: ast.expr | None, image: str, a
 
 
 def _number(code: Code, library: Library, node: ast.expr) -> str:
-    """A size as a floating number."""
+    """A size as a floating-point number."""
     if isinstance(node, ast.Constant) and type(node.value) is int:
         return f"{node.value}.0"
     return library("cast", code.written(node), library.dtype("float32"))

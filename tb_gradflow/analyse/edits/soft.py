@@ -55,7 +55,7 @@ class Softener:
     """Writes conditions as numbers between 0 and 1.
 
     Attributes:
-        place: The comparison that is to blame.
+        place: The comparison that is the culprit.
         integers: Whether it compares integers.
     """
 
@@ -103,7 +103,7 @@ class Softener:
         return self.library("sigmoid", f"{inside} / {width}")
 
     def side(self, node: ast.expr) -> str:
-        """One side of a comparison: not rounded, and as a floating number."""
+        """One side of a comparison, without rounding and in floating point."""
         code, bare = self.place.code, _without_rounding(node)
         if bare is not node or not self.integers or is_number(node):
             return code.operand(bare)

@@ -85,8 +85,8 @@ def apply(edits: Sequence[Edit], directory: Path, passages: Sequence[Passage] = 
     """Writes the edits into the files below `directory`, all of them or none, and returns these files.
 
     Raises LogError if a file is not below `directory`, is not a Python file, cannot be read or written, or differs from
-    what was recorded, in the lines of the edit or in the passages that contain them. What an edit writes is made of
-    these, so that a log of somebody else's cannot bring in anything that the file does not say.
+    what was recorded, in the lines of the edit or in the passages that contain them. Edits are made
+    from these passages, so a log from someone else cannot add code that is not in the file.
     """
     changed: dict[Path, str] = {}
     for edit in sorted(edits, key=lambda edit: (edit.file, -edit.line)):

@@ -126,7 +126,7 @@ class History:
         return f"A part of the log is damaged and left out: {'; '.join(damaged[:_SAID])}{more}."
 
     def readable(self) -> RunIndex:
-        """What the log held when it was last looked at, without the chunks whose trace cannot be read.
+        """The content of the log at the last refresh, without the chunks whose trace cannot be read.
 
         Raises LogError if that is all of them.
         """

@@ -22,7 +22,7 @@ Json = dict[str, Any]
 Health = Literal["error", "warning", "healthy", "unknown"]
 
 WORST_FIRST: tuple[Health, ...] = ("error", "warning", "unknown", "healthy")
-"""What is not known could be anything, so it comes before healthy runs."""
+"""An unknown state could be anything, so it comes before healthy runs."""
 
 
 @dataclass(frozen=True, slots=True)

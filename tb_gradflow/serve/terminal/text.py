@@ -26,7 +26,7 @@ WIDTH = 100
 NARROWEST = 40
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-# What a build server interprets as a command at the beginning of a line; wrapping may put it there.
+# Text that a build server interprets as a command at the beginning of a line; wrapping may put it there.
 _COMMAND = re.compile(r"(?<!\S)(:|#)\1(?=[a-z\[])")
 _QUOTED = re.compile(r"`[^`]+`")
 
