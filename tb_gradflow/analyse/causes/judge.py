@@ -59,7 +59,7 @@ def _precedence(judged: tuple[Suspect, Verdict]) -> tuple[bool, int, bool, int, 
     return is_stopped_behind(suspect), CUT_PRECEDENCE.index(verdict.cause), chosen, hops, suspect.culprit
 
 
-# Functions that return an index; the values that it selects from are reported separately.
+# Functions that return an index; the values that they search are a separate suspect.
 _CHOOSING = re.compile(r"\b(?:argmax|argmin|argsort|searchsorted|random\.choice)\b")
 
 
