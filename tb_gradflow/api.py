@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
 Numbers = npt.NDArray[Any]
 
-# Of what is damaged.
-
 
 def open_log(path: str | os.PathLike[str]) -> Log:
     """Opens the log of one run: the directory that was given to the recorder.

@@ -31,16 +31,16 @@ class Trainings:
         self._make_directory = make_directory
         self._root: Path | None = None
         self._recorded = Recorded(lambda: str(self._directory()))
-        # Name -> a function that brings the log up to date before it is read. Only of callbacks and watched steps.
+        # Name -> a function that brings the log up to date before it is read. Only for callbacks and watched steps.
         self._flush: dict[str, Callable[[], None]] = {}
         self._checked: set[str] = set()
 
     def start(self) -> None:
-        """Trainings are recorded from now on."""
+        """Starts recording trainings."""
         self._recorded.start()
 
     def stop(self) -> None:
-        """Trainings are not recorded any more."""
+        """Stops recording trainings."""
         self._recorded.stop()
 
     def callback(self, **options: Any) -> GradFlowCallback:
@@ -124,7 +124,7 @@ class Trainings:
         root = self._directory()
         names = (f"training{number}" for number in itertools.count(len(self._flush) + 1))
         name = next(name for name in names if not (root / name).exists())
-        (root / name).mkdir()  # no model of the test that has this name gets it
+        (root / name).mkdir()  # so that no model of the test gets this name
         self._flush[name] = lambda: None
         return name, root / name
 

@@ -1,6 +1,5 @@
-"""Records the trainings of this process, whatever starts them: for a program that `tb-gradflow run` has started, for a
-cell of a notebook, for a test. Loads nothing until TensorFlow is imported.
-"""
+"""Records the trainings of this process, whatever starts them: `tb-gradflow run`, a notebook cell, or a test. Loads
+nothing until TensorFlow is imported."""
 
 from __future__ import annotations
 
@@ -44,7 +43,7 @@ class Recorded:
         self._tell = tell
         self._begins = begins
         self._waiting = OnImport((*TENSORFLOW, *_OWN), self._imported, self._is_about_to_import)
-        # Modules of the recorder, and what they have started.
+        # Modules of the recorder, and the recording that they started.
         self._hooks: Any = None
         self._recording: Any = None
         self._outer: Any = None
@@ -54,7 +53,7 @@ class Recorded:
         self._start()
 
     def stop(self) -> None:
-        """Makes everything recorded readable. A recording that was going on before continues."""
+        """Makes everything recorded readable. If another recording was active before, it continues."""
         self._waiting.remove()
         hooks, self._hooks = self._hooks, None
         if hooks is not None:

@@ -25,7 +25,8 @@ def begin(told: Mapping[str, Any]) -> None:
             manifest.write(json.dumps({"run": name, "is_there": is_there}) + "\n")
 
     def log_dir() -> str:
-        # Registered here, so that it runs before what TensorFlow has not registered yet.
+        # Registered here, once TensorFlow is being used: exit handlers run in reverse order, so this one runs before
+        # those that TensorFlow has registered by now.
         import atexit
 
         atexit.register(recorded.stop)

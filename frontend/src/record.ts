@@ -42,7 +42,7 @@ export interface TrialNorm {
   readonly norm: number;
 }
 
-/** What an edit of the program did when it was applied in memory on the first batch, before the training. */
+/** The result of an edit that was applied in memory on the first batch, before the training. */
 export interface Trial {
   /** Of the edit, as are the next three. */
   readonly file: string;
@@ -303,8 +303,8 @@ export interface Movement {
 }
 
 /**
- * A variable with a gradient that the step adds up in another variable, or that the step updates only under a
- * condition: an accumulation of gradients that somebody wrote by hand.
+ * A variable whose gradient the step adds to another variable, or that the step updates only under a condition:
+ * gradient accumulation that the user wrote by hand.
  */
 export interface Deferred {
   /** Index in `Trace.variables`. */
@@ -467,7 +467,7 @@ export interface TermGradient {
   readonly row: number;
 }
 
-/** The gradient that arrives at a layer's output from a single term. Of no other tensor it is measured. */
+/** The gradient that arrives at a layer's output from a single term. It is measured at no other tensor. */
 export interface TermTensor {
   /** Index in `Trace.terms`. */
   readonly term: number;
@@ -511,11 +511,11 @@ export interface Input {
   readonly row: number;
 }
 
-/** The range of the values that a function is given which is not finite everywhere, such as a logarithm. */
+/** The input range of a function that is not finite everywhere, such as a logarithm. */
 export interface ValueRange {
   /** Index in `Trace.ops`. */
   readonly op: number;
-  /** Which of its inputs; of a divisor the magnitudes count. */
+  /** Which of its inputs; for a divisor, the range is that of the magnitudes. */
   readonly input: number;
   /** Row of `Chunk.gradients` with its `RANGE_STATISTICS`. */
   readonly row: number;
@@ -574,9 +574,9 @@ export interface Trace {
   readonly term_cosines: readonly TermCosines[];
   /** The variables whose gradient the step adds up, or which it updates only under a condition; none in older logs. */
   readonly deferred: readonly Deferred[];
-  /** What arrives of each term at the outputs of layers; none in older logs. */
+  /** The gradient of each term at the outputs of layers; none in older logs. */
   readonly term_tensors: readonly TermTensor[];
-  /** Of the values that functions are given which are not finite everywhere; none in older logs. */
+  /** The input ranges of functions that are not finite everywhere; none in older logs. */
   readonly ranges: readonly ValueRange[];
 }
 

@@ -63,6 +63,6 @@ def run(options: argparse.Namespace) -> int:
             print(one_line(done))
     else:
         text = patch(fixes.edits, passages)
-        # Whoever reads it sees it as text; whoever applies it gets it as it is.
+        # A person sees it as text; a program such as `git apply` gets it unchanged.
         print(clean(text) if sys.stdout.isatty() else text, end="")
     return GOOD

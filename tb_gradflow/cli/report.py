@@ -115,8 +115,8 @@ def print_text(
     settings: Sequence[Hyperparameters] = (),
     is_over: bool = False,
 ) -> None:
-    """For several runs a table comes first. If there are very many, only runs with a worst finding of their own are
-    printed in full.
+    """For several runs a table comes first. If there are very many, only one run for each worst finding is printed in
+    full.
 
     `settings` are the hyperparameters of each run, or nothing if they are not known. `is_over` means that the trainings
     have ended.

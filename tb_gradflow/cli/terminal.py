@@ -1,4 +1,4 @@
-"""What the reader's terminal can show."""
+"""The width and the colours of the reader's terminal."""
 
 from __future__ import annotations
 

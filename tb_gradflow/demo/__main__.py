@@ -1,6 +1,6 @@
 """Trains demonstrations: `python -m tb_gradflow.demo LOGDIR NAME …`.
 
-A program of its own, so that what TensorFlow takes of the memory goes back when the training is over.
+A separate program, so that TensorFlow's memory is freed when the training is over.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ BAD_INPUT = 2
 
 def main(arguments: Sequence[str]) -> int:
     logdir, *names = arguments
-    # TensorFlow reads these once, when it is loaded. Its notes on the machine say nothing to a visitor.
+    # TensorFlow reads these once, when it is loaded. Its messages about the machine do not help the user here.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     os.environ.setdefault("KERAS_BACKEND", "tensorflow")
     try:
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def train(demo: Demo, logdir: str) -> None:
-    """Trains every version of a demonstration, telling how far it is."""
+    """Trains every version of a demonstration, and reports its progress."""
     program = demo.load()
     import keras
 

@@ -23,7 +23,7 @@ MISSING = -1.0
 
 
 class TwoTasks(keras.Model):  # type: ignore[misc]  # Keras has no types
-    """One head a task, above what both share."""
+    """One head for each task, on top of a shared part."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)

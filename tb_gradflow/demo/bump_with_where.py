@@ -37,7 +37,7 @@ class Bump(keras.layers.Layer):  # type: ignore[misc]  # Keras has no types
 
 
 class SafeBump(Bump):
-    """The same, and the formula is never given what it is not made for."""
+    """The same, but the formula only gets inputs for which it is defined."""
 
     def call(self, x: tf.Tensor) -> tf.Tensor:
         inside = tf.abs(x) < self.width

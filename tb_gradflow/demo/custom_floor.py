@@ -38,7 +38,7 @@ def stairs_with_slope(x: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf
 
 
 class Counter(keras.layers.Layer):  # type: ignore[misc]  # Keras has no types
-    """Counts what a sensor sees, with a gain to be learnt."""
+    """Counts what a sensor sees, with a trainable gain."""
 
     def __init__(self, floor: Callable[[tf.Tensor], tf.Tensor], **options: Any) -> None:
         super().__init__(**options)

@@ -31,7 +31,7 @@ def whole_straight_through(x: tf.Tensor) -> tf.Tensor:
 
 
 class Counter(keras.layers.Layer):  # type: ignore[misc]  # Keras has no types
-    """Counts what a sensor sees, with a gain to be learnt."""
+    """Counts what a sensor sees, with a trainable gain."""
 
     def __init__(self, whole_number: Callable[[tf.Tensor], tf.Tensor], **options: Any) -> None:
         super().__init__(**options)

@@ -27,10 +27,10 @@ EXPECT = " Expect: "
 
 @dataclass(frozen=True, slots=True)
 class Demo:
-    """A program that trains a broken model, and the same one repaired.
+    """A program that trains a broken model and a fixed version of it.
 
     Attributes:
-        name: Of its module in this package, and of the directory of its runs.
+        name: The name of its module in this package, and of the directory of its runs.
         variants: Its runs, by the name that each has below that directory; the value is `fixed` of `train`.
     """
 
@@ -39,7 +39,7 @@ class Demo:
 
     @property
     def promise(self) -> str:
-        """The first line of the program: what the model is, and the cause that is to be found."""
+        """The first line of the program: what the model is, and the expected cause."""
         text = ast.get_docstring(ast.parse(self.path.read_text(encoding="utf-8"))) or ""
         return text.partition("\n")[0]
 
@@ -50,7 +50,7 @@ class Demo:
 
     @property
     def cause(self) -> str:
-        """The cause that is to be found, a word of docs/causes.md."""
+        """The expected cause, one of docs/causes.md."""
         return self.promise.partition(EXPECT)[2].removesuffix(".")
 
     @property
@@ -58,7 +58,7 @@ class Demo:
         return Path(__file__).with_name(f"{self.name}.py")
 
     def runs(self, logdir: str | os.PathLike[str]) -> dict[str, str]:
-        """Name of each run -> the directory that it is recorded in."""
+        """Name of each run -> the directory in which it is recorded."""
         return {f"{self.name}/{variant}": os.path.join(logdir, self.name, variant) for variant, _ in self.variants}
 
     def load(self) -> Train:
@@ -78,22 +78,22 @@ DEMOS = tuple(
     for name in (
         "step_filter",
         "resnet50",
-        # Steps where whole numbers are wanted, and what people put in their place.
+        # Steps where whole numbers are needed, and what people write instead.
         "floor_detour",
         "quantised_by_cast",
         "custom_floor",
         "round_by_clipping",
         "steep_sigmoid",
-        # Where to look, and which way to go.
+        # Positions and branches.
         "learnt_position",
         "bump_in_cond",
         "bump_with_where",
         "untaken_branch",
-        # What the tape does not see.
+        # Computations that the tape does not record.
         "result_variable",
         "perturbed_weight",
         "silent_none",
-        # Gradients that arrive, and are zero.
+        # Gradients that arrive, but are zero.
         "own_sample",
         "masked_lstm",
         "adam_moves",
@@ -103,7 +103,7 @@ DEMOS = tuple(
 
 
 def chosen(names: list[str]) -> tuple[Demo, ...]:
-    """The demonstrations of these names, in the order of the gallery; all without any."""
+    """The demonstrations with these names, in the order of the gallery; all of them if there are no names."""
     known = {demo.name: demo for demo in DEMOS}
     unknown = [name for name in names if name not in known]
     if unknown:

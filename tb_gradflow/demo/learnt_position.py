@@ -22,7 +22,7 @@ FIRST_GUESS = 16.0
 
 
 class Probe(keras.layers.Layer):  # type: ignore[misc]  # Keras has no types
-    """Reads each signal at a position to be learnt."""
+    """Reads each signal at a learned position."""
 
     def build(self, input_shape: tuple[int | None, int]) -> None:
         self.position = self.add_weight(name="position", shape=(), initializer=keras.initializers.Constant(FIRST_GUESS))
@@ -32,7 +32,7 @@ class Probe(keras.layers.Layer):  # type: ignore[misc]  # Keras has no types
 
 
 class SoftProbe(Probe):
-    """The same as a mean of all samples, which weighs those near the position most."""
+    """The same as a mean of all samples, weighted by their distance from the position."""
 
     def call(self, signal: tf.Tensor) -> tf.Tensor:
         distance = tf.range(LENGTH, dtype=tf.float32) - self.position

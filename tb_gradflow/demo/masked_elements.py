@@ -19,7 +19,7 @@ MASKS = ([0.0, 1.0, 1.0, 0.0], [1.0, 0.0, 0.0, 1.0])
 
 
 class Line:
-    """A linear model, of which each iteration trains some weights."""
+    """A linear model; each iteration trains some of its weights."""
 
     def __init__(self) -> None:
         self.w = tf.Variable(tf.zeros(4), name="w")

@@ -20,11 +20,11 @@ LENGTH = 8
 
 
 class Listener(keras.Model):  # type: ignore[misc]  # Keras has no types
-    """The mean of what was recorded, heard by an LSTM."""
+    """Estimates the mean of a recording with an LSTM."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        # cuDNN, which Keras prefers on a GPU, masks what is filled up behind and nothing else.
+        # cuDNN, which Keras prefers on a GPU, supports only masks with the padding at the end.
         self.lstm = keras.layers.LSTM(8, return_sequences=True, use_cudnn=False, name="lstm")
         self.answer = keras.layers.Dense(1, name="answer")
 
@@ -37,7 +37,7 @@ class Listener(keras.Model):  # type: ignore[misc]  # Keras has no types
 
 
 class MaskingListener(Listener):
-    """The same with Keras's own masking, which makes the LSTM skip the filling."""
+    """The same with Keras's own masking, which makes the LSTM skip the padding."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -48,7 +48,7 @@ class MaskingListener(Listener):
 
 
 def make_data(count: int = 800) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Recordings with zeros in front, and the mean of each."""
+    """Recordings padded with zeros at the front, and the mean of each."""
     random = np.random.default_rng(0)
     loudness = random.normal(size=(count, 1, 1))
     recorded = np.arange(LENGTH)[:, np.newaxis] >= random.integers(0, LENGTH // 2, size=(count, 1, 1))

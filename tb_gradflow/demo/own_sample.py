@@ -21,7 +21,7 @@ SPREAD = 0.5
 
 
 class Thrower(keras.Model):  # type: ignore[misc]  # Keras has no types
-    """Aims at a target by the reward that its throws get."""
+    """Aims at a target, trained by the rewards of its throws."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -43,7 +43,7 @@ class Thrower(keras.Model):  # type: ignore[misc]  # Keras has no types
 
 
 class ThrowerThatLetsGo(Thrower):
-    """The same, and a throw is a fact: it does not move when the aim does."""
+    """The same, but a throw is a constant: it does not move with the mean."""
 
     def throw(self, mean: tf.Tensor) -> tf.Tensor:
         return tf.stop_gradient(super().throw(mean))

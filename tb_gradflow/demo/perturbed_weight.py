@@ -21,7 +21,7 @@ NUDGE = 0.05
 
 
 class Line(keras.Model):  # type: ignore[misc]  # Keras has no types
-    """A straight line, trained with the gradient beside its slope."""
+    """A straight line, trained with the gradient at a point close to its slope."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -48,7 +48,7 @@ class Line(keras.Model):  # type: ignore[misc]  # Keras has no types
 
 
 class NudgedLine(Line):
-    """The same, and the loss is computed from the nudged slope."""
+    """The same, but the loss is computed from the perturbed slope."""
 
     def loss_at(self, nudged: tf.Tensor, x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
         return tf.reduce_mean(tf.square(self.at(nudged, x) - y))

@@ -31,7 +31,7 @@ def levels_straight_through(light: tf.Tensor) -> tf.Tensor:
 
 
 class Display(keras.layers.Layer):  # type: ignore[misc]  # Keras has no types
-    """Brightens a picture, shows it in levels, and adds the light of the room."""
+    """Brightens a picture, quantises it, and adds the ambient light."""
 
     def __init__(self, quantise: Callable[[tf.Tensor], tf.Tensor], **options: Any) -> None:
         super().__init__(**options)

@@ -22,7 +22,7 @@ FIRST_GUESS = 1.5
 
 
 class FreeSpace(keras.layers.Layer):  # type: ignore[misc]  # Keras has no types
-    """The share of each box that a product leaves empty; a column of `box` has the sides of one."""
+    """The share of each box that a product leaves empty; each column of `box` holds the sides of one box."""
 
     def build(self, input_shape: tuple[int, int]) -> None:
         self.box = self.add_weight(name="box", shape=(3, 2), initializer=keras.initializers.Constant(FIRST_GUESS))
@@ -37,7 +37,7 @@ class FreeSpace(keras.layers.Layer):  # type: ignore[misc]  # Keras has no types
 
 
 class FreeSpaceAsTensor(FreeSpace):
-    """The same, and the results stay tensors."""
+    """The same, but the results stay tensors."""
 
     def call(self, product: tf.Tensor) -> tf.Tensor:
         size = tf.reduce_prod(self.box, axis=0)
@@ -45,7 +45,7 @@ class FreeSpaceAsTensor(FreeSpace):
 
 
 def make_data(count: int = 200) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Sides of products, and what they leave empty in the true boxes, seen through a scale that is off by a bit."""
+    """Sides of products, and the empty shares in the true boxes, measured with a scale that is slightly off."""
     products = np.random.default_rng(0).uniform(0.5, 1.5, size=(count, 3)).astype(np.float32)
     sizes = np.prod(TRUE_BOXES, axis=0)
     free = 1.0 - products.prod(axis=1, keepdims=True) / sizes
@@ -53,7 +53,7 @@ def make_data(count: int = 200) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, A
 
 
 class Scale(keras.layers.Layer):  # type: ignore[misc]
-    """Adds what the scale is off by."""
+    """Adds the error of the scale."""
 
     def build(self, input_shape: tuple[int, int]) -> None:
         self.offset = self.add_weight(name="offset", shape=(), initializer="zeros")

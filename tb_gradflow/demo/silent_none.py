@@ -18,7 +18,7 @@ import tb_gradflow
 
 
 class TwoHeads(keras.Model):  # type: ignore[misc]  # Keras has no types
-    """Tells sum and difference of two numbers."""
+    """Predicts the sum and the difference of two numbers."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -44,7 +44,7 @@ class TwoHeads(keras.Model):  # type: ignore[misc]  # Keras has no types
 
 
 class BothHeads(TwoHeads):
-    """The same with a loss for both."""
+    """The same with a loss for both heads."""
 
     def loss_of(self, true: tuple[tf.Tensor, tf.Tensor], told: tuple[tf.Tensor, tf.Tensor]) -> tf.Tensor:
         return tf.reduce_mean(tf.square(told[0] - true[0])) + tf.reduce_mean(tf.square(told[1] - true[1]))

@@ -20,7 +20,7 @@ FIRST_GUESS = 0.4
 
 
 class Step(keras.layers.Layer):  # type: ignore[misc]  # Keras has no types
-    """One above a threshold to be learnt, zero below: as nearly as a slope allows."""
+    """One above a learned threshold and zero below, as closely as a smooth function can be."""
 
     def build(self, input_shape: tuple[int | None, int]) -> None:
         self.threshold = self.add_weight(
@@ -32,7 +32,7 @@ class Step(keras.layers.Layer):  # type: ignore[misc]  # Keras has no types
 
 
 class GentleStep(Step):
-    """The same with a slope that is felt from afar, by the function that is made for it."""
+    """The same with `tf.sigmoid`, and a slope that reaches further."""
 
     def call(self, x: tf.Tensor) -> tf.Tensor:
         return tf.sigmoid(10.0 * (x - self.threshold))

@@ -21,7 +21,7 @@ FIRST_GUESS = 18.0
 
 
 class StepFilter(keras.layers.Layer):  # type: ignore[misc]  # Keras has no types
-    """Lets each channel through up to its threshold."""
+    """Passes each channel up to its threshold."""
 
     def build(self, input_shape: tuple[int | None, int, int]) -> None:
         _, self.width, channels = input_shape
@@ -34,12 +34,12 @@ class StepFilter(keras.layers.Layer):  # type: ignore[misc]  # Keras has no type
         return signal * tf.transpose(self.mask(threshold))
 
     def mask(self, threshold: tf.Tensor) -> tf.Tensor:
-        """For each channel, one number a sample: whether it passes."""
+        """For each channel, one number per sample: whether it passes."""
         return tf.sequence_mask(threshold, self.width, dtype=tf.float32)
 
 
 class SoftStepFilter(StepFilter):
-    """The same with a slope in the place of the step: which way is better can be felt from either side."""
+    """The same with a soft step: its slope shows from either side in which direction to move."""
 
     def mask(self, threshold: tf.Tensor) -> tf.Tensor:
         sample = tf.range(self.width, dtype=tf.float32)
@@ -61,7 +61,7 @@ def make_model(fixed: bool) -> keras.Model:
 
 
 def make_data(count: int = 2048) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Signals, and an answer that depends on the samples before the true thresholds alone."""
+    """Signals, and a target that depends only on the samples before the true thresholds."""
     random = np.random.default_rng(0)
     signals = random.normal(size=(count, WIDTH, len(TRUE_THRESHOLDS)))
     matters = np.arange(WIDTH)[:, np.newaxis] < TRUE_THRESHOLDS

@@ -1,6 +1,6 @@
-"""Tries the fixes of a demonstration on its first batch, before it trains, so that its log says what they do.
+"""Tries the fixes of a demonstration on its first batch, before it trains, so that its log contains the results.
 
-As in a program of your own: `tb_gradflow.explain(model, x, y, try_fixes=True)`.
+A user's own program does the same with `tb_gradflow.explain(model, x, y, try_fixes=True)`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MOST_ROWS = 32
 
 @contextlib.contextmanager
 def fixes_tried() -> Iterator[None]:
-    """While it is open, each `fit` first tries the fixes of what is wrong with its first batch."""
+    """While the context is open, each `fit` first tries the fixes of the findings on its first batch."""
     fit = keras.Model.fit
 
     def fit_with_trials(model: Any, *args: Any, **options: Any) -> Any:

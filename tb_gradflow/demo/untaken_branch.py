@@ -21,7 +21,7 @@ FIRST_GUESS = -2.0
 
 
 class Heating(keras.layers.Layer):  # type: ignore[misc]  # Keras has no types
-    """What is spent at a temperature: a factor for frost, and one for warmth."""
+    """The heating cost at a temperature: one factor in frost, and one above."""
 
     def build(self, input_shape: tuple[int | None, int]) -> None:
         guess = keras.initializers.Constant(FIRST_GUESS)
@@ -34,7 +34,7 @@ class Heating(keras.layers.Layer):  # type: ignore[misc]  # Keras has no types
 
 
 class HeatingOfEach(Heating):
-    """The same, decided for each house by itself."""
+    """The same, with a decision for each house."""
 
     def call(self, temperature: tf.Tensor) -> tf.Tensor:
         return tf.where(temperature < 0.0, self.frost * temperature, self.warmth * temperature)

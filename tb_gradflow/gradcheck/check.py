@@ -35,7 +35,7 @@ def check(problem: Problem, step: float | None, rate: float | None, gradients: G
 
 
 def _left_out(problem: Problem, checks: Sequence[ArgumentCheck]) -> str:
-    """What was not compared because the function is slow, in a sentence; empty if all was."""
+    """A sentence on what was not compared because the function is slow; empty if everything was."""
     short = [f"argument {each.name}" for each in checks if each.is_cut_short]
     if not short:
         return ""

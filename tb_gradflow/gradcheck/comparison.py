@@ -24,7 +24,7 @@ NEGLIGIBLE = 1e-3
 # A slope that three times its uncertainty may change by half is as good as unknown: a factor of two would not show.
 _TELLING = 0.5
 
-# Of rounding below such a share of a slope it is said that the slope shows.
+# A slope counts as visible if rounding is below this share of it.
 _VISIBLE = 0.1
 
 # The same of the argument's largest slope: single precision at its best step, 5e-3, gets there for slopes down to a
@@ -76,7 +76,7 @@ class Comparison:
 
     @cached_property
     def smooth(self) -> list[Differences]:
-        """The directions along which finite differences can tell a slope."""
+        """The directions along which finite differences determine a slope."""
         return [each for each in self.found if each.is_smooth and self._is_telling(each)]
 
     @property
@@ -90,7 +90,7 @@ class Comparison:
         return [each for each in self.found if each.is_kink or each.is_jump]
 
     def fits(self, gradient: Array) -> bool:
-        """Whether a gradient agrees along all directions that can tell."""
+        """Whether a gradient agrees along all directions that determine a slope."""
         return bool(self.smooth) and all(self.agrees(each, gradient) for each in self.smooth)
 
     def _is_telling(self, each: Differences) -> bool:

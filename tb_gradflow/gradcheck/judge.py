@@ -72,8 +72,8 @@ def _checked(problem: Problem, place: int, middle: float, step: float | None) ->
 def _found(
     problem: Problem, place: int, middle: float, steps: Sequence[float], probes: Iterable[Probe]
 ) -> tuple[list[Differences], bool]:
-    """The differences along these directions, and whether the time was too short for some of them. At least one is
-    there, or OutOfBudget is raised."""
+    """The differences along these directions, and whether time ran out before some of them. Returns at least one, or
+    raises OutOfBudget."""
     found: list[Differences] = []
     for probe in probes:
         try:
@@ -126,7 +126,7 @@ def _judged(problem: Problem, place: int, comparison: Comparison) -> ArgumentChe
 
 
 def _wrong(problem: Problem, place: int, comparison: Comparison, wrong: Sequence[Differences]) -> ArgumentCheck:
-    """What kind of wrong a gradient is, which takes more evaluations."""
+    """The kind of error in a gradient, which takes more evaluations to find."""
     if jumping := jumping_further_on(problem, place, comparison, wrong):
         return partly_straight_through(comparison, jumping)
     if factor := factor_of(comparison):

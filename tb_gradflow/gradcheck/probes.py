@@ -12,11 +12,11 @@ from tb_gradflow.gradcheck.problem import Argument, Array
 # Each element and step takes two evaluations: up to this many elements are checked one by one.
 MOST_ELEMENTS = 64
 
-# Of many arguments fewer, so that a network with a hundred variables is checked in some thousand evaluations.
+# Fewer for many arguments, so that a network with a hundred variables is checked in a few thousand evaluations.
 _MOST_IN_ALL = 256
 _FEWEST = 8
 
-# Of more elements, these directions and elements are checked.
+# If there are more elements, only these directions and elements are checked.
 _DIRECTIONS = 6
 _ELEMENTS = 12
 

@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 MOST_EVALUATIONS = 10_000
-"""Of one check. A network with a hundred variables takes some thousand."""
+"""Limit for one check. A network with a hundred variables takes a few thousand."""
 
 MOST_SECONDS = 180.0
-"""That one check calls the function for, about."""
+"""Limit on the time that one check spends in the function, approximately."""
 
 Array = npt.NDArray[np.float64]
 
@@ -22,7 +22,7 @@ Point = npt.NDArray[np.floating[Any]]
 
 
 class OutOfBudget(Exception):
-    """The function has been called as often, or as long, as this part of a check may."""
+    """This part of a check has used up its evaluations or its time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +73,13 @@ class Problem:
     _most_seconds: float = field(default=float("inf"), init=False)
 
     def share(self, parts: int) -> None:
-        """What is called from now on may use one of so many equal parts of what is left; then it raises
-        OutOfBudget."""
+        """From now on, calls may use one of this many equal parts of what is left; then they raise OutOfBudget."""
         self._most_evaluations = self.evaluations + (MOST_EVALUATIONS - self.evaluations) / parts
         self._most_seconds = self.seconds + (MOST_SECONDS - self.seconds) / parts
 
     @property
     def affordable(self) -> float:
-        """How many evaluations are left to this part, if all take as long as the latest one."""
+        """The number of evaluations left for this part, if each takes as long as the latest one."""
         by_time = (self._most_seconds - self.seconds) / self.latest if self.latest else float("inf")
         return min(self._most_evaluations - self.evaluations, by_time)
 

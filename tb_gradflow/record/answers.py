@@ -114,8 +114,8 @@ class Movement:
 
 @dataclass(frozen=True, slots=True)
 class Deferred:
-    """A variable with a gradient that the step adds up in another variable, or that the step updates only under a
-    condition: an accumulation of gradients that somebody wrote by hand.
+    """A variable whose gradient the step adds to another variable, or that the step updates only under a condition:
+    gradient accumulation that the user wrote by hand.
 
     Attributes:
         variable: Index in `Trace.variables`.

@@ -18,11 +18,11 @@ MOST_OPS = 200_000
 MOST_ROWS = 1_000_000
 """Rows of `Chunk.gradients`."""
 MOST_INPUTS = 65_536
-"""Of one op."""
+"""Inputs of one op."""
 MOST_DIMENSIONS = 254
 """As in TensorFlow."""
 MOST_ELEMENTS = 2**62
-"""Of a tensor: what an int64 can count."""
+"""Elements of a tensor: what an int64 can count."""
 MOST_CODE = 400_000
 """Characters of the user's files in a trace: twice what a recorder keeps."""
 MOST_IN_LINE = 100_000

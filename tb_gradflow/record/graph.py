@@ -62,7 +62,7 @@ class TrialNorm:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What an edit of the program did when it was applied in memory on the first batch, before the training.
+    """The result of an edit that was applied in memory on the first batch, before the training.
 
     Attributes:
         file: Of the edit, as are the next three.

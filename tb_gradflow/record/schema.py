@@ -90,11 +90,11 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class ValueRange:
-    """The range of the values that a function is given which is not finite everywhere, such as a logarithm.
+    """The input range of a function that is not finite everywhere, such as a logarithm.
 
     Attributes:
         op: Index in `Trace.ops`.
-        input: Which of its inputs; of a divisor the magnitudes count.
+        input: Which of its inputs; for a divisor, the range is that of the magnitudes.
         row: Row of `Chunk.gradients` with its `RANGE_STATISTICS`.
     """
 
@@ -135,8 +135,8 @@ class Trace:
         term_cosines: The angles between these gradients.
         deferred: The variables whose gradient the step adds up, or which it updates only under a condition; none in
             older logs.
-        term_tensors: What arrives of each term at the outputs of layers; none in older logs.
-        ranges: Of the values that functions are given which are not finite everywhere; none in older logs.
+        term_tensors: The gradient of each term at the outputs of layers; none in older logs.
+        ranges: The input ranges of functions that are not finite everywhere; none in older logs.
     """
 
     index: int

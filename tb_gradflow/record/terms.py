@@ -56,7 +56,7 @@ class TermGradient:
 
 @dataclass(frozen=True, slots=True)
 class TermTensor:
-    """The gradient that arrives at a layer's output from a single term. Of no other tensor it is measured.
+    """The gradient that arrives at a layer's output from a single term. It is measured at no other tensor.
 
     Attributes:
         term: Index in `Trace.terms`.

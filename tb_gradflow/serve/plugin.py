@@ -54,7 +54,7 @@ A_DAY = 24 * 60 * 60
 PARAMETERS = ("run", "session", "trace", "chunk", "at", "row", "variable", "quantity", "target", "columns", "step")
 
 MOST_KEPT = 32 * 2**20
-"""Bytes of responses that are kept, because they cannot change; with what each takes beside its content."""
+"""Size limit in bytes of the cached responses, which never change, and the overhead of each."""
 OF_EACH_KEPT = 2000
 
 Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
@@ -194,8 +194,8 @@ class GradFlowPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoard
 
         def saved() -> Packed:
             text = Report(history.diagnose(step), name).text_in_page
-            # For saving, not for display: the page's policy forbids what TensorBoard's own allows, and the other way
-            # round.
+            # For saving, not for display: the page's policy forbids things that TensorBoard's own policy allows, and
+            # vice versa.
             return Packed(page({name: history}, text, step).encode(), "application/octet-stream", encoding=None)
 
         return self._now(request, saved)
@@ -204,15 +204,15 @@ class GradFlowPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoard
         return self._runs.history(*_who(request), _text(request, "run"))
 
     def _kept(self, request: wrappers.Request, make: Callable[[], Packed], state: Hashable = None) -> wrappers.Response:
-        """A response that is the same as long as the state is."""
+        """A response that stays the same while `state` does."""
         return _sent(request, self._answers.kept((*_question(request), state), make, _client(request)))
 
     def _now(self, request: wrappers.Request, make: Callable[[], Packed]) -> wrappers.Response:
-        """A response that may be another one the next time."""
+        """A response that may differ the next time."""
         return _sent(request, self._answers.made(_question(request), make, _client(request)))
 
     def _once(self, request: wrappers.Request, make: Callable[[], dict[str, Any]]) -> wrappers.Response:
-        """The same without a turn: these wait for what others work out."""
+        """The same without a turn, for responses that wait for work done elsewhere."""
         return _sent(request, self._answers.without_turn(_question(request), lambda: _json(make()), _client(request)))
 
     def _serve_static(self, request: wrappers.Request) -> wrappers.Response:
@@ -266,13 +266,13 @@ def _number(request: wrappers.Request, name: str, least: int = 0) -> int:
 
 
 def _question(request: wrappers.Request) -> tuple[Hashable, ...]:
-    """What makes two requests the same."""
+    """The key by which two requests are the same."""
     asked = tuple(request.args.get(name) for name in PARAMETERS)
     return request.path, plugin_util.experiment_id(request.environ), asked
 
 
 def _client(request: wrappers.Request) -> Callable[[], bool]:
-    """Whether the client of a request still listens; always, where the server does not give its connection."""
+    """Whether the client of a request is still connected; always true if the server does not expose its connection."""
     connection = request.environ.get("werkzeug.socket")
     at_once = getattr(socket, "MSG_DONTWAIT", None)
     if not isinstance(connection, socket.socket) or at_once is None or connection.gettimeout() is not None:

@@ -1,7 +1,7 @@
-"""Which questions are worked on: few at a time, in the order in which they came, and each once however many ask it.
+"""Decides which requests are processed: a few at a time, in the order of arrival, and identical requests once.
 
-TensorBoard answers each request in a thread of its own, and Python runs one of them at a time. If all requests to this
-plugin were worked on at once, a request of another tab would get one share of many.
+TensorBoard answers each request in its own thread, and Python runs one thread at a time. If all requests to this plugin
+were processed at once, a request of another tab would get only a small share of the time.
 """
 
 from __future__ import annotations
@@ -20,45 +20,46 @@ from tb_gradflow.serve.runs.cache import Cache
 Answer = TypeVar("Answer")
 
 AT_ONCE = 3
-"""For a page alone, whose first requests wait for TensorBoard's loader most of the time."""
+"""The limit without load: the first requests of a page mostly wait for TensorBoard's loader."""
 
 CROWD = 6
-"""More that wait than one browser asks at once. From then on one is worked on at a time, and with rests."""
+"""More waiting requests than one browser sends at once. Above this, one is processed at a time, with pauses."""
 
 REST = 1.0
-"""In a crowd the next one begins after this share of the time that the one before took: other tabs get what this
-leaves over."""
+"""Under load, the pause before the next request, as a share of the time that the previous one took. It leaves the
+interpreter to other tabs."""
 LONGEST_REST = 0.2
 
 SWITCH = 0.0005
-"""Seconds after which a thread that works gives way to another one. Python's default is ten times as long, and a
-request of another tab waits for it each time that it has sent or received something."""
+"""Seconds after which a working thread yields to another one. Python's default is ten times as long, and a request of
+another tab waits that long each time that it has sent or received something."""
 
 BURST, PER_SECOND = 100, 60.0
-"""Even an answer that is kept costs TensorBoard the reading and the sending of a request. A page asks for ten things
-when it is opened, and for a few each time that its slider moves."""
+"""Even a cached response costs TensorBoard the time to read and send it. A page sends ten requests when it is opened,
+and a few each time that its slider moves."""
 
 LONGEST_WAIT = 20.0
 
 LOOK_AGAIN = 0.5
-"""Seconds after which a request that waits finds out whether its client is still there."""
+"""Interval in seconds at which a waiting request checks whether its client is still connected."""
 
 
 class TooMany(Exception):
-    """So many ask that the answer would come too late."""
+    """There are so many requests that the response would come too late."""
 
 
 class NotWanted(Exception):
-    """Nobody waits for the answer any more."""
+    """No client waits for the answer any more."""
 
 
 def always() -> bool:
-    """Of an answer that is wanted whatever happens."""
+    """For an answer that is needed in any case."""
     return True
 
 
 class Pace:
-    """Lets a burst pass, and after it so many a second. The others wait, each for a moment of its own."""
+    """A rate limit: lets a burst pass, and after it a fixed number of requests a second. Each of the others waits for
+    its own slot."""
 
     def __init__(self, burst: int = BURST, per_second: float = PER_SECOND, longest: float = LONGEST_WAIT) -> None:
         self._burst = burst / per_second
@@ -68,7 +69,7 @@ class Pace:
         self._lock = threading.Lock()
 
     def keep(self) -> None:
-        """Raises TooMany, and counts for nothing, if the wait would be too long."""
+        """Waits for the next slot. Raises TooMany, and takes no slot, if the wait would be too long."""
         now = time.monotonic()
         with self._lock:
             mine = max(self._next, now - self._burst) + self._between
@@ -79,7 +80,7 @@ class Pace:
 
 
 class Turns:
-    """A few pieces of work at a time; others wait, and are let in in the order in which they came."""
+    """Lets a few requests run at a time; others wait, and run in the order of arrival."""
 
     def __init__(self, at_once: int = AT_ONCE, crowd: int = CROWD, rest: float = REST) -> None:
         self._at_once = at_once
@@ -92,7 +93,8 @@ class Turns:
 
     @contextlib.contextmanager
     def turn(self, is_wanted: Callable[[], bool] = always) -> Iterator[None]:
-        """Waits for a place and keeps it. Raises NotWanted, and takes no place, if the answer is not wanted by then."""
+        """Waits for a turn, and holds it while the context is open. Raises NotWanted, and takes no turn, if the answer
+        is no longer wanted."""
         self._wait(is_wanted)
         took = 0.0
         try:
@@ -140,7 +142,7 @@ class Turns:
 
 
 class _GivingWay:
-    """While somebody is in it, threads take turns more often. What was set before is set again."""
+    """While any thread is inside, Python switches threads more often. Restores the previous interval afterwards."""
 
     def __init__(self) -> None:
         self._inside = 0
@@ -165,7 +167,7 @@ _GIVING_WAY = _GivingWay()
 
 
 class _Asked(Generic[Answer]):
-    """A question that is worked on, and who wants its answer."""
+    """A request that is being processed, and who waits for its answer."""
 
     def __init__(self) -> None:
         self.answer: Future[Answer] = Future()
@@ -176,7 +178,7 @@ class _Asked(Generic[Answer]):
 
 
 class Answers(Generic[Answer]):
-    """Answers to questions by key, those that cannot change kept up to a total cost."""
+    """Answers by key; those that cannot change are kept, up to a total cost."""
 
     def __init__(self, limit: int, cost: Callable[[Answer], int], turns: Turns | None = None) -> None:
         self._turns = turns or Turns()
@@ -185,7 +187,7 @@ class Answers(Generic[Answer]):
         self._lock = threading.Lock()
 
     def kept(self, key: Hashable, make: Callable[[], Answer], is_wanted: Callable[[], bool] = always) -> Answer:
-        """An answer that is always the same under this key."""
+        """An answer that never changes for this key."""
         known = self._kept.find(key)
         if known is not None:
             return known
@@ -193,12 +195,12 @@ class Answers(Generic[Answer]):
         return self._kept.get(key, lambda: answer)
 
     def made(self, key: Hashable, make: Callable[[], Answer], is_wanted: Callable[[], bool] = always) -> Answer:
-        """An answer as it is now. All who ask while it is worked on get the same one, or the same exception; raises
-        NotWanted if all of them have gone before that."""
+        """The current answer. All who request it while it is computed get the same one, or the same exception; raises
+        NotWanted if none of them waits any more by then."""
         return self._shared(key, make, is_wanted, self._turns.turn)
 
     def without_turn(self, key: Hashable, make: Callable[[], Answer], is_wanted: Callable[[], bool] = always) -> Answer:
-        """The same for what waits for work that is done elsewhere."""
+        """The same without a turn, for answers that only wait for work done elsewhere."""
         return self._shared(key, make, is_wanted, lambda _: contextlib.nullcontext())
 
     def _shared(
@@ -220,7 +222,7 @@ class Answers(Generic[Answer]):
             try:
                 return asked.answer.result()
             except NotWanted:
-                # The others had gone just before.
+                # All earlier clients had disconnected just before.
                 if not is_wanted():
                     raise
 

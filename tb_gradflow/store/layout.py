@@ -46,7 +46,8 @@ MOST_JSON = 128 * 2**20
 """Bytes of the JSON of one record, unpacked: a trace has some 600 an op."""
 MOST_JSON_OF_SESSION = 2**20
 MOST_JSON_VALUES = 10_000_000
-"""Of one record, by its brackets and commas: a trace has some 45 an op. In memory each takes some hundred bytes."""
+"""JSON values in one record, counted by its brackets and commas: a trace has about 45 for each op. In memory each takes
+about a hundred bytes."""
 
 COST_COLUMNS = ("steps", "recorded", "seconds", "extra", "set_up")
 """Columns of a `cost` tensor: the fields of `record.cost.Cost`."""

@@ -148,7 +148,7 @@ class LogWriter:
 
     @property
     def is_due(self) -> bool:
-        """Whether something has waited long enough to be flushed."""
+        """Whether something has waited long enough to be written."""
         return bool(self._buffer) and self._is_time()
 
     def write_cost(self, cost: Cost) -> None:
@@ -202,13 +202,13 @@ class LogWriter:
         if not steps:
             return
         try:
-            # Emptied first: a sink that is flushed while it is written to asks for all that waits.
+            # Emptied first: a sink that is flushed during a write requests everything in the buffer.
             self._buffer = []
             self._write(chunk_event(self._session.id, steps))
         except Exception:
             raise
         except BaseException:
-            # An interrupt leaves the steps for the next time.
+            # After an interrupt, the steps stay in the buffer for the next write.
             if self._buffer is not steps:
                 self._buffer = [*steps, *self._buffer]
             raise

@@ -277,7 +277,7 @@ class GradFlowCallback(KerasCallback):
                 self._written()
 
     def _written(self) -> None:
-        """What was recorded can be read; nothing is looked for that was not."""
+        """Makes the recorded steps readable; does not measure anything more."""
         if self._recorder is not None:
             self._recorder.flush()
 

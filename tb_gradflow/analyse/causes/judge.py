@@ -43,8 +43,8 @@ def judge_zeros(suspects: Iterable[Suspect]) -> tuple[Suspect, Verdict] | None:
 
 
 def judge_cuts(suspects: Iterable[Suspect]) -> tuple[Suspect, Verdict] | None:
-    """Of the verdicts on all cuts around one variable, the first by `CUT_PRECEDENCE`, a value before an index that
-    Python chooses with, then the nearest to the loss.
+    """Chooses among the verdicts on all cuts around one variable: the first by `CUT_PRECEDENCE`, then a value before an
+    index used in Python, then the nearest to the loss.
 
     A cut with a `stop_gradient` behind it on every path comes last: fixing it alone would not help.
     """
@@ -59,7 +59,7 @@ def _precedence(judged: tuple[Suspect, Verdict]) -> tuple[bool, int, bool, int, 
     return is_stopped_behind(suspect), CUT_PRECEDENCE.index(verdict.cause), chosen, hops, suspect.culprit
 
 
-# An index of these chooses, and what it chooses from is a value of its own.
+# Functions that return an index; the values that they search are a separate suspect.
 _CHOOSING = re.compile(r"\b(?:argmax|argmin|argsort|searchsorted|random\.choice)\b")
 
 

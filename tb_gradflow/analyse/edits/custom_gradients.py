@@ -18,13 +18,13 @@ from tb_gradflow.record.schema import GradientCheck
 _RIGHT = "The forward values do not change."
 _AUTOMATIC = "TensorFlow's own derivative of the forward computation replaces yours."
 
-# A factor is one where it is as near as this to an integer, or to one over such.
+# A ratio counts as a factor if it is this close to an integer, or to the reciprocal of one.
 _NEAR = 1e-2
 
 
 def right_gradient(group: Group) -> Iterator[Candidate]:
-    """What the function returns, times what arrives, with the other sign or another factor, or in the other order; else
-    the derivative that TensorFlow has."""
+    """Returns the gradient times the upstream gradient, with the other sign or another factor, or in another order;
+    otherwise TensorFlow's own derivative."""
     check = next((each for each in group.trace.gradient_checks if each.op == group.culprit), None)
     place = place_at(group, check.source) if check is not None and check.source is not None else None
     function = _function_at(place) if place is not None else None
@@ -38,7 +38,7 @@ def right_gradient(group: Group) -> Iterator[Candidate]:
 
 
 def _function_at(place: Place) -> ast.FunctionDef | None:
-    """The gradient function that begins on a line."""
+    """The gradient function that begins at a line."""
     line = place.source.line - place.code.passage.line + 1
     found = [node for node in ast.walk(place.code.tree) if isinstance(node, ast.FunctionDef) and node.lineno == line]
     return found[0] if len(found) == 1 and found[0].args.args else None
@@ -48,7 +48,7 @@ _Change = Callable[[Code, list[ast.expr]], list[str]]
 
 
 def _change(check: GradientCheck, flaw: Flaw, function: ast.FunctionDef) -> _Change | None:
-    """What to return instead of what is returned."""
+    """How to change each returned expression; `None` if the flaw does not show it."""
     if are_swapped(check):
         return lambda code, parts: [code.written(part) for part in reversed(parts)] if len(parts) == 2 else []
     if check.response == "constant":
@@ -69,7 +69,7 @@ def _change(check: GradientCheck, flaw: Flaw, function: ast.FunctionDef) -> _Cha
 
 
 def _with_returns(code: Code, function: ast.FunctionDef, change: _Change) -> Edit | None:
-    """The function with each of its `return`s changed; those of functions inside it are not its own."""
+    """The function with each of its `return`s changed, except those of nested functions."""
     draft = Draft(code)
     for node in ast.walk(function):
         if not isinstance(node, ast.Return) or node.value is None or code.function(node) is not function:
@@ -84,7 +84,7 @@ def _with_returns(code: Code, function: ast.FunctionDef, change: _Change) -> Edi
 
 
 def _without_own(code: Code, function: ast.FunctionDef) -> Edit | None:
-    """The function around it without `@tf.custom_gradient`, which then returns its value alone."""
+    """The enclosing function without `@tf.custom_gradient`; it then returns only its value."""
     outer = code.function(function)
     if outer is None:
         return None

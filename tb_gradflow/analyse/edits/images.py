@@ -1,4 +1,4 @@
-"""Fixes for functions on images that have no gradient: the same from functions that have one."""
+"""Fixes for image functions that have no gradient: the same result from functions that have one."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def image_by_hand(group: Group) -> Iterator[Candidate]:
 
 
 def sampled_between(group: Group) -> Iterator[Candidate]:
-    """Where a place in an image is learned: each row and column of the image weighted by how near it is, as Jaderberg
-    et al. sample, https://arxiv.org/abs/1506.02025."""
+    """For a position in an image that is learned: weights each row and column by its distance from the position, as
+    Jaderberg et al. sample, https://arxiv.org/abs/1506.02025."""
     place = place_of_group(group)
     if place is None or place.call is None or place.library is None:
         return
@@ -56,8 +56,8 @@ def _contrast(place: Place, call: ast.Call) -> Edit | None:
 
 
 def _saturation(place: Place, call: ast.Call) -> Edit | None:
-    """Of a colour of the same hue and value, the distance of each channel to the largest is in proportion to the
-    saturation: `v - v * s * k`."""
+    """For a colour of the same hue and value, the difference between the largest channel and each other is proportional
+    to the saturation: `v - v * s * k`."""
     return _around_a_centre(place, call, "saturation_factor", "max", "axis=-1")
 
 
@@ -132,8 +132,8 @@ def _glimpse(place: Place, call: ast.Call) -> Edit | None:
 
 
 def _projected(place: Place, call: ast.Call) -> Edit | None:
-    """As the op's documentation has it: the pixel at `(x, y)` is taken from `((a0 x + a1 y + a2) / k, (b0 x + b1 y +
-    b2) / k)`, with `k = c0 x + c1 y + 1`."""
+    """As the op's documentation defines it: the pixel at `(x, y)` is taken from `((a0 x + a1 y + a2) / k, (b0 x + b1 y
+    + b2) / k)`, with `k = c0 x + c1 y + 1`."""
     given, transform = argument_of(call, 0, "images"), argument_of(call, 1, "transforms")
     transform = transform or argument_of(call, -1, "transform")
     library, statement = place.library, place.statement
@@ -166,7 +166,8 @@ def _projected(place: Place, call: ast.Call) -> Edit | None:
 
 
 def _near(library: Library, positions: str, image: str, axis: int) -> str:
-    """How much each row or column of an image counts at positions: all next to it, nothing one further away."""
+    """The weight of each row or column of an image at given positions: it falls from one to zero within a distance of
+    one."""
     count = library("cast", library.size(image, str(axis)), library.dtype("float32"))
     far = library("abs", f"{positions}[..., None] - {library('arange', count)}")
     return library("maximum", f"1.0 - {far}", "0.0")
@@ -180,7 +181,7 @@ def _extent(place: Place, library: Library, size: ast.expr | None, image: str, a
 
 
 def _number(code: Code, library: Library, node: ast.expr) -> str:
-    """A size as a floating number."""
+    """A size as a floating-point number."""
     if isinstance(node, ast.Constant) and type(node.value) is int:
         return f"{node.value}.0"
     return library("cast", code.written(node), library.dtype("float32"))

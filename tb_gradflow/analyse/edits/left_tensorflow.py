@@ -20,7 +20,7 @@ _WRAPPERS = ("numpy_function", "py_function", "py_func", "eager_py_func")
 
 
 def inside(group: Group) -> Iterator[Candidate]:
-    """The lines from where the value left to where nothing of it is outside any more."""
+    """The lines from the one where the value left TensorFlow to the last one that uses it outside."""
     place = place_of_group(group)
     if place is None or _tensorflow(place) is None:
         return
@@ -35,7 +35,7 @@ def inside(group: Group) -> Iterator[Candidate]:
 
 
 def _tensorflow(place: Place) -> str | None:
-    """What the file calls TensorFlow."""
+    """The name under which the file imports TensorFlow."""
     found = (name for name, module in place.modules.items() if module in ("tensorflow", "tensorflow.compat.v1"))
     return next(found, None)
 
@@ -53,7 +53,7 @@ def _translated_lines(place: Place, first: ast.stmt) -> Edit | None:
         tensorflow = _tensorflow(place) or "tf"
         translated = _translated(statement, outside, tensorflow)
         if statement is first and translated == ast.unparse(statement):
-            # No conversion that is written out: the function of NumPy or `math` itself took the value.
+            # There is no explicit conversion: the function of NumPy or `math` was called with the tensor.
             translated = _translated(statement, None, tensorflow)
         if translated is None:
             return None
@@ -64,14 +64,14 @@ def _translated_lines(place: Place, first: ast.stmt) -> Edit | None:
 
 
 def _translated(statement: ast.stmt, outside: set[str] | None, tensorflow: str) -> str | None:
-    """The statement with TensorFlow's functions; `None` where one has no counterpart."""
+    """The statement with TensorFlow's functions; `None` if one of its functions has no counterpart."""
     writer = Inside(tensorflow, outside)
     text = ast.unparse(writer.visit(copy.deepcopy(statement)))
     return None if writer.stuck else text
 
 
 def _given(statement: ast.stmt) -> set[str]:
-    """The names that a statement gives a value to."""
+    """The names that a statement assigns."""
     return {node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
 
 
@@ -120,7 +120,7 @@ def _unwrapped(place: Place, call: ast.Call) -> Edit | None:
 
 
 def _definition(place: Place, function: ast.expr) -> tuple[ast.FunctionDef | ast.Lambda | None, Code | None]:
-    """What a function's name, or `self.name`, stands for, and the passage that it is written in."""
+    """The definition that a function's name, or `self.name`, refers to, and the passage that contains it."""
     if isinstance(function, ast.Lambda):
         return function, place.code
     name = name_of(function)

@@ -17,11 +17,11 @@ _BOUNDED = "Values below the bound are raised to it, and get no gradient."
 _SAME = "The forward values do not change."
 _CUT = "Values above the bound are lowered to it, and get no gradient."
 
-# A square below it is lost in float32 beside one; its root, 1e-6, is not.
+# A smaller square is lost in float32 next to one; the root of this one, 1e-6, is not.
 _SMALL_SQUARE = "1e-12"
 # As `keras.config.epsilon()`.
 _EPSILON = "1e-7"
-# The largest number below one in float32 is 1 - 6e-8; the slope of acos is then below a thousand.
+# The largest float32 below one is 1 - 6e-8; with this bound the slope of acos stays below a thousand.
 _NEAR_ONE = "1e-6"
 # exp(10) is 22,026: log-variances and log-scales beyond it mean nothing, and products of a few stay finite.
 _LARGE = "10.0"
@@ -65,7 +65,7 @@ def _norm(place: Place, call: ast.Call) -> Edit | None:
 
 
 def bounded_power(group: Group) -> Iterator[Candidate]:
-    """For a power below one of zero."""
+    """For zero to a power below one."""
     place = _place(group)
     if place is None:
         return
@@ -75,7 +75,8 @@ def bounded_power(group: Group) -> Iterator[Candidate]:
 
 
 def bounded_logarithm(group: Group) -> Iterator[Candidate]:
-    """For the logarithm of zero: TensorFlow's own one of a softmax or a sigmoid, where it is of one; else a bound."""
+    """For the logarithm of zero: TensorFlow's log-softmax or log-sigmoid, if it is the logarithm of a softmax or
+    sigmoid; otherwise a bound."""
     place = _place(group)
     if place is None or place.subject is None or place.library is None:
         return
@@ -89,13 +90,13 @@ def bounded_logarithm(group: Group) -> Iterator[Candidate]:
         yield from candidates(_SAME, _of_a_sigmoid(place))
     outputs = group.op.outputs if group.op is not None else ()
     if not outputs or outputs[0].shape != ():
-        # Of one number alone the bound would leave no gradient at all.
+        # For a single number the bound would leave no gradient at all.
         yield from candidates(_BOUNDED, _all_bounded(place), _bounded(place, place.subject, _EPSILON))
 
 
 def _all_bounded(place: Place) -> Edit | None:
-    """The logarithms of one statement, such as those of a probability and of one minus it: a batch in which one is of
-    zero has others for the next. `None` where there is one alone."""
+    """All logarithms of one statement, such as those of a probability and of one minus it: if one is of zero in this
+    batch, another may be in the next. `None` if there is only one."""
     library, code = place.library, place.code
     statement = place.statement
     if library is None or statement is None or place.call is None or name_of(place.call.func) not in _LOGARITHMS:
@@ -129,7 +130,8 @@ def _is_bounded(node: ast.expr) -> bool:
 
 
 def _of_a_sigmoid(place: Place) -> Edit | None:
-    """`log(1 - sigmoid(x))` is `log_sigmoid(-x)`; beside it `log(sigmoid(x))` is as near to zero for other values."""
+    """`log(1 - sigmoid(x))` is `log_sigmoid(-x)`; a `log(sigmoid(x))` next to it is just as close to zero for other
+    values."""
     code, library = place.code, place.library
     assert library is not None and place.call is not None
     sigmoid = _sigmoid_in(code, place.call)
@@ -147,7 +149,7 @@ def _of_a_sigmoid(place: Place) -> Edit | None:
 
 
 def _sigmoid_in(code: Code, logarithm: ast.Call) -> ast.Call | None:
-    """The sigmoid that a logarithm is taken of, or of one minus it."""
+    """The sigmoid whose logarithm is taken, directly or of one minus it."""
     given = logarithm.args[0] if len(logarithm.args) == 1 else None
     if isinstance(given, ast.BinOp) and isinstance(given.op, ast.Sub) and _is_one(given.left):
         given = given.right
@@ -201,7 +203,7 @@ def no_quotient_of_nothing(group: Group) -> Iterator[Candidate]:
 
 
 def _mean(place: Place, call: ast.Call) -> Edit | None:
-    """A mean of nothing."""
+    """A mean over no elements."""
     library, given = place.library, place.subject
     if library is None or given is None or len(call.args) + len(call.keywords) != 1:
         return None
@@ -214,7 +216,8 @@ def _mean(place: Place, call: ast.Call) -> Edit | None:
 
 
 def _normalised(place: Place, call: ast.Call) -> Edit | None:
-    """`tf.linalg.normalize(x)` gives the unit vector and the norm; of the first alone there is one that takes zeros."""
+    """For `tf.linalg.normalize(x)`, which returns the unit vector and the norm, if only the vector is used: a function
+    that accepts zeros."""
     library, code, outer = place.library, place.code, place.code.parent(call)
     if library is None or library.is_keras or place.subject is None:
         return None
@@ -238,7 +241,7 @@ def _normalised(place: Place, call: ast.Call) -> Edit | None:
 
 
 def bounded_exponential(group: Group) -> Iterator[Candidate]:
-    """For an exponential that overflows: a softplus or a softmax where it is one by hand; else a bound."""
+    """For an exponential that overflows: a softplus or a softmax if it is a handwritten one; otherwise a bound."""
     place = _place(group)
     if place is None or place.call is None or place.subject is None or place.library is None:
         return
@@ -271,7 +274,7 @@ def _softplus(place: Place) -> Edit | None:
 
 
 def _softmax_by_hand(place: Place) -> Edit | None:
-    """Taking the largest out of each row first leaves the quotient as it is."""
+    """Subtracting the largest element of each row first does not change the quotient."""
     code, library, call = place.code, place.library, place.call
     assert library is not None and call is not None and place.subject is not None
     scope = code.scope(call)
@@ -317,7 +320,7 @@ def finite_mask(group: Group) -> Iterator[Candidate]:
 
 
 def _names_of_minus_infinity(place: Place) -> set[str]:
-    """Constants of the file, of a class or of an object, that are minus infinity: the last part of their names."""
+    """Constants of the file, of a class or of an object that are minus infinity, by the last part of their names."""
     return {
         target.attr if isinstance(target, ast.Attribute) else target.id
         for code in place.program.of_file(place.source.file)
@@ -352,7 +355,7 @@ def _is_infinity(node: ast.AST) -> bool:
 
 
 def larger_epsilon(group: Group) -> Iterator[Candidate]:
-    """For a vector of zeros that is made a unit vector: the factor is one over the root of epsilon."""
+    """For a zero vector that is normalised: the factor is one over the root of epsilon."""
     place = _place(group)
     if place is None or place.call is None:
         return
@@ -368,12 +371,12 @@ _SAFE: dict[str, str] = {
     "RealDiv": "ones_like", "Reciprocal": "ones_like", "Div": "ones_like", "Acos": "zeros_like", "Asin": "zeros_like",
     "Atanh": "zeros_like", "Acosh": "ones_like", "Exp": "zeros_like", "Expm1": "zeros_like",
 }  # fmt: skip
-"""What none of these ops objects to."""
+"""For each op, an input that it accepts: all ones or all zeros."""
 
 
 def safe_branch(group: Group) -> Iterator[Candidate]:
-    """For a choice that hides a value and not its gradient: the branch is given a harmless value where it is not
-    taken, as https://github.com/tensorflow/probability/blob/main/discussion/where-nan.pdf explains."""
+    """For a choice that hides a value but not its gradient: where the branch is not taken, it gets a harmless value, as
+    https://github.com/tensorflow/probability/blob/main/discussion/where-nan.pdf explains."""
     place = _place(group)
     if place is None or place.node is None or place.library is None or group.op is None:
         return
@@ -398,7 +401,8 @@ def _made_safe(place: Place, draft: Draft, given: ast.expr, safe: str, condition
 
 
 def _other_branch_made_safe(place: Place, draft: Draft, condition: ast.expr, *, holds: bool) -> bool:
-    """What is written in the other branch of the same choice is singular elsewhere: whether there is such."""
+    """Makes the other branch of the same choice safe if a function in it is singular too; returns whether there is
+    one."""
     choice = place.code.parent(condition)
     branch = choice.args[2 if holds else 1] if isinstance(choice, ast.Call) and len(choice.args) > 2 else None
     found = False
@@ -420,7 +424,7 @@ _SINGULAR = {
 
 
 def bounded_in_branch(group: Group) -> Iterator[Candidate]:
-    """Where it is not known what to give the branch that is not taken: a value that stays finite everywhere."""
+    """For a branch whose harmless input is not known: a value that stays finite everywhere."""
     makers = {
         "Log": bounded_logarithm, "Log1p": bounded_logarithm, "Sqrt": bounded_root, "Rsqrt": bounded_root,
         "Pow": bounded_power, "Acos": bounded_angle, "Asin": bounded_angle, "Acosh": bounded_angle,
@@ -434,7 +438,7 @@ def bounded_in_branch(group: Group) -> Iterator[Candidate]:
 
 
 def _bounded_quotient(group: Group) -> Iterator[Candidate]:
-    """Of an exponential of a quotient the divisor may be zero in other hidden elements, or in other batches."""
+    """In an exponential of a quotient, the divisor may be zero in other hidden elements, or in other batches."""
     place = _place(group)
     if place is None or place.call is None or place.library is None:
         return
@@ -445,7 +449,7 @@ def _bounded_quotient(group: Group) -> Iterator[Candidate]:
 
 
 def _singular_argument(place: Place) -> ast.expr | None:
-    """What must not be zero, or not too large."""
+    """The expression that must not be zero, or not too large."""
     if isinstance(place.node, ast.BinOp):
         return place.node.right if isinstance(place.node.op, ast.Div) else place.node.left
     if place.call is not None and name_of(place.call.func) in ("divide", "truediv", "div"):
@@ -454,7 +458,7 @@ def _singular_argument(place: Place) -> ast.expr | None:
 
 
 def _choices_around(code: Code, node: ast.expr) -> Iterator[tuple[ast.expr, bool]]:
-    """The conditions of the choices that a value goes into, and whether it is what is taken where they hold."""
+    """The conditions of the choices that use a value, and whether it is the one chosen where they hold."""
     statement, scope = code.statement(node), code.scope(node)
     names = set()
     if isinstance(statement, ast.Assign):
@@ -470,7 +474,7 @@ def _choices_around(code: Code, node: ast.expr) -> Iterator[tuple[ast.expr, bool
 
 
 def _is_known_at(code: Code, condition: ast.expr, statement: ast.stmt | None, inside: bool) -> bool:
-    """Whether what a condition reads has its value where the branch is computed."""
+    """Whether everything that a condition reads has been computed where the branch is computed."""
     if inside or statement is None:
         return True
     reads = code.names(condition)
@@ -500,7 +504,7 @@ def _rest(code: Code, call: ast.Call, given: ast.expr) -> list[str]:
 
 
 def _made_of(code: Code, node: ast.expr) -> ast.AST:
-    """The expression, or what a name of it was given in the same function, where that is one thing."""
+    """The expression; or, for a name, its value if it is assigned once in the same function."""
     if not isinstance(node, ast.Name):
         return node
     given = [

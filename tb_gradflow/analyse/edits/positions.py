@@ -1,4 +1,4 @@
-"""Fixes for positions: where an `argmax`, a sample or an index is used instead of what it was made of."""
+"""Fixes for positions: an `argmax`, a sample or an index is used instead of the values from which it was computed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _GUMBEL = (
 _BETWEEN = "Between two positions the value is interpolated."
 _NEAR = "Values near the threshold count in part."
 
-# At a tenth of the differences the largest of a few scores has nearly all the weight.
+# With a tenth as the temperature, the largest of a few scores has nearly all of the weight.
 _SHARPNESS = "0.1"
 
 _ROUNDINGS = ("cast", "round", "floor", "ceil", "rint")
@@ -52,8 +52,8 @@ _SOFT_RANK = "Ranks of values that are nearer than about 0.3 lie between whole n
 
 
 def _soft_ranks(group: Group, place: Place) -> Edit | None:
-    """`argsort(argsort(x))`, which ranks: how many values lie below each, by soft steps (Qin, Liu and Li, 2010,
-    https://doi.org/10.1007/s10791-009-9124-x)."""
+    """Soft ranks instead of `argsort(argsort(x))`: how many values are smaller than each, by soft steps (Qin, Liu and
+    Li, 2010, https://doi.org/10.1007/s10791-009-9124-x)."""
     library, code, call, shape = place.library, place.code, place.call, _shape_given(group)
     outer = _ranking(place)
     if library is None or call is None or place.subject is None or outer is None or not shape:
@@ -81,7 +81,7 @@ def _soft_ranks(group: Group, place: Place) -> Edit | None:
 
 
 def _ranking(place: Place) -> ast.Call | None:
-    """The call that takes the result of an `argsort` and nothing else, and is one itself."""
+    """The `argsort` of this `argsort`'s result, if the result has no other use."""
     code, call = place.code, place.call
     outer = code.parent(call) if call is not None else None
     statement = code.statement(call) if call is not None else None
@@ -103,8 +103,8 @@ def _uses(place: Place, statement: ast.Assign) -> list[ast.Name]:
 
 
 def _made_floating(place: Place, draft: Draft, node: ast.expr) -> bool:
-    """Casts what a number that is floating now is computed with, up to where it was made floating before; `False` where
-    that is not known."""
+    """Casts the operands with which an expression that is now floating is combined, up to the cast that made it
+    floating before; `False` if there is none."""
     code, library = place.code, place.library
     assert library is not None
     statement = code.statement(node)
@@ -158,8 +158,8 @@ _CHOSEN = f"{_THROUGH} What else takes the choice gets a one-hot vector instead 
 
 
 def _chosen_in_another_method(group: Group, place: Place, back: Place, made: frozenset[int]) -> Edit | None:
-    """One function returns `argmax(scores)`, and another makes a one-hot vector of it or looks up a row: the first
-    returns a straight-through one-hot vector, which the other takes as it is."""
+    """For one function that returns `argmax(scores)`, and another that makes a one-hot vector of it or looks up a row:
+    the first returns a straight-through one-hot vector, which the second uses directly."""
     library, call, code, scores = place.library, place.call, place.code, _shape_given(group)
     if library is None or call is None or place.subject is None or not scores or not _is_last_axis(place, len(scores)):
         return None
@@ -200,7 +200,7 @@ def _is_last_axis(place: Place, rank: int) -> bool:
 
 
 def _is_returned(place: Place, call: ast.Call) -> bool:
-    """Whether all that happens to the result of a call is that its function returns it."""
+    """Whether the result of a call is only returned by its function."""
     code = place.code
     statement, function = code.statement(call), code.function(call)
     if isinstance(statement, ast.Return):
@@ -219,7 +219,7 @@ def _are_probabilities(group: Group) -> bool:
 
 
 def _taken_instead(group: Group, back: Place) -> tuple[ast.expr, str] | None:
-    """The call that took an index, and what takes a one-hot vector in its place."""
+    """The call that took an index, and its replacement that takes a one-hot vector."""
     code, call, library = back.code, back.call, back.library
     if call is None or library is None or argument_of(call, -1, "batch_dims") is not None:
         return None
@@ -253,7 +253,7 @@ _ARITHMETIC = ("Sub", "AddV2", "Add", "Mul", "Neg", "Abs", "Maximum", "Minimum")
 
 
 def _scores(place: Place) -> str:
-    """What the softmax takes instead of `argmax`; of `argmin` its negative."""
+    """The input of the softmax that replaces `argmax`; for `argmin`, its negative."""
     assert place.call is not None and place.subject is not None
     sign = "-" if name_of(place.call.func) == "argmin" else ""
     return f"{sign}{place.code.operand(place.subject)}"
@@ -268,7 +268,7 @@ def _mean_position(place: Place, back: Place) -> Edit | None:
 
 
 def _mean(place: Place, draft: Draft) -> str | None:
-    """The mean position under a softmax, with what has to be computed before it in the draft."""
+    """The mean position under a softmax; the draft gets the statements that it needs before it."""
     library, call, given = place.library, place.call, place.subject
     if library is None or call is None or given is None:
         return None
@@ -286,7 +286,8 @@ def _mean(place: Place, draft: Draft) -> str | None:
 
 
 def _mean_in_arithmetic(place: Place, back: Place) -> Edit | None:
-    """A position that is computed with before it is made a floating number: all of it in floating numbers."""
+    """For a position that is used in arithmetic before it is cast to floating point: does all of it in floating
+    point."""
     code, library, call = place.code, place.library, place.call
     if library is None or call is None or back.node is None or call not in ast.walk(back.node):
         return None
@@ -311,7 +312,7 @@ def _mean_in_arithmetic(place: Place, back: Place) -> Edit | None:
 
 
 def _mask_of_the_largest(group: Group, place: Place) -> Edit | None:
-    """`reduce_sum(one_hot(top_k(scores).indices))`, straight through to a softmax of the scores."""
+    """`reduce_sum(one_hot(top_k(scores).indices))`, with the gradient of a softmax of the scores."""
     library, given, topology = place.library, place.subject, group.suspect.topology
     influence = topology.influence(group.suspect.target).hops
     hot = {op for op, _ in topology.consumers[group.culprit] if influence[op] >= 0}
@@ -344,7 +345,7 @@ def _mask_of_the_largest(group: Group, place: Place) -> Edit | None:
 
 
 def _gumbel(group: Group, place: Place, back: Place) -> Edit | None:
-    """A draw that is spread over the classes: Jang, Gu and Poole, and Maddison, Mnih and Teh,
+    """A relaxed draw, spread over the classes: Jang, Gu and Poole, and Maddison, Mnih and Teh,
     https://arxiv.org/abs/1611.00712."""
     library, given, call = place.library, place.subject, place.call
     if library is None or library.prefix == "math" or library.is_keras or given is None or back.node is None:
@@ -430,7 +431,7 @@ def _weighed_rows(place: Place, back: Place) -> Edit | None:
 
 
 def _embedded(place: Place) -> Edit | None:
-    """A choice that is handed to an `Embedding` layer: the mean of the layer's rows."""
+    """For a choice that is passed to an `Embedding` layer: the mean of the layer's rows."""
     library, call, code = place.library, place.call, place.code
     statement = place.statement
     if library is None or call is None or place.subject is None or name_of(call.func) == "categorical":
@@ -458,10 +459,10 @@ def _embedded(place: Place) -> Edit | None:
 
 
 def _table(look_up: ast.Call) -> ast.expr | None:
-    """What a look-up takes rows of; `None` where it takes something else of it than rows."""
+    """The table from which a look-up takes rows; `None` if it takes something other than rows."""
     axis = argument_of(look_up, 2, "axis") if name_of(look_up.func) == "take" else argument_of(look_up, -1, "axis")
     rows = axis is None or (isinstance(axis, ast.Constant) and axis.value == 0)
-    # `keras.ops.take` without an axis takes numbers of the whole table.
+    # `keras.ops.take` without an axis indexes the flattened table.
     if name_of(look_up.func) == "take" and axis is None:
         return None
     return argument_of(look_up, 0, "params") or argument_of(look_up, -1, "x") if rows else None
@@ -498,7 +499,7 @@ def _of_a_look_up(group: Group) -> Iterator[Candidate]:
 
 
 def _number_below(place: Place) -> str | None:
-    """How many of the edges lie below a value, by soft steps."""
+    """The number of edges below a value, by soft steps."""
     library, call, code = place.library, place.call, place.code
     if library is None or call is None:
         return None
@@ -577,7 +578,7 @@ def _interpolated_in_a_plane(group: Group, back: Place, look_up: ast.Call, posit
 
 
 def _rank(group: Group) -> int:
-    """The rank of the table that is looked up in: of its rows, one more than that of a position each."""
+    """The rank of the table that is looked up: one more than the rank of a single position, for its rows."""
     part = discrete_part(group.suspect)
     op = group.trace.ops[part.uses[0].consumer]
     if op.reads is not None:
@@ -589,7 +590,7 @@ def _rank(group: Group) -> int:
 
 
 def _soft_histogram(place: Place) -> Edit | None:
-    """Each value shared between the two nearest of the bins' centres, in proportion to how near they are."""
+    """Shares each value between the two nearest bin centres, by its distance from them."""
     call, library, code = place.call, place.library, place.code
     assert call is not None
     assert library is not None
@@ -618,7 +619,8 @@ _RIGHT = "It is the probability of the right class, in the place of whether that
 
 
 def probability_of_the_label(group: Group) -> Iterator[Candidate]:
-    """`equal(argmax(scores, -1), labels)` that is made a number: the softmax of the scores at the label."""
+    """`equal(argmax(scores, -1), labels)` cast to a number: the probability of the label under a softmax of the
+    scores."""
     place = place_of_group(group)
     if place is None or place.library is None or place.node is None:
         return
@@ -647,7 +649,7 @@ def _probability_at(place: Place, compared: ast.expr) -> Edit | None:
     chosen = [each for each in map(_bare_argmax, sides) if each is not None]
     if not chosen or (place.call not in chosen and place.node is not compared):
         return None
-    # Of two the one that is to blame is of the scores; the other is of labels that are one-hot vectors.
+    # If there are two, the culprit is that of the scores; the other is that of one-hot labels.
     of_scores = place.call if place.call in chosen else chosen[0]
     if of_scores is None or (len(chosen) == 2 and place.call not in chosen):
         return None
@@ -664,7 +666,7 @@ def _probability_at(place: Place, compared: ast.expr) -> Edit | None:
     if of_labels is not None:
         hot = library("cast", code.written(of_labels.args[0]), f"{value}.dtype")
     else:
-        # Of integers; the class of a label that is a floating number would have to be cast.
+        # Labels are integers; floating-point labels would need a cast.
         hot = library("one_hot", library("cast", code.written(other), _integer(library)), f"{value}.shape[-1]")
     return draft.replace(compared, library("sum", f"{library('softmax', value, over)} * {hot}", over)).edit()
 

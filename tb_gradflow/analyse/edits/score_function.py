@@ -1,4 +1,4 @@
-"""A discrete draw that stays as it is: the loss of each row is weighted with the probability of its draw.
+"""Keeps a discrete draw as it is, and weights the loss of each row with the probability of its draw.
 
 The weight is one, and its gradient is that of the log-probability: the score-function estimator, as Foerster et al.,
 "DiCE: The infinitely differentiable Monte Carlo estimator", 2018, https://arxiv.org/abs/1802.05098, write it.
@@ -22,7 +22,7 @@ _COST = (
 
 _MEANS = ("Mean", "Sum")
 
-# What gives each row of a batch its own result, as far as the rows stay in front.
+# Ops that compute a separate result for each row of a batch, as long as the first axis stays the batch.
 _BY_ROW = frozenset({
     "Abs", "Add", "AddV2", "BiasAdd", "Cast", "ConcatV2", "Elu", "Equal", "Exp", "ExpandDims", "GatherV2", "Greater",
     "GreaterEqual", "Identity", "Less", "LessEqual", "Log", "Log1p", "MatMul", "Maximum", "Mean", "Minimum", "Mul",
@@ -34,8 +34,8 @@ _LINEAR = frozenset({"AddN", "AddV2", "Cast", "Identity", "Mul", "Neg", "RealDiv
 
 
 def weighted_with_probability(group: Group) -> Iterator[Candidate]:
-    """For a draw from a categorical distribution, or a coin that a comparison with uniform noise tosses, where each row
-    of the batch has its own loss, of which a mean or a sum is taken."""
+    """For a draw from a categorical distribution, or a Bernoulli draw by comparison with uniform noise, if each row of
+    the batch has its own loss and the loss is their mean or sum."""
     place, total = place_of_group(group), _total(group)
     back = place_of_group(group, total) if total >= 0 else None
     if place is None or back is None or place.library is None or back.code is not place.code:
@@ -51,8 +51,8 @@ def _is_mean(back: Place) -> bool:
 
 
 def _total(group: Group) -> int:
-    """The op that takes the mean or the sum of what each draw costs; -1 where the rows meet before, or what follows is
-    not linear in it."""
+    """The op that takes the mean or the sum of the losses of the draws; -1 if rows are combined before it, or if what
+    follows is not linear in it."""
     ops, topology = group.trace.ops, group.suspect.topology
     if group.suspect.target < 0:
         return -1
@@ -61,7 +61,7 @@ def _total(group: Group) -> int:
     for number, op in enumerate(way[1:], start=1):
         given = _shape_of_input(group, way[number - 1], op)
         if ops[op].type in _MEANS and given is not None and given in (rows, (*rows, 1)) and _shape_of(group, op) == ():
-            # All paths from the draw to the loss have to lead through it.
+            # All paths from the draw to the loss must pass through it.
             around = topology.reached_from([group.culprit]) & topology.leading_to([way[-1]])
             inside = topology.leading_to([op]) & around
             behind = around - inside
@@ -73,7 +73,7 @@ def _total(group: Group) -> int:
 
 
 def _is_by_row(group: Group, op: int, inside: set[int], rows: tuple[int, ...]) -> bool:
-    """Whether each row of what an op makes is of the same row of the batch, as far as its type and shape tell."""
+    """Whether each row of an op's output depends only on the same row of the batch, judging by its type and shape."""
     each, shape = group.trace.ops[op], _shape_of(group, op)
     if each.type not in _BY_ROW or not shape or shape[:1] != rows:
         return False
@@ -85,7 +85,7 @@ def _users(group: Group, op: int, among: set[int]) -> list[int]:
 
 
 def _rows(group: Group) -> tuple[int, ...]:
-    """How many rows the draw has; of a draw from a categorical distribution the second axis counts the draws."""
+    """The number of rows of the draw; for a categorical distribution, the second axis counts the draws."""
     shape = _shape_of(group, group.culprit)
     return shape[:1] if shape else ()
 
@@ -135,7 +135,7 @@ def _made_of_draw(group: Group, total: int) -> int:
 
 
 def _kept(place: Place, draft: Draft) -> str:
-    """A name for the draw; empty where it cannot have one."""
+    """A name for the draw; empty if it cannot have one."""
     code, node = place.code, place.node
     assert node is not None
     statement = code.statement(node)
@@ -149,7 +149,7 @@ def _kept(place: Place, draft: Draft) -> str:
 
 
 def _log_probability(place: Place, drawn: str, draft: Draft) -> Sequence[str]:
-    """Statements in front, and the log-probability of the draws of each row."""
+    """The statements to insert before, and the log-probability of the draws of each row."""
     assert place.library is not None
     if place.call is not None and name_of(place.call.func) == "categorical":
         logits = argument_of(place.call, 0, "logits")
@@ -166,7 +166,7 @@ def _log_probability(place: Place, drawn: str, draft: Draft) -> Sequence[str]:
 
 
 def draft_names(place: Place, drawn: str) -> set[str]:
-    """The names that stand for the draw."""
+    """The names that refer to the draw."""
     return {drawn} if drawn else place.code.names(place.node) if place.node is not None else set()
 
 

@@ -18,7 +18,7 @@ _LEAKY = "Inactive units still pass a fifth of the gradient."
 
 
 def leaky(group: Group) -> Iterator[Candidate]:
-    """A ReLU that passes some gradient where it is off."""
+    """A leaky ReLU, which passes some gradient where it is inactive."""
     place = place_of_group(group)
     call = place.call if place is not None else None
     if place is not None and call is not None and place.library is not None:
@@ -34,7 +34,7 @@ def leaky(group: Group) -> Iterator[Candidate]:
 
 
 def not_saturating(group: Group) -> Iterator[Candidate]:
-    """A ReLU instead of the sigmoids or tanhs that a gradient dwindles in."""
+    """A ReLU instead of the sigmoids or tanhs that make the gradient vanish."""
     yield from candidates(
         "This is a different network: train it from scratch, with He initialisation.",
         _other_activation(group, ("sigmoid", "tanh"), "relu", everywhere=True),
@@ -42,17 +42,17 @@ def not_saturating(group: Group) -> Iterator[Candidate]:
 
 
 def curved(group: Group) -> Iterator[Candidate]:
-    """A smooth function instead of a ReLU whose second derivative is needed."""
+    """A smooth function instead of a ReLU, if its second derivative is needed."""
     if group.op is None or "Relu" not in group.op.type:
         return
     cost = "This is a different network: train it from scratch."
-    # One ReLU that is left is enough for a second derivative of zero behind it.
+    # A single remaining ReLU is enough to make the second derivative behind it zero.
     edit = _everywhere(group, "relu", "softplus")
     yield from candidates(cost, edit or _other_activation(group, ("relu", "leaky_relu"), "softplus"))
 
 
 def _everywhere(group: Group, old: str, new: str) -> Edit | None:
-    """A function of TensorFlow's or Keras's, by its name, wherever one passage of the file has it."""
+    """Replaces a function of TensorFlow or Keras, everywhere in the only passage that names it."""
     found = [
         (code, node)
         for code in program_of(group.trace).passages
@@ -76,7 +76,7 @@ def _is_function(node: ast.AST, name: str) -> bool:
 
 
 def wider_range(group: Group) -> Iterator[Candidate]:
-    """bfloat16 instead of float16: its numbers reach as far as those of float32."""
+    """bfloat16 instead of float16: it has the range of float32."""
     cost = "bfloat16 has three fewer bits of precision than float16, and the range of float32."
     found = [
         (code, node)
@@ -105,7 +105,7 @@ _OF_CLASSES = ("categorical_crossentropy", "sparse_categorical_crossentropy")
 
 
 def of_two_classes(group: Group) -> Iterator[Candidate]:
-    """The loss of a probability, where a loss of several classes gets a single one."""
+    """A binary loss, if a loss for several classes gets a single one."""
     shape = _shape_of_culprit(group)
     if shape is not None and len(shape) > 2:
         return
@@ -144,7 +144,7 @@ def _other_activation(group: Group, old: tuple[str, ...], new: str, *, everywher
         if layer is not None and given is not None and _activation(given) in old:
             return Draft(layer.code).replace(given, f'"{new}"').edit()
     if everywhere:
-        # Layers that a loop makes have no name of their own in the file.
+        # Layers that a loop creates have no separate names in the file.
         found = [
             (code, keyword.value)
             for code in program
@@ -167,7 +167,7 @@ def _is_in_loop(code: Code, node: ast.AST) -> bool:
 
 
 def other_axis(group: Group) -> Iterator[Candidate]:
-    """A softmax over an axis of one: over the axis before it, or as a sigmoid where there is no other."""
+    """For a softmax over an axis of size one: over the axis before it, or a sigmoid if there is no other."""
     place = place_of_group(group)
     shape = _shape_of_culprit(group)
     if shape is None:
@@ -194,7 +194,7 @@ _ONE_OF_TWO = "The output is the probability of one of two classes, and the loss
 
 
 def _single_unit(group: Group) -> Edit | None:
-    """The one layer with a single unit and a softmax that the file makes, without a name."""
+    """For a layer without a name: a sigmoid in the only layer of the file that has one unit and a softmax."""
     found = [
         (code, activation)
         for code in program_of(group.trace).passages
@@ -231,7 +231,7 @@ def _shape_of_culprit(group: Group) -> tuple[int, ...] | None:
 
 
 def without_clipping(group: Group) -> Iterator[Candidate]:
-    """The gradient passed through a clip, whose value stays."""
+    """Passes the gradient through a clip, whose value stays the same."""
     place = place_of_group(group)
     if place is None or place.call is None or place.subject is None:
         return
@@ -242,7 +242,7 @@ def without_clipping(group: Group) -> Iterator[Candidate]:
 
 
 def without_xla(group: Group) -> Iterator[Candidate]:
-    """The function compiled without XLA."""
+    """Compiles the function without XLA."""
     for code in program_of(group.trace).passages:
         for node in ast.walk(code.tree):
             if not isinstance(node, ast.Call):
@@ -256,7 +256,7 @@ def without_xla(group: Group) -> Iterator[Candidate]:
 
 
 def stopped_sample(group: Group) -> Iterator[Candidate]:
-    """The sample held still where its own density is taken."""
+    """Stops the gradient of the sample where its own density is computed."""
     place = place_of_group(group)
     if place is None or place.library is None or group.op is None:
         return
@@ -277,7 +277,7 @@ def stopped_sample(group: Group) -> Iterator[Candidate]:
 
 
 def _sample(group: Group, sides: tuple[ast.expr, ...]) -> ast.expr | None:
-    """Of a difference the side that is made of the other."""
+    """The side of a difference that is computed from the other."""
     if len(sides) != 2 or group.op is None or not isinstance(group.op.type, str) or group.op.type != "Sub":
         return None
     places = [edge.op for edge in sorted(group.op.inputs, key=lambda edge: edge.input)]

@@ -18,7 +18,7 @@ from tb_gradflow.record.report import Edit
 
 _COST = "Values near the threshold are no longer exactly 0 or 1; a smaller width is closer to the step, but steeper."
 
-# How wide a soft step is: of values about one, and of positions, which are one apart.
+# The width of a soft step: for values of about one, and for positions, which are one apart.
 _NARROW, _WIDE = "0.1", "0.5"
 
 _SMALLER = (ast.Lt, ast.LtE)
@@ -32,7 +32,7 @@ _ROUNDINGS = (*_CASTS, "round", "rint", "floor", "ceil")
 
 
 def soft_comparison(group: Group) -> Iterator[Candidate]:
-    """A soft step for a comparison that becomes a number, or chooses between two values."""
+    """A soft step for a comparison that is cast to a number, or chooses between two values."""
     place = place_of_group(group)
     if place is None or place.node is None or place.library is None:
         return
@@ -43,7 +43,7 @@ def soft_comparison(group: Group) -> Iterator[Candidate]:
 
 
 def soft_branch(group: Group) -> Iterator[Candidate]:
-    """Both branches, blended, instead of `tf.cond` or of an `if` that gives one value or the other."""
+    """A blend of both branches instead of `tf.cond`, or of an `if` that assigns one value or the other."""
     place = place_of_group(group)
     if place is None or place.library is None:
         return
@@ -55,7 +55,7 @@ class Softener:
     """Writes conditions as numbers between 0 and 1.
 
     Attributes:
-        place: The comparison that is to blame.
+        place: The comparison that is the culprit.
         integers: Whether it compares integers.
     """
 
@@ -69,7 +69,7 @@ class Softener:
         return library
 
     def __call__(self, node: ast.AST) -> str | None:
-        """The condition, softened; `None` for what is no comparison, or nothing made of comparisons."""
+        """The softened condition; `None` if it is neither a comparison nor made of comparisons."""
         if isinstance(node, ast.Compare) and len(node.ops) == 1:
             return self._step(type(node.ops[0]), node.left, node.comparators[0])
         if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.BitAnd, ast.BitOr)):
@@ -103,7 +103,7 @@ class Softener:
         return self.library("sigmoid", f"{inside} / {width}")
 
     def side(self, node: ast.expr) -> str:
-        """One side of a comparison: not rounded, and as a floating number."""
+        """One side of a comparison, without rounding and in floating point."""
         code, bare = self.place.code, _without_rounding(node)
         if bare is not node or not self.integers or is_number(node):
             return code.operand(bare)
@@ -123,7 +123,8 @@ class Softener:
         return f"(1.0 - {soft})" if soft is not None else None
 
     def _known(self, node: ast.expr) -> str | None:
-        """A condition softened, or where that cannot be, as a number: it may be of data alone."""
+        """A softened condition; or, if it cannot be softened because it depends only on data, the condition as a
+        number."""
         soft = self(node)
         if soft is not None:
             return soft
@@ -160,7 +161,7 @@ def _softened(place: Place) -> Edit | None:
 
 
 def _weighted(place: Place, root: ast.expr, soft: str) -> Edit | None:
-    """`reduce_sum(boolean_mask(values, condition))`, also written `values[condition]`: all of the values, weighted."""
+    """For `reduce_sum(boolean_mask(values, condition))`, also written `values[condition]`: all values, weighted."""
     code, library = place.code, place.library
     assert library is not None
     masked = code.parent(root)
@@ -197,7 +198,8 @@ _MEANS, _SUMS = ("reduce_mean", "mean"), ("reduce_sum", "sum")
 
 
 def _reduced(code: Code, masked: ast.expr) -> tuple[ast.Call | None, str | None]:
-    """The sum or the mean of all that is left, and the name that it has before; `None` if it goes elsewhere too."""
+    """The sum or the mean of the selected values, and the name that they have before it; `None` if they are used
+    elsewhere too."""
     outer = code.parent(masked)
     if isinstance(outer, ast.Call) and name_of(outer.func) in (*_MEANS, *_SUMS):
         return outer, None
@@ -215,7 +217,7 @@ def _reduced(code: Code, masked: ast.expr) -> tuple[ast.Call | None, str | None]
 
 
 def _kept_under(place: Place, draft: Draft, root: ast.expr, statement: ast.Assign, name: str, soft: str) -> Edit | None:
-    """The condition has a name: each use of it has to take a number."""
+    """For a condition that has a name: each use of it must accept a number."""
     code = place.code
     scope = code.scope(statement)
     uses = [each for each in ast.walk(scope) if isinstance(each, ast.Name) and each.id == name]
@@ -260,7 +262,7 @@ def _chosen_softly(place: Place, draft: Draft, choice: ast.Call, soft: str) -> D
 
 
 def blend(code: Code, gate: str, yes: ast.expr, no: ast.expr) -> str:
-    """`gate` parts of one value and the rest of the other."""
+    """`gate` times one value plus `1 - gate` times the other."""
     first = "" if _is(yes, 0.0) else gate if _is(yes, 1.0) else f"{gate} * {code.operand(yes)}"
     second = "" if _is(no, 0.0) else f"(1.0 - {gate})" + ("" if _is(no, 1.0) else f" * {code.operand(no)}")
     return " + ".join(filter(None, (first, second))) or f"0.0 * {gate}"
@@ -281,7 +283,7 @@ def _choices(call: ast.Call) -> tuple[ast.expr | None, ast.expr | None]:
 
 
 def _whole_condition(code: Code, node: ast.expr) -> ast.expr:
-    """The condition that a comparison is a part of."""
+    """The whole condition that contains a comparison."""
     whole, outer = node, code.parent(node)
     while isinstance(outer, ast.expr) and _is_condition(outer):
         whole, outer = outer, code.parent(outer)
@@ -297,7 +299,7 @@ def _is_condition(node: ast.AST) -> bool:
 
 
 def _is_floating_cast(call: ast.Call) -> bool:
-    """Whether a cast makes floating numbers, as far as it tells; `x.dtype` is that of a floating tensor."""
+    """Whether a cast is to a floating dtype, as far as it shows; `x.dtype` is that of a floating tensor."""
     to = argument_of(call, 1, "dtype")
     text = ast.unparse(to) if to is not None else ""
     return "int" not in text and "bool" not in text
@@ -321,7 +323,8 @@ def _without_rounding(node: ast.expr) -> ast.expr:
 
 
 def _assigned_by_cast(code: Code, node: ast.expr) -> ast.expr | None:
-    """What a name was given by a statement of the same function, where that rounds or casts it; `None` otherwise."""
+    """The value that a statement of the same function assigns to a name, if it is a rounding or a cast; otherwise
+    `None`."""
     if not isinstance(node, ast.Name):
         return None
     given = [
@@ -339,7 +342,7 @@ def name_of_call(node: ast.AST | None) -> str:
 
 
 def _sequence_mask(place: Place) -> Edit | None:
-    """A smooth `tf.sequence_mask`: about 1 below the length and about 0 from there on."""
+    """A smooth `tf.sequence_mask`: about 1 below the length and about 0 above it."""
     call, library = place.call, place.library
     if call is None or library is None or library.is_keras:
         return None
@@ -402,13 +405,13 @@ def _blended_cond(place: Place) -> Edit | None:
 
 
 def _named_condition(code: Code, condition: ast.expr | None, predicate: ast.expr) -> ast.Assign | None:
-    """The statement that gives a condition the name that chooses between the branches."""
+    """The statement that assigns the name of the condition that chooses between the branches."""
     statement = code.statement(condition) if condition is not None else None
     if not isinstance(statement, ast.Assign) or not isinstance(predicate, ast.Name):
         return None
     uses = [each for each in ast.walk(code.scope(statement)) if isinstance(each, ast.Name) and each.id == predicate.id]
     targets = [each.id for each in statement.targets if isinstance(each, ast.Name)]
-    # Nothing else may use it, for which it would have to stay a condition.
+    # Nothing else may use it: that would need a condition and not a number.
     return statement if targets == [predicate.id] and len(uses) == 2 else None
 
 
@@ -424,14 +427,14 @@ def _cond_of_a_name(place: Place, call: ast.Call, named: ast.Assign, soften: Sof
 
 
 def _result(code: Code, branch: ast.expr) -> str | None:
-    """What a branch gives, as an operand."""
+    """The value of a branch, as an operand."""
     if isinstance(branch, ast.Lambda):
         return code.operand(branch.body)
     return f"{code.written(branch)}()" if isinstance(branch, (ast.Name, ast.Attribute)) else None
 
 
 def _blended_if(place: Place) -> Edit | None:
-    """An `if` that gives a name one value or another, as one statement."""
+    """Rewrites an `if` that assigns one value or another to a name as one statement."""
     code, statement = place.code, place.statement
     if not isinstance(statement, ast.If) or place.node is None:
         return None

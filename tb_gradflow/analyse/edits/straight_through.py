@@ -1,4 +1,4 @@
-"""Fixes that keep the value of a step function and let the gradient pass as if it were not there.
+"""Fixes that keep the value of a step function and pass the gradient as if it were the identity.
 
 Bengio, Léonard and Courville, "Estimating or propagating gradients through stochastic neurons for conditional
 computation", 2013, https://arxiv.org/abs/1308.3432.
@@ -26,7 +26,7 @@ _DISCRETE = frozenset(
 
 
 def through_rounding(group: Group) -> Iterator[Candidate]:
-    """`v + stop_gradient(round(v) - v)` instead of `round(v)`; the same for a detour over integers."""
+    """`v + stop_gradient(round(v) - v)` instead of `round(v)`; the same for a detour through integers."""
     if arrives(group):
         yield from _around_the_call(group)
     else:
@@ -34,7 +34,7 @@ def through_rounding(group: Group) -> Iterator[Candidate]:
 
 
 def through_detour(group: Group) -> Iterator[Candidate]:
-    """The same for a value that becomes one of integers, or text, and then a floating number again."""
+    """The same for a value that is converted to integers or text, and then back to floating point."""
     yield from _around_the_detour(group)
     yield from _kept_floating(group)
 
@@ -49,7 +49,7 @@ def through_sign(group: Group) -> Iterator[Candidate]:
 
 
 def arrives(group: Group) -> bool:
-    """Whether the gradient arrives at what the culprit makes, so that nothing else on its path cuts it."""
+    """Whether the gradient arrives at the culprit's output, so that nothing else cuts its path."""
     suspect = group.suspect
     return suspect.target >= 0 and suspect.topology.gradient(suspect.target).hops[group.culprit] >= 0
 
@@ -69,8 +69,8 @@ def _around_the_call(group: Group) -> Iterator[Candidate]:
 
 
 def alike(group: Group, place: Place) -> list[Place]:
-    """Where the same function of TensorFlow cuts off the same variables, elsewhere in the user's function: the first
-    that is repaired would hide the rest."""
+    """Other calls of the same TensorFlow function in the user's function that cut off the same variables: if only the
+    first were fixed, the others would still cut the path."""
     op, topology = group.op, group.suspect.topology
     if op is None or place.node is None:
         return []
@@ -99,7 +99,8 @@ def _each_straight_through(places: list[Place]) -> Edit | None:
 
 
 def straight_through(place: Place, rounded: ast.expr, given: ast.expr) -> Edit | None:
-    """The edit that puts `v + stop_gradient(rounded - v)` in the place of `rounded`, `v` being what is given to it."""
+    """The edit that replaces `rounded` with `v + stop_gradient(rounded - v)`, where `v` is the input of the
+    rounding."""
     draft = place.draft()
     return draft.edit() if _put_through(draft, place, given, rounded) else None
 
@@ -121,7 +122,7 @@ def _put_through(draft: Draft, place: Place, given: ast.expr, rounded: ast.expr 
 
 
 def _with(code: Code, whole: ast.expr, part: ast.expr, text: str) -> str:
-    """An expression with another text for one part of it."""
+    """The text of an expression with one part of it replaced."""
     (start, end), (first, last) = code.span(whole), code.span(part)
     return code.text[start:first] + text + code.text[last:end]
 
@@ -137,7 +138,7 @@ def _around_an_operator(place: Place, node: ast.BinOp) -> Iterator[Candidate]:
 
 
 def _around_the_detour(group: Group) -> Iterator[Candidate]:
-    """A value that is made an integer and then a floating number again, and nothing else in between."""
+    """A value that is cast to integers and back to floating point, with nothing in between."""
     part = discrete_part(group.suspect)
     consumers = {use.consumer for use in part.uses}
     kinds = {group.trace.ops[op].type for op in part.ops}
@@ -170,7 +171,7 @@ def _around_the_detour(group: Group) -> Iterator[Candidate]:
 
 
 def _kept_floating(group: Group) -> Iterator[Candidate]:
-    """A cast to integers that gives floating numbers of the same value, where another function casts them back."""
+    """For a cast to integers that another function casts back: returns floating-point numbers of the same value."""
     part, place = discrete_part(group.suspect), place_of_group(group)
     kinds = {group.trace.ops[use.consumer].type for use in part.uses}
     if not part.uses or kinds != {"Cast"} or not {group.trace.ops[op].type for op in part.ops} <= _DISCRETE:
@@ -200,7 +201,7 @@ def argument_of_cast(node: ast.expr) -> ast.expr | None:
 
 
 def _is_given_anew(code: Code, statement: ast.stmt, value: str) -> bool:
-    """Whether the statement itself gives the name another value: `x = tf.cast(x, tf.int32)`."""
+    """Whether the statement reassigns the name: `x = tf.cast(x, tf.int32)`."""
     targets = statement.targets if isinstance(statement, ast.Assign) else []
     return value in {code.written(each) for each in targets}
 

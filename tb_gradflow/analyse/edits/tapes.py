@@ -1,4 +1,4 @@
-"""Fixes of how a gradient is requested: what the tape records, and what it is asked for."""
+"""Fixes of how a gradient is requested: what the tape records, and which sources it gets."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _NOTHING = "Nothing else changes."
 
 
 def ignores_variables(suspect: Suspect) -> bool:
-    """Whether the user's tape has `watch_accessed_variables=False`, and its block holds a line that reads the variable:
-    of a tape that watches nothing at all the trace does not tell why."""
+    """Whether the user's tape has `watch_accessed_variables=False`, and its block contains a line that reads the
+    variable: for a tape that watches nothing at all, the trace does not show the reason."""
     trace, target = suspect.topology.trace, suspect.target
     number = trace.targets[target].source if target >= 0 else None
     source = trace.sources[number] if number is not None else None
@@ -48,7 +48,7 @@ def _has_flag(block: ast.With) -> bool:
 
 
 def watching(group: Group) -> Iterator[Candidate]:
-    """A tape that watches variables again, or the tensor that the gradient is requested for."""
+    """Makes the tape watch variables again, or the tensor for which the gradient is requested."""
     place = _request(group)
     if place is None:
         return
@@ -82,7 +82,7 @@ def _without_argument(code: Code, call: ast.Call, argument: ast.keyword) -> Edit
 
 
 def forward_pass_inside(group: Group) -> Iterator[Candidate]:
-    """The statements that compute the loss, moved into the tape's block."""
+    """Moves the statements that compute the loss into the tape's block."""
     place = _request(group)
     if place is None:
         return
@@ -119,7 +119,7 @@ def forward_pass_inside(group: Group) -> Iterator[Candidate]:
 
 
 def given_to_minimize(group: Group) -> ast.Lambda | None:
-    """What `minimize` was given to compute the loss, where that only reads a loss that has been computed before."""
+    """The function passed to `minimize`, if it only returns a loss that was computed before."""
     place = _request(group)
     calls = [
         node
@@ -139,7 +139,7 @@ def _has_parameters(function: ast.Lambda) -> bool:
 
 
 def _computed_when_called(group: Group, place: Place) -> Iterator[Candidate]:
-    """`minimize(lambda: loss)` with the loss computed in the lambda, or in a function in its place."""
+    """`minimize(lambda: loss)`, with the loss computed in the lambda, or in a function that replaces it."""
     code, given = place.code, given_to_minimize(group)
     statement = place.statement
     if given is None or not isinstance(given.body, ast.Name) or statement is None or not code.starts_a_line(statement):
@@ -173,7 +173,7 @@ _TWICE_BEFORE = "It is computed twice, as long as the statement before stays."
 
 
 def _made_of_variables(group: Group, place: Place, before: list[ast.stmt]) -> list[ast.stmt]:
-    """The assignments among some statements that compute with the variables."""
+    """The assignments, among these statements, that compute with the variables."""
     lines, tainted = _lines_that_read(group, place), set[str]()
     found: list[ast.stmt] = []
     calls = _calls_of_own(before, place.modules)
@@ -187,7 +187,7 @@ def _made_of_variables(group: Group, place: Place, before: list[ast.stmt]) -> li
 
 
 def _calls_of_own(statements: list[ast.stmt], modules: Mapping[str, str]) -> list[ast.stmt]:
-    """Those that call the user's own functions or models: their lines are not those of the ops that they make."""
+    """The statements that call the user's own functions or models: the ops that these create have other lines."""
     return [
         each
         for each in statements
@@ -199,7 +199,7 @@ def _calls_of_own(statements: list[ast.stmt], modules: Mapping[str, str]) -> lis
 
 
 def _reads_before_it_gives(steps: list[ast.stmt]) -> bool:
-    """Whether a name is read from around a function that gives it a value of its own later."""
+    """Whether a function would read a name from its enclosing scope before assigning its own value to it."""
     all_given = set().union(*map(_given, steps))
     known: set[str] = set()
     for each in steps:
@@ -210,8 +210,8 @@ def _reads_before_it_gives(steps: list[ast.stmt]) -> bool:
 
 
 def computed_outside(group: Group) -> str:
-    """The statement of one line, beside the block of the one tape that is asked, which computes with the variables;
-    empty if there is none, or there are several."""
+    """The one-line statement next to the block of the only tape that is used, which computes with the variables; empty
+    if there is none, or several."""
     place = _request(group)
     blocks = _tape_blocks(place) if place is not None else []
     if place is None or len(blocks) != 1:
@@ -253,7 +253,7 @@ def paused_block(group: Group) -> ast.With | None:
 
 
 def _dissolved(code: Code, block: ast.With) -> Edit | None:
-    """The statements of a block in the place of it."""
+    """The statements of a block, in place of the block."""
     if not all(code.starts_a_line(each) for each in (block, *block.body)):
         return None
     extra = len(code.indentation(block.body[0])) - len(code.indentation(block))
@@ -269,7 +269,8 @@ _TWICE = "It is computed twice."
 
 
 def _again_inside(code: Code, block: ast.With, before: list[ast.stmt]) -> Edit | None:
-    """What the block reads, computed again at its beginning: others, such as another tape, use it in front of it."""
+    """Computes the values that the block reads again at its beginning: other code before it, such as another tape, uses
+    them too."""
     given = [each for each in before if isinstance(each, ast.Assign) and not _takes_a_gradient(each)]
     if not given or not code.starts_a_line(block.body[0]):
         return None
@@ -277,13 +278,13 @@ def _again_inside(code: Code, block: ast.With, before: list[ast.stmt]) -> Edit |
 
 
 def _takes_a_gradient(statement: ast.stmt) -> bool:
-    """Whether a statement uses up a tape, so that it cannot be run again."""
+    """Whether a statement consumes a tape, so that it cannot be run again."""
     return any(isinstance(node, ast.Call) and name_of(node.func) == "gradient" for node in ast.walk(statement))
 
 
 def _calls_that_feed(before: list[ast.stmt], block: ast.With, modules: Mapping[str, str]) -> list[int]:
-    """The statements in front of a tape's block that call the user's own functions or models for what the block reads:
-    their lines are not those of the ops that they make."""
+    """The statements before a tape's block that call the user's own functions or models for values that the block
+    reads: the ops that these create have other lines."""
     read, found = _read(block.body), []
     for index in reversed(range(len(before))):
         statement = before[index]
@@ -347,7 +348,7 @@ def _moved_inside(code: Code, block: ast.With, first: list[ast.stmt], last: list
 
 
 def requested_too(group: Group) -> Iterator[Candidate]:
-    """The variables added to those that the gradient is requested for, and applied to."""
+    """Adds the variables to those for which the gradient is requested and applied."""
     place, added = _request(group), _added(group)
     asked = _asked(place) if place is not None else None
     if place is None or asked is None or not added:
@@ -370,7 +371,7 @@ def requested_too(group: Group) -> Iterator[Candidate]:
 
 
 def wider_request(group: Group) -> str | None:
-    """The request as the user wrote it, with the variables that it lacks; `None` where their names are not known."""
+    """The request as the user wrote it, with the missing variables; `None` if their names are not known."""
     place, added = _request(group), _added(group)
     asked = _asked(place) if place is not None else None
     call = place.code.parent(asked) if place is not None and asked is not None else None
@@ -392,7 +393,7 @@ def _asked(place: Place) -> ast.expr | None:
 
 
 def _added(group: Group) -> list[str]:
-    """What the user may call the variables that are missing, as summands of a list; empty if one has no known name."""
+    """Names for the missing variables in the user's code, as summands of a list; empty if one has no known name."""
     place = _request(group)
     names = [expression_of(place, name) for name in group.names] if place is not None else [None]
     if None in names:
@@ -403,7 +404,7 @@ def _added(group: Group) -> list[str]:
 
 
 def not_stopped(group: Group) -> Iterator[Candidate]:
-    """Without `stop_gradient`."""
+    """Removes `stop_gradient`."""
     place = place_of_group(group)
     if place is None or place.call is None or place.subject is None or name_of(place.call.func) != "stop_gradient":
         return
@@ -428,7 +429,7 @@ def _function(place: Place) -> ast.AST:
 
 
 def _tape_blocks(place: Place) -> list[ast.With]:
-    """The blocks of the tape that is asked, in the function of the request."""
+    """The blocks of the tape whose gradient is requested, in the function of the request."""
     blocks = [
         node
         for node in ast.walk(_function(place))
@@ -441,7 +442,7 @@ def _tape_blocks(place: Place) -> list[ast.With]:
     }
     line = place.source.line - place.code.passage.line + 1
     named = [block for block in blocks if _tape_name(block) in asked and block.lineno <= line]
-    # Of several tapes of one name the last before the request is asked.
+    # If several tapes have the same name, the last one before the request is meant.
     return named[-1:] or (blocks if len(blocks) == 1 else [])
 
 

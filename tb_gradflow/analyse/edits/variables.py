@@ -1,4 +1,4 @@
-"""Fixes of how a variable is made, written and read."""
+"""Fixes of how a variable is created, written and read."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NOTHING = "Nothing else changes."
 
 
 def floating(group: Group) -> Iterator[Candidate]:
-    """A variable of integers made one of floating numbers."""
+    """Makes an integer variable a floating-point one."""
     for number, name in zip(group.variables, group.names, strict=True):
         defined = _defined(group, name)
         if defined is None or not group.trace.variables[number].dtype.lstrip("u").startswith("int"):
@@ -48,7 +48,7 @@ def floating(group: Group) -> Iterator[Candidate]:
 
 
 def trainable(group: Group) -> Iterator[Candidate]:
-    """Without the flag that freezes it."""
+    """Removes the flag that freezes it."""
     program = _program(group)
     defined = [found for name in group.names if (found := definition_of_variable(program, name)) is not None]
     layers = [
@@ -107,7 +107,7 @@ def _is_rebound(group: Group, written: str) -> bool:
 
 
 def kept_beside(group: Group) -> Iterator[Candidate]:
-    """The value itself, instead of what was read back from the variable that it was stored in."""
+    """The value itself, instead of reading it back from the variable in which it was stored."""
     place = place_of_group(group)
     written = _store(group)
     if written is not None:
@@ -134,7 +134,7 @@ _OF_THIS_STEP = (
 
 
 def _store(group: Group) -> Place | None:
-    """Where the variable is written, if the culprit reads it."""
+    """The place where the variable is written, if the culprit reads it."""
     ops = group.trace.ops
     variable = group.op.reads if group.op is not None and group.op.writes is None else None
     if variable is None:
@@ -190,7 +190,7 @@ def _beside(code: Code, statement: ast.stmt, call: ast.Call) -> Edit | None:
 
 
 def _in_an_attribute(group: Group, place: Place, statement: ast.stmt, call: ast.Call) -> Edit | None:
-    """The value kept in an attribute of its own, where other methods of the class read it back."""
+    """Keeps the value in a separate attribute, from which other methods of the class read it back."""
     code, function = place.code, place.code.function(statement)
     owner = code.parent(function) if function is not None else None
     if not isinstance(owner, ast.ClassDef) or not isinstance(statement, ast.Expr) or statement.value is not call:
@@ -232,7 +232,7 @@ def _is_assigned_by(node: ast.AST | None) -> bool:
 
 
 def _lines_that_read_back(group: Group, place: Place, statement: ast.stmt) -> set[int]:
-    """The lines of the file that read what a statement has assigned."""
+    """The lines of the file that read the value that a statement has assigned."""
     ops, offset, sources = group.trace.ops, place.code.passage.line - 1, group.trace.sources
     span = range(statement.lineno + offset, (statement.end_lineno or statement.lineno) + offset + 1)
     written = [op for op, each in enumerate(ops) if each.source is not None and sources[each.source].line in span]
@@ -242,7 +242,7 @@ def _lines_that_read_back(group: Group, place: Place, statement: ast.stmt) -> se
 
 
 def computed_in_the_step(group: Group) -> Iterator[Candidate]:
-    """What was computed once before the step, computed where it is used."""
+    """Computes a value where it is used, instead of once before the step."""
     op = group.op
     if op is None or op.type != SNAPSHOT:
         return
@@ -278,8 +278,8 @@ def computed_in_the_step(group: Group) -> Iterator[Candidate]:
 
 
 def _made_inside(place: Place, known: AbstractSet[str]) -> Edit | None:
-    """What is made of the variables outside of the step, such as a distribution, made in the one function that uses
-    it."""
+    """Creates an object that depends on the variables, such as a distribution, in the only function that uses it
+    instead of outside of the step."""
     codes = place.program.of_file(place.source.file)
     made = [
         (code, node, node.targets[0].id)
@@ -322,7 +322,7 @@ def _makes_a_variable(node: ast.AST) -> bool:
 
 
 def _given_once(place: Place, name: str, function: ast.AST) -> tuple[Code, ast.expr] | None:
-    """The one value that a name is given outside of a function, and the passage where that is."""
+    """The only value that is assigned to a name outside of functions, and its passage."""
     found = [
         (code, node)
         for code in place.program.of_file(place.source.file)
@@ -336,7 +336,7 @@ def _given_once(place: Place, name: str, function: ast.AST) -> tuple[Code, ast.e
 
 
 def not_all_zeros(group: Group) -> Iterator[Candidate]:
-    """The factors that begin as zeros, begun with small random numbers: each keeps the other at zero."""
+    """Initializes factors with small random numbers instead of zeros: each zero factor keeps the other at zero."""
     cost = "The output no longer starts at exactly zero."
     program, trace = _program(group), group.trace
     matrices = [each.name for each in trace.variables if each.trainable and len(each.shape) > 1]
@@ -360,7 +360,7 @@ _INITIALIZERS = ("kernel_initializer", "embeddings_initializer", "depthwise_init
 
 
 def _random_value(defined: Definition) -> tuple[ast.expr, str] | None:
-    """What makes the zeros, and what to write in its place."""
+    """The initializer that creates the zeros, and its replacement."""
     code, call = defined.code, defined.call
     initializer = argument_of(call, -1, "initializer")
     if initializer is not None and _is_zeros(initializer):

@@ -1,4 +1,4 @@
-"""Fixes of what is computed and then left aside."""
+"""Fixes for results that are computed but never used."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tb_gradflow.analyse.words.names import Group
 
 
 def result_kept(group: Group) -> Iterator[Candidate]:
-    """`x = layer(x)` instead of `layer(x)`, whose result nobody takes."""
+    """`x = layer(x)` instead of `layer(x)`, whose result is dropped."""
     for op in (group.culprit, *group.suspect.topology.readers[group.suspect.state.variable]):
         place = place_of_group(group, op) if op >= 0 else None
         statement = place.statement if place is not None else None

@@ -1,4 +1,4 @@
-"""Fixes for grids and tables of numbers whose ops have no gradient: the same by arithmetic."""
+"""Fixes for grids and tables of numbers whose ops have no gradient: the same result by arithmetic."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SAME = "It computes the same values."
 
 
 def by_arithmetic(group: Group) -> Iterator[Candidate]:
-    """`linspace`, `range` and `one_hot` made of numbers that are learned."""
+    """`linspace`, `range` and `one_hot` computed from numbers that are learned."""
     place = place_of_group(group)
     call = place.call if place is not None else None
     if place is None or call is None or place.library is None:
@@ -95,7 +95,7 @@ def _one_hot(place: Place, call: ast.Call) -> str | None:
 
 
 def _shuffle(place: Place, call: ast.Call) -> str | None:
-    """The rows gathered in a random order: the order needs no gradient."""
+    """Gathers the rows in a random order: the order needs no gradient."""
     given = argument_of(call, 0, "value")
     prefix = ast.unparse(call.func).rpartition(".random.shuffle")[0]
     if given is None or not is_plain(given) or not prefix:

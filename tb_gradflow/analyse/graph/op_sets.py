@@ -43,14 +43,14 @@ COPIES = frozenset({"ReadVariableOp", "Identity", "IdentityN", "NoOp"})
 
 
 DIVISIONS = {"RealDiv": 1, "Div": 1, "Reciprocal": 0, "Xdivy": 1}
-"""Which input is the divisor."""
+"""The index of the input that is the divisor."""
 
 
 SINGULAR_INPUT = DIVISIONS | {
     "Log": 0, "Sqrt": 0, "Rsqrt": 0, "Xlogy": 1, "Pow": 0, "Exp": 0, "Expm1": 0, "Cosh": 0, "Sinh": 0, "Log1p": 0,
     "Acos": 0, "Asin": 0, "Atanh": 0, "Acosh": 0,
 }  # fmt: skip
-"""Which input of a function decides whether it, or its slope, is finite."""
+"""The index of the input that decides whether a function, or its slope, is finite."""
 
 
 def scopes_of(name: str) -> list[str]:

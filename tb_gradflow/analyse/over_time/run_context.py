@@ -23,7 +23,7 @@ class RunContext:
         rest: Since when no variable changes at all; `None` if one does.
         turns: Variables without a gradient that get one in other steps.
         silences: Vectors of which most elements get no gradient.
-        value_courses: Of what functions were given that are not finite everywhere; none unless something is not finite.
+        value_courses: The input ranges of functions that are not finite everywhere; none if everything is finite.
         began: By the name of its target, the loss of the first recorded step.
     """
 

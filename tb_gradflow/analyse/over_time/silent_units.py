@@ -74,7 +74,7 @@ def silences_of(backwards: Iterable[Piece]) -> Mapping[int, Silence]:
 
 
 def _rows(trace: Trace) -> dict[str, int]:
-    """Of each trainable vector that has one gradient, its row."""
+    """For each trainable vector that has one gradient, its row."""
     rows: dict[int, list[int]] = {}
     for entry in trace.variable_gradients:
         if entry.row is not None and entry.outcome == "value":

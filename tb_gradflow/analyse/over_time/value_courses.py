@@ -1,4 +1,5 @@
-"""How what a function is given got to where the function breaks, as far as the recorded steps of a run tell."""
+"""How the input of a function reached the value at which the function breaks, as far as the recorded steps of a run
+show it."""
 
 from __future__ import annotations
 
@@ -12,13 +13,13 @@ from tb_gradflow.record.schema import RANGE_STATISTICS, Trace
 
 _SMALLEST, _LARGEST = (RANGE_STATISTICS.index(name) for name in ("smallest", "largest"))
 
-# So many recorded steps are looked at.
+# The number of recorded steps that are examined.
 _NEAR = 256
 
 
 @dataclass(frozen=True, slots=True)
 class Ranged:
-    """The values that an op was given in one step: over the finite elements; of a divisor the magnitudes."""
+    """The range of an op's input in one step, over the finite elements; for a divisor, of its magnitudes."""
 
     step: int
     smallest: float

@@ -88,7 +88,7 @@ class Difference:
 
 
 def compare(before: Diagnosis, now: Diagnosis) -> Difference:
-    """What is different in `now`."""
+    """The differences in `now`."""
     left, right = _listed(before), _listed(now)
     pairs = match(left, right)
     variables = _variable_changes(left, right, pairs, _explained(before), _explained(now))

@@ -1,4 +1,4 @@
-"""How a value got to where it breaks: from the ranges that the recorded steps of a run have measured."""
+"""How a value reached the point where it breaks: from the ranges that the recorded steps of a run have measured."""
 
 from __future__ import annotations
 
@@ -9,17 +9,16 @@ from tb_gradflow.analyse.over_time.value_courses import Ranged
 from tb_gradflow.analyse.words.names import Group
 from tb_gradflow.analyse.words.seen import is_broken, name_of_argument
 
-# Exponentials overflow where their input is too large, and with them what is finite nowhere else; the others break near
-# zero or below it.
+# Exponentials overflow if their input is too large; the other functions break near zero or below it.
 _OVERFLOWING = frozenset({"Exp", "Expm1", "Cosh", "Sinh"})
 _FALLING = frozenset({"Log", "Sqrt", "Rsqrt", "Xlogy", "Pow", *DIVISIONS})
 
-# A value that was of this size from the start has not got there over the steps.
+# A value must change by this factor: otherwise it was that size from the start, and did not get there over the steps.
 _CHANGED = 4.0
 
 
 def grown(group: Group) -> str:
-    """A sentence behind a message; empty if nothing is known of other steps, or if they say nothing."""
+    """A sentence after a message; empty if other steps are not known, or show no change."""
     kind = group.op.type if group.op is not None else ""
     if kind not in _OVERFLOWING | _FALLING or not is_broken(group):
         return ""
@@ -39,7 +38,7 @@ def grown(group: Group) -> str:
             return ""
         return f" {subject} has grown from {_course(course, size)}."
     size = _smallest
-    # Negative from the start, or at zero: that is how it is computed, and nothing that has come about.
+    # Negative or zero from the start: that is how it is computed, and no development over the steps.
     if course[0].smallest <= 0 or size(course[-1]) * _CHANGED >= size(course[0]):
         return ""
     whose = f"The magnitude of {name}" if kind in DIVISIONS else f"The smallest value of {name}"
@@ -51,7 +50,7 @@ def _smallest(each: Ranged) -> float:
 
 
 def _course(course: Sequence[Ranged], size: Callable[[Ranged], float]) -> str:
-    """Where it began, where it was before the last step, and where it is."""
+    """The value in the first step, in the step before the last, and in the last."""
     first, before, last = course[0], course[-2], course[-1]
     near = f"{_number(size(before))} in step {before.step} and " if before is not first else ""
     return f"{_number(size(first))} in step {first.step} to {near}{_number(size(last))} in step {last.step}"

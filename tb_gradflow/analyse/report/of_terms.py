@@ -13,7 +13,7 @@ from tb_gradflow.analyse.step.measured import Measured
 from tb_gradflow.analyse.step.terms import terms_in
 from tb_gradflow.record.report import Finding
 
-# Of the other families no cause keeps a gradient from a term.
+# Causes of the other families do not keep a gradient from a term.
 _CUTTING = frozenset(
     cause.name
     for family in ("no_derivative", "left_graph", "tape", "unused", "exact_zero", "flat")

@@ -179,7 +179,8 @@ _INFERRED = (
 
 
 def _is_inferred(measured: Measured, findings: Sequence[Finding]) -> bool:
-    """Whether a finding of this step names an op at which values stop being finite, and nobody has seen them."""
+    """Whether a finding of this step names an op at which values stop being finite, but these values were not
+    measured."""
     if measured.alone or measured.values is not None or measured.onset is not None:
         return False
     return any(

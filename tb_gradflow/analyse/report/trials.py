@@ -1,4 +1,5 @@
-"""What is known of edits that were tried before the training: those that work come first, others are left out."""
+"""Adds the results of edits that were tried before the training: edits that work come first, those that do not are left
+out."""
 
 from __future__ import annotations
 

@@ -237,7 +237,7 @@ def _excused_if_skipped(measured: Measured, judged: Iterable[Judged]) -> list[Ju
     are too large, and skips those steps. Moving averages still change in them."""
     trace = measured.topology.trace
     targets, trained = trace.targets, [variable.trainable for variable in trace.variables]
-    # A step that makes weights NaN is none that was skipped: of elements that are not finite no change is known.
+    # A step that makes weights NaN was not skipped: for elements that are not finite, no change is known.
     changed = [UPDATE_NORM, NONFINITE_AFTER]
     moved = measured.variables is not None and bool((measured.variables[trained][:, changed] > 0).any())
     return [

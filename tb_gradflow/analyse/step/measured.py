@@ -152,8 +152,8 @@ class Measured:
         return float(np.nan_to_num(self.gradients[rows, MAX_ABS]).max(initial=0.0))
 
     def range_of(self, op: int, place: int) -> tuple[float, float] | None:
-        """The smallest and the largest finite number that an op was given; of a divisor the magnitudes. None if that
-        was not measured."""
+        """The smallest and the largest finite input of an op; for a divisor, of its magnitudes. None if they were not
+        measured."""
         ranges = self.once("ranges", lambda: {(each.op, each.input): each.row for each in self.topology.trace.ranges})
         if self.gradients is None or (op, place) not in ranges:
             return None

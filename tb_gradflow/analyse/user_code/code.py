@@ -241,8 +241,8 @@ def _of_step(
 
 
 def _richest(found: Mapping[str, set[str]], lines: frozenset[str]) -> set[str]:
-    """The files of which the most was found. Of those that have the same, those with a line of the step; none where
-    that leaves more than one."""
+    """The files with the most matches. If several have the same matches, only those with a line of the step; none if
+    more than one is left."""
     most = max(map(len, found.values()), default=0)
     rich = [file for file, each in found.items() if most and len(each) == most]
     kept = set()

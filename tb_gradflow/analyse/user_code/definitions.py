@@ -84,7 +84,7 @@ def _by_number(calls: list[Definition], names: set[str], name: str) -> Definitio
 
 
 def _is_made_once(defined: Definition) -> bool:
-    # Such as in the list of a `Sequential`, or called at once: `x = Dense(8)(x)`.
+    # For example in the list of a `Sequential`, or called at once: `x = Dense(8)(x)`.
     return bool(defined.bound_to) or defined.code.is_evaluated_once(defined.call)
 
 

@@ -38,7 +38,7 @@ _CONVERSIONS = frozenset({"array", "asarray", "asanyarray", "ascontiguousarray",
 _MODULES = ("np", "numpy", "onp", "math")
 
 _WHOLE = frozenset({"int", "bool", "range", "round", "divmod", "math.floor", "math.ceil"})
-"""Functions of Python that make a number of its own of a tensor."""
+"""Python functions that convert a tensor to a Python number."""
 
 
 def put_into(code: str) -> tuple[str, str] | None:
@@ -142,7 +142,7 @@ class Inside(ast.NodeTransformer):
         if (name == "float" or name.endswith("convert_to_numpy")) and len(node.args) == 1:
             return node.args[0]
         if name in _WHOLE and self._tensors is not None and self._is_given_a_tensor(node):
-            # What it gives, Python counts and decides with: that cannot stay in TensorFlow.
+            # Python uses the result to count or to decide: that cannot stay in TensorFlow.
             self.stuck = True
             return node
         constant = name in (f"{self._tensorflow}.constant", f"{self._tensorflow}.convert_to_tensor")

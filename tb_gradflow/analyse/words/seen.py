@@ -82,7 +82,7 @@ def argument_of(group: Group) -> OpValue | None:
     if values is not None:
         return values.given_to(group.culprit, place)
     ends = measured.range_of(group.culprit, place)
-    # How many elements are so is not known: it is spoken of as of a single number.
+    # The number of such elements is not known: the text uses the singular.
     return (
         None
         if ends is None
@@ -116,7 +116,7 @@ def rows_of(group: Group) -> Rows | None:
 
 
 def is_broken(group: Group) -> bool:
-    """Whether something is not finite, and of the finding's cause values are spoken of."""
+    """Whether something is not finite, and the texts of the finding's cause mention values."""
     broken = group.suspect.state.status in ("nan", "inf") or not group.suspect.measured.loss_is_finite(
         group.suspect.target
     )

@@ -25,7 +25,8 @@ def only_as_integers(group: Group) -> bool:
 
 
 def _may_compute(op: Op) -> bool:
-    """Whether what an op makes of integers may be numbers again: a loop takes its values from lists of tensors."""
+    """Whether the output of an op on integers may be floating-point numbers again: a loop takes its values from lists
+    of tensors."""
     return op.type in _COMPUTING or any(tensor.dtype == "variant" for tensor in op.outputs)
 
 

@@ -28,7 +28,7 @@ def factor_of(comparison: Comparison) -> float | None:
     if abs(factor - 1) <= slack:
         return None
     known = [each for each in (*_SIMPLE, *_sizes(comparison.argument)) if abs(factor - each) <= slack * abs(each)]
-    # Of one number any other is a multiple.
+    # With a single number, any other number is a multiple of it.
     return known[0] if known else factor if len(smooth) > 2 else None
 
 

@@ -1,1 +1,1 @@
-"""What users are given about a run: a report, a comparison, a patch, a self-contained page."""
+"""What users get about a run: a report, a comparison, a patch, a self-contained page."""

@@ -118,7 +118,7 @@ class Runs:
         }
         entries = [{"run": run, "name": self._name(run, runs), **told[run].to_json()} for run in runs if run in told]
         is_complete = len(entries) == len(runs)
-        # What the first runs share, the others may not.
+        # The remaining runs may not share what the first runs do.
         said = shared_settings(list(told.values())) if is_complete else []
         names = varying(list(told.values()), said)
         return {"format": FORMAT, "runs": entries, "complete": is_complete, "shared": said, "hyperparameters": names}

@@ -36,7 +36,8 @@ SECONDS_OF_LOOKING = 90.0
 LEAST_LOOKED_AT = 8
 
 KEPT_BITS = 12
-"""Of the 23 mantissa bits of a norm: a relative error of 0.0001, and the page shows three figures."""
+"""The number of mantissa bits of a norm that are kept, of 23: a relative error of 0.0001, and the page shows three
+figures."""
 
 _COARSE = {"norm", "max_abs", "mean_abs", "weight_norm", "update_norm"}
 # Margin on the first guess of the number of steps, because fewer steps compress less well.

@@ -85,8 +85,8 @@ def apply(edits: Sequence[Edit], directory: Path, passages: Sequence[Passage] = 
     """Writes the edits into the files below `directory`, all of them or none, and returns these files.
 
     Raises LogError if a file is not below `directory`, is not a Python file, cannot be read or written, or differs from
-    what was recorded, in the lines of the edit or in the passages that contain them. What an edit writes is made of
-    these, so that a log of somebody else's cannot bring in anything that the file does not say.
+    what was recorded, in the lines of the edit or in the passages that contain them. Edits are made
+    from these passages, so a log from someone else cannot add code that is not in the file.
     """
     changed: dict[Path, str] = {}
     for edit in sorted(edits, key=lambda edit: (edit.file, -edit.line)):
@@ -109,7 +109,7 @@ def _check_around(edit: Edit, text: str, passages: Sequence[Passage]) -> None:
         try:
             _edited(text, whole)
         except LogError:
-            # Of several runs the newest may have been trained with the file as it is.
+            # If there are several runs, the newest may have been trained with the current file.
             if number + 1 == len(around):
                 raise
         else:
@@ -121,7 +121,7 @@ def _below(file: str, directory: Path) -> Path:
     recorded = PurePosixPath(file)
     try:
         path = directory.joinpath(*recorded.parts).resolve()
-    except (OSError, ValueError, RuntimeError) as error:  # a name that is none, links in a circle
+    except (OSError, ValueError, RuntimeError) as error:  # an invalid name, or circular links
         raise LogError(f"{file!r:.200} cannot be read: {error}") from error
     inside = directory.resolve() in path.parents
     if recorded.is_absolute() or ".." in recorded.parts or not inside:

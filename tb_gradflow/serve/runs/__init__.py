@@ -1,1 +1,1 @@
-"""Recorded runs on reading: their statistics, diagnoses and state, with caches for what is slow to compute."""
+"""Recorded runs as they are read: their statistics, diagnoses and state, with caches for what is slow to compute."""

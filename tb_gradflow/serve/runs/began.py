@@ -1,4 +1,4 @@
-"""Since when the findings of a step hold, for a reader of the last step of a training that went well at first."""
+"""Since when the findings of a step hold, for readers of the last step of a training that was healthy at first."""
 
 from __future__ import annotations
 

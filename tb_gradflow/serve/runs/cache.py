@@ -25,7 +25,7 @@ class Cache(Generic[Value]):
         self._lock = threading.Lock()
 
     def find(self, key: Hashable) -> Value | None:
-        """The value of `key` if it is there."""
+        """The value of `key`; None if it is missing."""
         with self._lock:
             if key in self._values:
                 self._values.move_to_end(key)

@@ -1,4 +1,4 @@
-"""Whether the numbers of a chunk fit the trace that they are of: what no number can be becomes "not measured"."""
+"""Checks whether the statistics of a chunk fit their trace; impossible values become "not measured"."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def gradients_that_fit(numbers: Floats, sizes: Sizes) -> tuple[Floats, str]:
 
 
 def variables_that_fit(numbers: Floats, sizes: Sizes) -> tuple[Floats, str]:
-    """The same of `[steps, variables, statistics]`."""
+    """The same for `[steps, variables, statistics]`."""
     steps, variables, columns = numbers.shape
     if variables != sizes.variables:
         problem = f"has {variables} variables, expected {sizes.variables} as its trace says"
@@ -113,22 +113,24 @@ def unmeasured(steps: int, rows: int, columns: int) -> Floats:
 
 
 def _are_all_statistics(numbers: Floats) -> bool:
-    """A quick look at all of it: whether everything was measured, and can be. False where it may be all the same."""
+    """A quick check of all rows at once: whether everything was measured and is possible. May be false although it
+    is."""
     if not numbers.size:
         return True
     return bool(numbers.min() >= 0 and numbers.max() < np.inf and numbers[..., _ZEROS].max() <= _WHOLE)
 
 
 def _no_statistics(numbers: Floats) -> npt.NDArray[np.bool_]:
-    """For each row, whether these can be none: `NaN` in the first column says that nothing was measured."""
+    """For each row, whether these statistics are impossible; NaN in the first column means that nothing was
+    measured."""
     sizes, zeros, counts = numbers[..., :_ZEROS], numbers[..., _ZEROS], numbers[..., _ZEROS + 1 :]
     good = (sizes >= 0).all(-1) & (zeros >= 0) & (zeros <= _WHOLE) & (counts >= 0).all(-1) & np.isfinite(counts).all(-1)
     return np.asarray(~(good | np.isnan(numbers[..., 0])), bool)
 
 
 def _no_counts(numbers: Floats, most: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
-    """For each row, whether a number in it is none of elements; NaN is one that is not known."""
-    too_many = numbers > (most * _WHOLE)[:, None]  # float32 has not every number of elements
+    """For each row, whether a count of elements is impossible; NaN means that it is not known."""
+    too_many = numbers > (most * _WHOLE)[:, None]  # float32 cannot represent every number of elements
     return np.asarray(((numbers < 0) | np.isinf(numbers) | too_many).any(-1), bool)
 
 

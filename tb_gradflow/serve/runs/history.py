@@ -36,7 +36,7 @@ from tb_gradflow.store.run import Array, ChunkHead, RunIndex, StoredRun, newest_
 LOGGER = logging.getLogger("tb_gradflow")
 
 _SAID = 3
-"""Damages that are named; of the others there is the number."""
+"""Number of damaged parts that are named; the rest are only counted."""
 
 Floats = npt.NDArray[np.float32]
 
@@ -107,7 +107,7 @@ class History:
 
     @property
     def state(self) -> tuple[int, int]:
-        """Another one after each change: what was answered under one is answered the same again."""
+        """Differs after each change: while it is the same, answers are the same."""
         self.index()
         return self._changes, len(self._damaged)
 
@@ -126,7 +126,7 @@ class History:
         return f"A part of the log is damaged and left out: {'; '.join(damaged[:_SAID])}{more}."
 
     def readable(self) -> RunIndex:
-        """What the log held when it was last looked at, without the chunks whose trace cannot be read.
+        """The content of the log at the last refresh, without the chunks whose trace cannot be read.
 
         Raises LogError if that is all of them.
         """
@@ -406,7 +406,7 @@ class History:
 
 
 def _is_finite(gradients: Floats, losses: Iterable[float]) -> bool:
-    """Whether a step's losses and gradients are."""
+    """Whether the losses and gradients of a step are finite."""
     return bool(np.isfinite(tuple(losses)).all()) and not (gradients[:, _BAD] > 0).any()
 
 

@@ -22,7 +22,7 @@ Json = dict[str, Any]
 Health = Literal["error", "warning", "healthy", "unknown"]
 
 WORST_FIRST: tuple[Health, ...] = ("error", "warning", "unknown", "healthy")
-"""What is not known could be anything, so it comes before healthy runs."""
+"""An unknown state could be anything, so it comes before healthy runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def standing_of(history: History, diagnosis: Diagnosis | None = None, *, since: 
     found = index.find(diagnosis.step)
     losses = () if found is None else found[0].losses[found[1]]
     return Standing(
-        health="healthy" if worst is None else worst.severity,  # type: ignore[arg-type]  # it is no information
+        health="healthy" if worst is None else worst.severity,  # type: ignore[arg-type]  # it is never "info"
         summary=diagnosis.summary,
         cause="" if worst is None else worst.cause,
         place="" if worst is None or worst.source is None else f"{worst.source.file}:{worst.source.line}",
@@ -92,7 +92,7 @@ def standing_or_unknown(history: History, *, since: bool = True) -> Standing:
     except LogError as error:
         return unknown(str(error))
     except Exception:
-        # A fault of ours in one run must not take the list of all of them. Who opens that run gets to see it.
+        # A bug of ours in one run must not break the list of all runs. Opening that run shows the error.
         LOGGER.exception("%s could not be analysed", history.name)
         return unknown("This run could not be analysed: open it to see why.")
 

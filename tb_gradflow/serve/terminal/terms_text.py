@@ -10,10 +10,10 @@ from tb_gradflow.serve.terminal.text import Look
 
 SHOWN_LAYERS = 20
 
-# A smaller share is shown like none if several terms are listed.
+# A smaller share is not shown if several terms are listed.
 _LEAST_SHARE = 0.0005
 _MOST_SHARES = 4
-# From here on, two terms oppose each other.
+# Below this cosine, two terms oppose each other.
 _AGAINST = -0.5
 
 

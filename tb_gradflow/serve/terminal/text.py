@@ -26,7 +26,7 @@ WIDTH = 100
 NARROWEST = 40
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-# What a build server interprets as a command at the beginning of a line; wrapping may put it there.
+# Text that a build server interprets as a command at the beginning of a line; wrapping may put it there.
 _COMMAND = re.compile(r"(?<!\S)(:|#)\1(?=[a-z\[])")
 _QUOTED = re.compile(r"`[^`]+`")
 
@@ -65,7 +65,7 @@ class Look:
         )
 
     def short(self, text: str, room: int) -> str:
-        """A line that fits, its middle left out where it must be."""
+        """A line that fits; if necessary, its middle is left out."""
         text = one_line(text)
         if len(text) <= room or room < 8:
             return text
@@ -94,7 +94,7 @@ def clean(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """The same where a line break would begin a line of somebody else's."""
+    """The same for text in which a line break would start a line in someone else's format."""
     return clean(" ".join(text.split("\n")))
 
 

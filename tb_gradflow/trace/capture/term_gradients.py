@@ -95,13 +95,13 @@ class _Terms(Reading):
         call.rows.stack()
 
     def _outputs_of_layers(self) -> dict[Ref, Any]:
-        """Where layers end, as far as the gradient of the whole loss was measured there."""
+        """The outputs of layers, as far as the gradient of the whole loss was measured there."""
         request, call = self._request, self._request.call
         ops, layers = call.flattener.ops, request.layers
         if not layers or call.flattener.graph is not request.symbols.root:
             return {}
         between = request.between()
-        # A layer inside of another one ends within it; what leaves both is the same tensor.
+        # A nested layer ends inside of the outer one; if its output leaves both, it is the same tensor.
         last = {number for number in last_of_scopes(ops, layers, between) if ops[number].tensors}
         refs = [Ref(number, 0) for number in sorted(last)]
         known = {ref for ref in refs if (answer := call.tensors.get(ref)) is not None and answer.row is not None}

@@ -264,7 +264,7 @@ class _Pairs:
 
 
 def _moved_inside(edit: Edit, place: int) -> int:
-    """How far an edit moves a line of its own that it keeps: it may reach over the head of a function."""
+    """The number of lines by which an edit moves a line that it keeps: an edit may span the head of a function."""
     matcher = difflib.SequenceMatcher(None, edit.before.split("\n"), edit.after.split("\n"), autojunk=False)
     kept = (block for block in matcher.get_matching_blocks() if block.a <= place < block.a + block.size)
     return next((block.b - block.a for block in kept), 0)

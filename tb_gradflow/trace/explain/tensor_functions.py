@@ -194,7 +194,7 @@ class TensorFunction:
                 message = next((each.message for each in diagnosis.findings if known in each.variables), "")
                 if missing[place] and message:
                     words[name] = f"Why: {message.partition(': ')[2]}"
-        # Of the tape's gradient alone: one that the user has written may be anything.
+        # Only for the tape's gradient: one that the user has written may be anything.
         replaced = _replaced(trace) if self._gradient is None else ""
         return Seen(_stands_in(trace), _coarsest(trace), replaced, words)
 

@@ -121,9 +121,9 @@ class _Trials:
         return Tried(works, loss, tuple(norms), with_others)
 
     def _arrives(self, finding: Finding, statuses: Mapping[str, str], now: Diagnosis) -> bool:
-        """Whether the gradient arrives at the variables of a finding, and at one of them well."""
+        """Whether a gradient arrives at all variables of a finding, and is not zero at one of them at least."""
         before = {each.name: each.status for each in self.before.diagnosis.variables}
-        # A key's bias has no influence, whatever else is repaired.
+        # The bias of an attention key has no influence, whatever else is fixed.
         idle = {name for each in now.findings if each.cause in _NO_INFLUENCE for name in each.variables}
         for name, status in statuses.items():
             well = {"connected"}
@@ -132,7 +132,7 @@ class _Trials:
             if before.get(name) in ("nan", "inf"):
                 well.add("exploding")
             if finding.cause == "variable_assign":
-                # A state that begins as zeros leaves the weights that multiply it without a gradient in this step.
+                # A state that starts as zeros leaves the weights that multiply it without a gradient in this step.
                 well.add("zero")
             if status not in well:
                 return False

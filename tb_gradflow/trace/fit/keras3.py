@@ -25,7 +25,7 @@ from tb_gradflow.trace.step.instrumented_step import owned_variables
 from tb_gradflow.trace.step.named_inputs import Named, batch_of_keras
 
 TrainFunction = Callable[[Any], Any]
-"""Of an iterator."""
+"""Called with an iterator."""
 
 OwnFunction = Callable[[Execution], Any]
 """A training function of the recorder's: makes an execution in the place of the model's own."""
@@ -295,5 +295,5 @@ def _trace(own: Any, iterator: Any) -> None:
 
 
 def version(package: str) -> str:
-    """Of a package that is loaded."""
+    """The version of a package that is loaded."""
     return str(sys.modules[package].__version__)

@@ -292,7 +292,7 @@ class _Builder:
         )
 
     def _deferred(self) -> Iterator[Deferred]:
-        """Each variable once. The ops of the trace have their numbers: those that are only met now get none."""
+        """Each variable once. The ops of the trace are already numbered: ops that are found only now get no number."""
         found: dict[int, Deferred] = {}
         for call in self._collector.calls:
             for each in deferred_by(call):

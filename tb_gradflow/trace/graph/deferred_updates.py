@@ -1,4 +1,4 @@
-"""Accumulations of gradients that somebody wrote by hand: gradients that a step adds up in variables, and updates that
+"""Finds gradient accumulation that the user wrote by hand: gradients that a step adds up in variables, and updates that
 it makes only under a condition."""
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from tb_gradflow.trace.graph.flat_ops import FlatOp, consumers
 from tb_gradflow.trace.graph.flatten import BRANCHES, Flattener, is_write
 from tb_gradflow.trace.graph.gradient_call import Call
 
-# What people do with a gradient before they add it up: divide it by the number of steps, clip it, cast it. A norm of it
-# is of another shape, or made of squares.
+# Ops that people apply to a gradient before adding it up: dividing by the number of steps, clipping, casting. A norm
+# has another shape, or is computed from squares.
 _ELEMENTWISE = frozenset(
     {"Identity", "Mul", "RealDiv", "DivNoNan", "Cast", "Neg", "Sub", "Select", "SelectV2", "ClipByValue", "Minimum"}
     | {"Maximum", "Reshape", "StopGradient", "CheckNumerics"}
@@ -39,8 +39,8 @@ class DeferredUpdate:
 
 
 def deferred_by(call: Call) -> Iterator[DeferredUpdate]:
-    """Those of one call. Adds the ops of the rest of the step to its flat ops; variables that are updated in any case
-    are none of them."""
+    """The deferred updates of one call. Adds the ops of the rest of the step to its flat ops; variables that are always
+    updated are not included."""
     if not call.given:
         return
     call.flattener.extend()
@@ -71,14 +71,14 @@ def deferred_by(call: Call) -> Iterator[DeferredUpdate]:
 
 
 def _branch_of(op: FlatOp, branches: Mapping[str, Any]) -> Any:
-    """The condition that decides whether an op runs; `None` if it runs in any case."""
+    """The condition that decides whether an op runs; `None` if it always runs."""
     if not op.nested:
         return None
     return next((branch for name, branch in branches.items() if op.name.startswith(name)), None)
 
 
 def _is_of_optimizer(flattener: Flattener, op: FlatOp) -> bool:
-    """Whether an optimizer has created an op, or the call of a function that it is inside of."""
+    """Whether an optimizer has created an op, or the call of the function that contains it."""
     parts = op.name.split("/")
     return any("/".join(parts[:end]) in flattener.of_optimizers for end in range(1, len(parts) + 1))
 
@@ -86,7 +86,7 @@ def _is_of_optimizer(flattener: Flattener, op: FlatOp) -> bool:
 def _sum_of(
     flattener: Flattener, symbol: Any, users: Mapping[int, Sequence[int]], branches: Mapping[str, Any]
 ) -> FlatOp | None:
-    """The op that adds a gradient to a variable, in any case; `None` if there is none."""
+    """The op that adds a gradient to a variable unconditionally; `None` if there is none."""
     ops, shape = flattener.ops, shape_of(symbol)
     ref = flattener.ref(symbol)
     waiting = list(users.get(ref.op, ())) if ref is not None else [user for user, _ in flattener.uses_of(symbol)]
@@ -106,7 +106,7 @@ def _sum_of(
 
 
 def _adds_to_own_value(ops: Sequence[FlatOp], write: FlatOp) -> bool:
-    """Whether what is assigned to a variable is a sum of its value and something else."""
+    """Whether the value assigned to a variable is the sum of its old value and something else."""
     handle = write.op.inputs[0]
     waiting, seen, sums = [each.ref.op for each in write.inputs], set[int](), False
     while waiting:

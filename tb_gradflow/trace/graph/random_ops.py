@@ -22,8 +22,8 @@ def is_place(variable: Any) -> bool:
 
 
 def is_stateful(op: Any) -> bool:
-    """Whether an op draws random numbers from a generator of its own, as those of `tf.random`, the samplers of
-    `tf.nn.nce_loss` and `sampled_softmax_loss`, and `tf.image.sample_distorted_bounding_box` do."""
+    """Whether an op draws random numbers from its own generator, like those of `tf.random`, the samplers of
+    `tf.nn.nce_loss` and `sampled_softmax_loss`, and `tf.image.sample_distorted_bounding_box`."""
     return bool(op.op_def.is_stateful and any(attribute.name in ("seed", "seed2") for attribute in op.op_def.attr))
 
 

@@ -104,7 +104,7 @@ class _Step:
             if built.error is not None and not built.is_partial:
                 return self.unmeasured("")
             try:
-                # Of invented numbers nothing follows for single terms.
+                # Invented inputs say nothing about single terms.
                 self._terms = [] if values.invented else self._built_terms
                 fetched = run(built, values, {**self._fetches(built), **fetches_of(self._terms)})
             except CannotMeasureError as error:
@@ -172,7 +172,7 @@ class _Step:
         sources = dict(self._variables.sources())
         try:
             return built_terms(self._loss, self._call.flattener, sources, self._built)
-        except Exception as error:  # it costs the terms, and nothing else of what is reported
+        except Exception as error:  # only the terms are missing from the report
             self._call.terms = TermAnswers(problem=f"{UNMEASURED} {type(error).__name__}: {error}")
             return []
 

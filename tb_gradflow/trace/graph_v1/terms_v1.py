@@ -44,7 +44,7 @@ class BuiltTerm:
 
 
 def built_terms(loss: Any, flattener: Flattener, sources: Mapping[int, Any], built: Built) -> list[BuiltTerm]:
-    """Empty if the loss is no sum of several terms."""
+    """Empty if the loss is not a sum of several terms."""
     ops = flattener.ops
     moved = influenced_by(ops, consumers(ops), [number for number, op in enumerate(ops) if op.reads is not None])
 
@@ -80,7 +80,7 @@ def _built(term: Term, indices: Sequence[int], asked: Sequence[Any], actual: Any
 
 
 def fetches_of(terms: Sequence[BuiltTerm]) -> dict[str, Any]:
-    """Tensors of the copy, for `rows_of`."""
+    """The tensors of the copy whose values `rows_of` needs."""
     fetched: dict[str, Any] = {}
     for number, each in enumerate(terms):
         fetched[f"term/{number}"] = (each.value, each.weight)
@@ -103,7 +103,7 @@ def answers_of(terms: Sequence[BuiltTerm], flattener: Flattener, rows: Block) ->
 
 
 def rows_of(terms: Sequence[BuiltTerm], fetched: Mapping[str, Any]) -> list[list[float]]:
-    """Rows of statistics: of each term its value and the gradients, then the cosines."""
+    """Rows of statistics: for each term its value and its gradients, then the cosines."""
     rows: list[list[float]] = []
     for number, each in enumerate(terms):
         value, weight = fetched[f"term/{number}"]
@@ -118,7 +118,7 @@ def rows_of(terms: Sequence[BuiltTerm], fetched: Mapping[str, Any]) -> list[list
 
 
 def _shared(terms: Sequence[BuiltTerm]) -> Iterator[tuple[int, list[int]]]:
-    """The variables that several terms reach, with the numbers of these."""
+    """The variables that several terms reach, with the indices of these terms."""
     for index in sorted({index for each in terms for index in each.gradients}):
         reaching = [number for number, each in enumerate(terms) if index in each.gradients]
         if len(reaching) > 1:
@@ -130,6 +130,6 @@ def _cosine_rows(reaching: int) -> int:
 
 
 def _cosine(one: Array, other: Array) -> float:
-    """NaN if one of them is zero or not finite."""
+    """The cosine of two gradients; NaN if one of them is zero or not finite."""
     size = float(np.linalg.norm(one) * np.linalg.norm(other))
     return float(one @ other) / size if 0 < size < np.inf else float("nan")

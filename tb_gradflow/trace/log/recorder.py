@@ -151,19 +151,19 @@ class Recorder:
             self._flushed = now
 
     def flush_if_due(self) -> None:
-        """The same if something has waited for a while; to be called after steps that are not recorded."""
+        """The same if something has waited long enough; to be called after steps that are not recorded."""
         if self._writer is not None and self._writer.is_due:
             self.flush()
 
     def finish(self) -> None:
-        """Writes what waits, for the last time: a log that was deleted since then is not begun again."""
+        """Writes the buffer for the last time; if the log was deleted since then, does not start a new one."""
         with contextlib.suppress(Exception):
             if self._writer is not None:
                 self._writer.flush()
 
     def flush_at_end_of(self, owner: object) -> Callable[[], object]:
-        """Writes what waits when the owner is deleted, or the process ends: an interrupted training does not say that
-        it ends. Returns what calls that off."""
+        """Writes the buffer when the owner is deleted or the process ends: an interrupted training does not announce
+        its end. Returns a function that cancels this."""
         return weakref.finalize(owner, _flush_in, os.getpid(), self).detach
 
     def _length(self) -> int | None:
@@ -232,7 +232,7 @@ class Recorder:
 
 
 def _flush_in(process: int, recorder: Recorder) -> None:
-    """Not in a forked process: both processes would write what was not written yet."""
+    """Does nothing in a forked process: otherwise both processes would write the same steps."""
     if os.getpid() == process:
         recorder.finish()
 

@@ -1,4 +1,4 @@
-"""What edits of the program did before its training: kept for the traces that are recorded next."""
+"""The results of edits that were tried before a training: kept for the traces that are recorded next."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _known: list[Trial] = []
 
 @contextlib.contextmanager
 def trials_kept(trials: Sequence[Trial]) -> Iterator[None]:
-    """Each trace that is recorded while the context is open holds these."""
+    """While the context is open, each recorded trace contains these."""
     _known.extend(trials)
     try:
         yield

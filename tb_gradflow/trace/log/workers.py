@@ -37,7 +37,7 @@ def unsupported(strategy: Any, is_eager: bool) -> str | None:
 
 
 def _is_another(strategy: Any) -> bool:
-    """Whether trainings of another strategy with several replicas were recorded in this process."""
+    """Whether trainings under another strategy with several replicas were recorded in this process."""
     global _recorded
     if strategy.num_replicas_in_sync <= 1:
         return False

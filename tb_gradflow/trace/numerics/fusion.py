@@ -86,9 +86,8 @@ def may_be_merged(gradient: Any, needed: Needed | None = None) -> bool:
 
 
 def may_be_merged_into(tensor: Any, taker: Any) -> bool:
-    """The same for a tensor of the forward pass that `taker` needs: as long as that reads it, the optimizer merges it
-    into none of its other consumers.
-    """
+    """The same for a tensor of the forward pass that `taker` needs: as long as `taker` reads it, the optimizer does not
+    merge it into any of its other consumers."""
     return tensor.op.type == "Const" or _merges(_maker(tensor.op), taker, None) or _is_summed(tensor)
 
 

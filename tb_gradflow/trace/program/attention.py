@@ -1,4 +1,4 @@
-"""What a thread does now: a part of a training that is already recorded, which the hooks ignore; or the first call of a
+"""What a thread is doing: a part of a training that is already recorded, which the hooks ignore; or the first call of a
 function.
 
 An eager step is recorded with patches that all threads share. So while one thread records an eager step, the hooks
@@ -60,13 +60,13 @@ def is_left_alone() -> bool:
 
 
 def first_call() -> Call | None:
-    """The call that is observed in this thread now."""
+    """The call that is being observed in this thread."""
     return _of_thread.call
 
 
 @contextlib.contextmanager
 def observed() -> Iterator[Call]:
-    """While the context is open, it is noted what a function does that is called for the first time."""
+    """While the context is open, observes a function that is called for the first time."""
     before, call = _of_thread.call, Call()
     _of_thread.call = call
     try:

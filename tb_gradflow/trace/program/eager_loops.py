@@ -209,7 +209,8 @@ class Loop:
         return step
 
     def _instrument(self) -> InstrumentedStep:
-        # First: importing Keras 3, which a program of Keras 2 has not, draws numbers that `recorders` puts back.
+        # First: importing Keras 3, which a Keras 2 program has not done, draws random numbers; `recorders` restores
+        # their state.
         import tb_gradflow.trace.program.recorders  # noqa: F401
         from tb_gradflow.trace.graph.variables import Variables
         from tb_gradflow.trace.step.instrumented_step import InstrumentedStep, Settings

@@ -18,7 +18,7 @@ def reported() -> Iterator[None]:
 
 
 def report(fault: Exception) -> None:
-    """The same for one that was caught."""
+    """The same for a fault that was already caught."""
     warn(
         "tb_gradflow could not record a part of this program; the program continues. Please report this: "
         f"{type(fault).__name__}: {fault}"

@@ -52,7 +52,7 @@ def _taking(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _choosing(original: Callable[..., Any]) -> Callable[..., Callable[..., Any]]:
-    """What chooses how a function is called."""
+    """Returns the function that chooses how a call is made."""
     seen: Callable[..., Any] = protected(original, _observing, report)
 
     def choose(function: Any, *args: Any, **kwargs: Any) -> Callable[..., Any]:
@@ -91,7 +91,7 @@ def _run(watched: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def _trying(original: Callable[..., Any], recording: Recording, function: Any) -> Callable[..., Any]:
-    """Makes the first call of a function that probably trains: recorded from its first step on, if it does."""
+    """Makes the first call of a function that probably trains: if it does, it is recorded from its first step on."""
     place, watched = _watched(recording, function)
     if place is None:
         keep_with(function, recording, _LEFT_ALONE)

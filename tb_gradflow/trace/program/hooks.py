@@ -22,7 +22,7 @@ def current() -> Recording | None:
 
 
 def start(recording: Recording) -> Recording | None:
-    """Trainings are recorded from now on. Returns the recording that they belonged to before."""
+    """Starts recording trainings. Returns the recording to which they belonged before."""
     global _current
     before = _current
     if before is not None:
@@ -47,7 +47,8 @@ def flush() -> None:
 
 
 def stop(before: Recording | None = None) -> None:
-    """Ends a recording: everything in it becomes readable, and trainings belong to the one before, if there was one."""
+    """Ends a recording: everything in it becomes readable, and further trainings belong to the previous recording, if
+    there was one."""
     global _current
     recording = _current
     if recording is None:

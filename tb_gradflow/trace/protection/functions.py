@@ -127,8 +127,8 @@ def protected(
 
 
 def chosen(original: Callable[..., Any], choose: Callable[..., Callable[..., Any]], failed: Failed) -> Any:
-    """What calls the function that `choose` gives for the arguments of a call; the original if that fails. What the
-    function itself raises is its caller's."""
+    """Returns a function that calls what `choose` returns for the arguments, or the original if `choose` fails.
+    Exceptions of the called function reach the caller."""
 
     def stand_in(*args: Any, **kwargs: Any) -> Any:
         run = original

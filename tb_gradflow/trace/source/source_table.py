@@ -72,6 +72,6 @@ def _files_of_the_program() -> Iterator[str]:
     modules = reversed(list(sys.modules.values()))
     yield from [file for module in modules if (file := getattr(module, "__file__", None))]
     yield from list(linecache.cache)
-    # Nothing can be derived from this type. `isinstance` would ask every object of the process for its `__class__`, and
-    # that takes longer than everything else here.
+    # This type has no subclasses. `isinstance` would ask every object of the process for its `__class__`, which takes
+    # longer than everything else here.
     yield from dict.fromkeys(each.__code__.co_filename for each in gc.get_objects() if type(each) is FunctionType)

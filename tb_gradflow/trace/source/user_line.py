@@ -189,7 +189,8 @@ def path_in_log(file: str, directory: str) -> str:
     return os.path.basename(file)
 
 
-# What Colab calls a cell's code, in its older IPython: `<ipython-input-3-0a1b2c>`, `/tmp/ipython-input-3-123.py`.
+# The file name that Colab gives a cell's code, in its older IPython: `<ipython-input-3-0a1b2c>`,
+# `/tmp/ipython-input-3-123.py`.
 _COLAB_CELL = re.compile(r"(?:<|.*/)ipython-input-(\d+)-\w+(?:>|\.py)")
 
 

@@ -72,7 +72,7 @@ def _of_function(function: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _used(code: CodeType, known: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Of a module's names those that a function reads, and the functions in it; one at the top has them all."""
+    """The globals that a function and its nested functions read; for a module's own code, all of them."""
     if code.co_name == "<module>":
         yield from list(known.items())
         return

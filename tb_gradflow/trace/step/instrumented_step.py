@@ -244,7 +244,7 @@ class InstrumentedStep(StepBeside):
     def _more_rows(self, collector: Collector, given: Named, before: Sequence[Any]) -> _MoreRows:
         block, settings = Block(), self._settings
         collector.rows.append(block)
-        # The ranges of several replicas would have to be put together in another manner than statistics.
+        # The ranges of several replicas would have to be combined differently from statistics.
         is_alone = not is_shared(collector) and not is_replica()
         more = _MoreRows(
             [(name, block.add(gradient_statistics(tensor))) for name, tensor in given],

@@ -1,4 +1,4 @@
-"""The range of what functions are given that are not finite everywhere, in every recorded step: how a value got to
+"""The input ranges of functions that are not finite everywhere, in every recorded step: how a value reached the point
 where it breaks shows only over the steps.
 
 A value is left out if reading it could change how the step rounds (see `fusion`).
@@ -23,7 +23,7 @@ from tb_gradflow.trace.numerics.statistics import shared_call
 from tb_gradflow.trace.numerics.statistics_table import Block, Row
 
 MOST_RANGES = 64
-"""Each takes two passes over a tensor. A network of many normalisations has more of them, and all alike."""
+"""Each range takes two passes over a tensor. A network with many normalisations has more of them, all alike."""
 
 # TensorFlow merges a quotient with the root that it divides by.
 _MERGED = frozenset({"Sqrt"})
@@ -87,7 +87,7 @@ def _is_own(op: FlatOp) -> bool:
 
 
 def _is_whole(exponent: Any) -> bool:
-    """Whether a power is finite everywhere, with its slope."""
+    """Whether a power and its slope are finite everywhere."""
     return exponent is not None and bool(np.all((exponent >= 1) & (exponent == np.floor(exponent))))
 
 

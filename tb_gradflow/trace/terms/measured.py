@@ -113,7 +113,8 @@ def _seen(tensor: Any) -> Any:
 
 
 def _cosine_rows(gradients: Sequence[Any]) -> list[Any]:
-    """The cosine of each pair, in the order (0, 1), (0, 2), …, (1, 2), …, as many in a row as it has columns."""
+    """The cosine of each pair, in the order (0, 1), (0, 2), …, (1, 2), …, with as many in each row as it has
+    columns."""
     angles = [gradient_cosine(one, other) for place, one in enumerate(gradients) for other in gradients[place + 1 :]]
     angles += [tf.constant(float("nan"))] * (-len(angles) % COSINES_IN_ROW)
     return [tf.stack(angles[first : first + COSINES_IN_ROW]) for first in range(0, len(angles), COSINES_IN_ROW)]

@@ -96,7 +96,7 @@ def written_by(op: Any, so_far: Written) -> Written:
 
 
 def _name_behind(statement: Any, so_far: Written) -> str:
-    """What a summand is called where it is computed, if the sum does not name it: `sum(losses.values())`."""
+    """The name that a summand has where it is computed, if the sum does not name it: `sum(losses.values())`."""
     is_unnamed = so_far.statement is not None and so_far.node is None and not so_far.totals
     if not is_unnamed or not isinstance(statement, (ast.Assign, ast.AnnAssign)):
         return ""

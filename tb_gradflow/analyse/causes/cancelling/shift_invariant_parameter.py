@@ -56,8 +56,8 @@ def takes_out(suspect: Suspect, shift: int) -> int:
 
 
 def offset_on_both_sides(suspect: Suspect) -> Verdict | None:
-    """The last bias of a network whose outputs for two inputs are compared, or another offset from which only linear
-    ops lead to the outputs: the difference does not depend on it."""
+    """The last bias of a network whose outputs for two inputs are compared, or another offset that only linear ops lead
+    from to the outputs: the difference does not depend on it."""
     users = cancelling_users(suspect)
     join = where_ways_join(suspect, users)
     if join < 0 or suspect.type_of(join) != "Sub":

@@ -55,7 +55,7 @@ def masked_in_part(suspect: Suspect) -> Verdict | None:
                 _is_masked_by_data(topology, op)
                 or _is_masked_by_frozen(topology, op)
                 # A choice between two values is not meant to keep anything fixed, unless an optimizer was seen to move
-                # it. A factor that is not data may be a variable that no model owns, or a number.
+                # the variable. A factor that is not data may be a variable that no model owns, or a number.
                 or (moved is not None and (_is_chosen(topology, op) or topology.has_factor_of_data(op)))
             )
             and each.outputs[0].shape == shape

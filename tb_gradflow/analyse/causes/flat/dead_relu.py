@@ -23,7 +23,7 @@ def rule(suspect: Suspect) -> Verdict | None:
     if _is_other_half(suspect):
         return Verdict("branch_not_taken", "info", suspect.culprit)
     if is_at_goal(suspect) and is_last(suspect.topology, suspect.target, suspect.culprit):
-        return Verdict("saturation_clip", "info")  # a margin, and no unit: nothing is made of what it lets through
+        return Verdict("saturation_clip", "info")  # a margin and not a unit: nothing is computed from its output
     return Verdict("dead_relu", "error")
 
 

@@ -23,7 +23,7 @@ _SILENT_BEHIND = 0.5
 # one half.
 _FEWEST_ROWS = 8
 
-# So many recorded steps make up for an unknown batch size.
+# This many recorded steps make up for an unknown batch size.
 _SURE_FROM = 4
 
 

@@ -24,7 +24,7 @@ def silent(measured: Measured, others: Sequence[Finding]) -> Iterator[Finding]:
 
 
 def _stops(measured: Measured, place: int) -> str:
-    """The user's lines with a `tf.stop_gradient` that a term is computed from; empty if there is none or many."""
+    """The user's lines with a `tf.stop_gradient` on the path to a term; empty if there is none or many."""
     topology, terms = measured.topology, measured.topology.trace.terms
     op = terms[place].op if len(terms) == len(terms_in(measured)) else -1
     ops, sources = topology.trace.ops, topology.trace.sources

@@ -22,16 +22,16 @@ def rule(suspect: Suspect) -> Verdict | None:
     return Verdict("not_finite", "error")
 
 
-# Half of float32's decades: what is above comes out of growth.
+# Half of float32's decades: larger values are the result of growth.
 _GROWN = 1e19
 
-# With such a scale a gradient of one is within eight decades of the largest float32.
+# With such a scale, a gradient of one is within eight decades of the largest float32.
 _LARGE_SCALE = 1e30
 
 
 def scale_too_large(suspect: Suspect) -> Verdict | None:
-    """The loss is finite, its product with the loss scale or a gradient of that is not, and no op has a singularity
-    there. A recurrence may grow by itself, unless the scale was seen to be that large."""
+    """The loss is finite, but its product with the loss scale, or a gradient of that product, is not, and no op has a
+    singularity there. A recurrence may grow without a scale, unless the scale was seen to be that large."""
     target = suspect.topology.trace.targets[suspect.target] if suspect.target >= 0 else None
     measured = suspect.measured
     if target is None or not target.scaled or not measured.loss_is_finite(suspect.target):
@@ -44,14 +44,14 @@ def scale_too_large(suspect: Suspect) -> Verdict | None:
 
 
 def _overflows(suspect: Suspect) -> bool:
-    """Whether a product of gradients is infinite where it stops being finite, and not NaN alone."""
+    """Whether a gradient first stops being finite at a product, and is infinite there, not only NaN."""
     born = suspect.measured.of_op(suspect.target, suspect.producer) if suspect.producer >= 0 else None
     infinite = any(each is not None and each.inf_count > 0 for each in (born, suspect.state.gradient))
     return infinite and suspect.op.type in (*PRODUCTS, "Square", "SquaredDifference", "Pow")
 
 
 def _is_in_loop(suspect: Suspect) -> bool:
-    """Whether it may be in a loop that the gradient stops being finite."""
+    """Whether the gradient may have stopped being finite inside a loop."""
     between = unrecorded_between(suspect, suspect.producer) if suspect.producer >= 0 and not suspect.exact else []
     return any(suspect.type_of(op) in LOOPS for op in (suspect.culprit, *between))
 
@@ -103,8 +103,8 @@ def message_and_fix(group: Group) -> Text:
 
 
 def _scaled(group: Group) -> Text:
-    """The optimizer may leave out such a step, as `LossScaleOptimizer` does, or apply it, as others with a
-    `loss_scale_factor`."""
+    """The optimizer may skip such a step, as `LossScaleOptimizer` does, or apply it, as others with a
+    `loss_scale_factor` do."""
     known, is_skipped = scale_of(group.suspect), group.verdict.severity == "info"
     scale = "the loss scale of this step" + (f", {known:.1g}," if known is not None else "")
     smaller = "a smaller scale: `keras.optimizers.LossScaleOptimizer(optimizer, initial_scale=2.0**15)`"

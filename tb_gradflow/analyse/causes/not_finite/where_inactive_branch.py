@@ -197,7 +197,7 @@ def _bounded(call: Call, lib: str) -> str:
     if call.head == "**":
         return f"{lib}.maximum({call.arguments[0]}, 1e-12) ** {bracketed(call.arguments[1])}"
     if name in _EXPONENTIALS:
-        # Of a quotient the divisor may be zero in other hidden elements, or in other batches.
+        # In a quotient, the divisor may be zero in other hidden elements, or in other batches.
         sides = sides_of(x, "/")
         return call.with_subject(f"{lib}.minimum({_bounded(Call(x, sides, '/'), lib) if sides else x}, 80.0)")
     if name in _OF_ONE:

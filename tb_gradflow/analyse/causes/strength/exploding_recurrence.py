@@ -33,13 +33,13 @@ def rule(suspect: Suspect) -> Verdict | None:
     return Verdict("exploding_recurrence", "warning", place)
 
 
-# What `exploding` means: see `step.status`.
+# The limit for `exploding`: see `step.status`.
 _HUGE = 1e4
 
 
 def scaled_by_hand(suspect: Suspect) -> tuple[int, float, Severity] | None:
-    """The product of the loss with a constant without which the gradient would not be huge, that constant, and how bad
-    it is: a power of two is a loss scale, by which the gradients are divided later."""
+    """The product of the loss with a constant without which the gradient would not be huge, that constant, and the
+    severity: a power of two is a loss scale, by which the gradients are divided later."""
     gradient, target = suspect.state.gradient, suspect.topology.trace.targets[suspect.target].op
     place, ops = target, suspect.topology.trace.ops
     while gradient is not None and place >= 0 and ops[place].type in ("Identity", "Cast", "Mul"):

@@ -17,21 +17,21 @@ MOST = 0.5
 OUTLIER_ABOVE = 3.5
 _OF_NORMAL = 0.6745
 
-# Of fewer rows each contributes much, and a median of distances says little.
+# With fewer rows, each contributes much, and a median of distances means little.
 FEWEST = 8
 
-# More rows than this share of the batch are no outliers, but a part of the data.
+# If there are more than this share of the batch, they are not outliers but a part of the data.
 _FEW = 0.05
 
-# Rows that give less than this share of what the first one gives are not named beside it.
+# Rows whose gradient is smaller than this share of the first one's are not named with it.
 _BESIDE = 0.1
 
 _WRITTEN = 5
 
 
 def outlying_rows(examples: ExampleGradients) -> tuple[int, ...]:
-    """The rows, the one that gives most first; empty if there are none. Nothing is concluded from gradients that are
-    not finite, or if most rows have none, as with a hinge loss."""
+    """The rows, the one with the largest gradient first; empty if there are none. Nothing is concluded from gradients
+    that are not finite, or if most rows have none, as with a hinge loss."""
     norms, shares = examples.norms, examples.shares
     if shares is None or len(norms) < FEWEST or not all(map(math.isfinite, norms)):
         return ()
@@ -46,7 +46,7 @@ def outlying_rows(examples: ExampleGradients) -> tuple[int, ...]:
 
 
 def finding_of_outliers(examples: ExampleGradients | None, target: int) -> Finding | None:
-    """None if there are no such rows, or gradients of rows were not requested. `target` is the loss."""
+    """None if there are no such rows, or if gradients of rows were not requested. `target` is the loss."""
     rows = outlying_rows(examples) if examples is not None else ()
     if examples is None or examples.shares is None or not rows:
         return None

@@ -41,7 +41,7 @@ def ended_early(measured: Measured) -> bool:
     return measured.gradients is None and (raised or not trace.failure)
 
 
-# So many layers can be named one by one.
+# Up to this many layers are named one by one.
 _FEW = 3
 
 

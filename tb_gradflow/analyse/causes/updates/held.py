@@ -37,8 +37,8 @@ _TELLING = 1e-2
 _SMALL_RATE = 0.1
 _SMALL_SHARE = 1e-4
 
-# Gradients are summed up over some tens of steps at most: a batch of thousands in pieces that fit. As many recorded
-# steps without a change are none of that.
+# Gradients are accumulated over a few dozen steps at most: a batch of thousands in parts that fit into memory. If a
+# variable has not changed for this many recorded steps, that is not the reason.
 _LONGEST_WAIT = 64
 
 
@@ -95,7 +95,7 @@ def summed_up(suspect: Suspect) -> Verdict | None:
 
 
 def waits(suspect: Suspect) -> Verdict | None:
-    """Nothing changes the variable in this step, which adds its gradient up in another variable, or updates it under a
+    """Nothing changes the variable in this step: the step adds its gradient to another variable, or updates it under a
     condition. Information, until the better part of a run has passed without a change."""
     measured, variable = suspect.measured, suspect.state.variable
     if deferred_of(suspect) is None or measured.variables is None or measured.is_learned(suspect.target):
@@ -109,7 +109,7 @@ def waits(suspect: Suspect) -> Verdict | None:
 
 
 def deferred_of(suspect: Suspect) -> Deferred | None:
-    """How the update of a variable is put off; `None` where that was not seen."""
+    """How the update of a variable is deferred; `None` if that was not seen."""
     deferred = suspect.topology.trace.deferred
     return next((each for each in deferred if each.variable == suspect.state.variable), None)
 
@@ -268,7 +268,7 @@ def why_held(group: Group) -> Text | None:
 
 
 def _waits(group: Group) -> Text:
-    """Gradients are added up, or an update has a condition: as it stands in the user's lines."""
+    """Describes the accumulation, or the condition of the update, as it is in the user's lines."""
     deferred, is_one = deferred_of(group.suspect), len(group.variables) == 1
     assert deferred is not None
     why = []
@@ -290,7 +290,7 @@ def _waits(group: Group) -> Text:
 
 
 def _at(group: Group, source: int | None, otherwise: str) -> str:
-    """The call in a line of the user's, with its place."""
+    """The call in one of the user's lines, with its location."""
     if source is None:
         return otherwise
     call = _ADDING.search(group.trace.sources[source].code)

@@ -53,8 +53,8 @@ def _what(topology: Topology, dropped: DroppedMask, first: int) -> str:
 
 
 def _no_line(topology: Topology, dropped: DroppedMask, first: int) -> str:
-    """Why the place is not named: Keras runs the ops of a functional model from a list, and of the code that made that
-    list it keeps nothing."""
+    """Why the line is not named: Keras runs the ops of a functional model from a list, and does not record which code
+    created the list."""
     if dropped.how != "unused" or first < 0 or topology.trace.ops[first].source is not None:
         return ""
     inside = layer_of(topology.trace, first)
@@ -63,7 +63,7 @@ def _no_line(topology: Topology, dropped: DroppedMask, first: int) -> str:
     return " The line is not known: Keras does not keep which line of your code added an op to a functional model."
 
 
-# Models that Keras makes of the tensors between an input and an output.
+# Models that Keras builds from the tensors between an input and an output.
 _OF_TENSORS = ("Functional", "Sequential")
 
 
