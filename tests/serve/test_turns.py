@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import threading
 import time
@@ -46,13 +47,17 @@ class Work:
         return number
 
 
+def have_come(work: Work, turns: Turns, count: int) -> bool:
+    return len(work.begun) + len(turns._waiting) == count
+
+
 def all_done(turns: Turns) -> Work:
     """The work of twenty that came one after the other, while none that began could end."""
     work = Work()
     with ThreadPoolExecutor(20) as pool:
         for number in range(20):
             pool.submit(work.do, turns, number)
-            until(lambda number=number: len(work.begun) + len(turns._waiting) == number + 1)
+            until(functools.partial(have_come, work, turns, number + 1))
         work.may_end.release(20)
     return work
 
