@@ -52,10 +52,15 @@ COMPUTED: dict[type[ast.operator], type[ast.operator]] = {
 
 def places(tree: ast.AST) -> list[tuple[int, str]]:
     """Line and name of each change of a module."""
-    return [(node.lineno, said) for node in ast.walk(tree) for said, _ in _changes_of(node)]  # type: ignore[attr-defined]
+    return [
+        (node.lineno, said)
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.expr, ast.stmt))  # nothing else is changed
+        for said, _ in _changes_of(node)
+    ]
 
 
-def changed(source: str, wanted: int) -> ast.AST:
+def changed(source: str, wanted: int) -> ast.Module:
     """The module after one of these changes."""
     tree = ast.parse(source)
     all_of_them = ((node, change) for node in ast.walk(tree) for _, change in _changes_of(node))
@@ -97,16 +102,16 @@ def _becomes(node: Any, other: ast.AST) -> None:
 
 
 class _Changed(importlib.machinery.SourceFileLoader):
-    def __init__(self, name: str, path: str, tree: ast.AST) -> None:
+    def __init__(self, name: str, path: str, tree: ast.Module) -> None:
         super().__init__(name, path)
         self._tree = tree
 
     def get_code(self, fullname: str) -> Any:
-        return compile(ast.fix_missing_locations(self._tree), self.path, "exec")  # type: ignore[call-overload]
+        return compile(ast.fix_missing_locations(self._tree), self.path, "exec")
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    def __init__(self, module: str, tree: ast.AST) -> None:
+    def __init__(self, module: str, tree: ast.Module) -> None:
         self._module, self._tree = module, tree
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
@@ -116,7 +121,7 @@ class _Finder(importlib.abc.MetaPathFinder):
         return spec
 
 
-def is_noticed(path: Path, tree: ast.AST, tests: list[str]) -> bool:
+def is_noticed(path: Path, tree: ast.Module, tests: list[str]) -> bool:
     """Whether any test fails; a change that makes them run forever is noticed, too."""
     child = os.fork()
     if child == 0:

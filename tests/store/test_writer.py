@@ -226,18 +226,25 @@ def test_what_waits_is_due_after_a_while() -> None:
     assert memory.chunks() == [[0], [1]]
 
 
+class InterruptedOnce(Memory):
+    """An interrupt arrives in the first write after `is_next` is set."""
+
+    is_next = False
+
+    def write(self, record: bytes) -> None:
+        if self.is_next:
+            self.is_next = False
+            raise KeyboardInterrupt
+        super().write(record)
+
+
 def test_steps_whose_writing_is_interrupted_are_written_the_next_time() -> None:
-    memory = Memory()
+    memory = InterruptedOnce()
     writer = writer_to(memory)
     writer.write_step(step(0))
     writer.write_step(step(1))
-    write = memory.write
 
-    def interrupt(record: bytes) -> None:
-        memory.write = write  # type: ignore[method-assign]
-        raise KeyboardInterrupt
-
-    memory.write = interrupt  # type: ignore[method-assign]
+    memory.is_next = True
     with pytest.raises(KeyboardInterrupt):
         writer.flush()
 
@@ -245,16 +252,21 @@ def test_steps_whose_writing_is_interrupted_are_written_the_next_time() -> None:
     assert memory.chunks() == [[0], [1]]
 
 
+class FlushedInWrites(Memory):
+    """Flushes its writer in each write, as a `tf.summary` writer does."""
+
+    writer: LogWriter | None = None
+
+    def write(self, record: bytes) -> None:
+        super().write(record)
+        if self.writer is not None:
+            self.writer.flush()
+
+
 def test_a_sink_that_flushes_the_writer_while_it_is_written_to_gets_each_step_once() -> None:
-    memory = Memory()
-    writer = writer_to(memory)
-    write = memory.write
+    memory = FlushedInWrites()
+    writer = memory.writer = writer_to(memory)
 
-    def write_and_flush(record: bytes) -> None:
-        write(record)
-        writer.flush()
-
-    memory.write = write_and_flush  # type: ignore[method-assign]
     writer.write_step(step(0))
     writer.write_step(step(1))
     writer.close()

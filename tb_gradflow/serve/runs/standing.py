@@ -73,7 +73,7 @@ def standing_of(history: History, diagnosis: Diagnosis | None = None, *, since: 
     found = index.find(diagnosis.step)
     losses = () if found is None else found[0].losses[found[1]]
     return Standing(
-        health="healthy" if worst is None else worst.severity,  # type: ignore[arg-type]  # it is never "info"
+        health="healthy" if worst is None or worst.severity == "info" else worst.severity,
         summary=diagnosis.summary,
         cause="" if worst is None else worst.cause,
         place="" if worst is None or worst.source is None else f"{worst.source.file}:{worst.source.line}",

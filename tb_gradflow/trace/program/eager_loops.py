@@ -209,14 +209,7 @@ class Loop:
         return step
 
     def _instrument(self) -> InstrumentedStep:
-        # First: importing Keras 3, which a Keras 2 program has not done, draws random numbers; `recorders` restores
-        # their state.
-        import tb_gradflow.trace.program.recorders  # noqa: F401
-        from tb_gradflow.trace.graph.variables import Variables
-        from tb_gradflow.trace.step.instrumented_step import InstrumentedStep, Settings
-
-        options = self.recording.options
-        settings = Settings(options["tensors"], bool(options["source"]), eager=True, terms=bool(options["terms"]))
+        from tb_gradflow.trace.program.recorders import step_of_loop
 
         def known() -> Any:
             return [
@@ -225,7 +218,7 @@ class Loop:
                 if (variable := kept()) is not None
             ]
 
-        return InstrumentedStep(lambda: None, lambda: Variables(known), settings, self._on_trace, on_fault=self._failed)
+        return step_of_loop(self.recording, known, self._on_trace, self._failed)
 
     def _noting_updates(self, step: OpenStep, original: Callable[..., Any]) -> Callable[..., Any]:
         depth = 0
