@@ -182,7 +182,9 @@ def test_where_the_loss_is_next_to_zero_small_gradients_are_no_trouble() -> None
     finding = graph.only_finding()
 
     assert (finding.cause, finding.severity) == ("vanishing_depth", "info")
-    assert "the loss is close to zero as well" in finding.message
+    assert (
+        "a gradient of at most 1.0e-9: the loss is close to zero, so there is nothing left to learn" in finding.message
+    )
 
 
 @pytest.mark.parametrize(

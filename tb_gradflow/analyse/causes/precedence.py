@@ -265,6 +265,7 @@ VANISHING: tuple[Rule, ...] = (
     shift_invariant_parameter.scale_without_influence,
     degenerate_normalisation.unit_of_one,
     zero_init_by_design.small_factor_by_design,
+    vanishing_depth.nothing_left,
     local_saturation.local_saturation,
     vanishing_depth.small_input,
     vanishing_depth.rule,

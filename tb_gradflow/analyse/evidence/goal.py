@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from math import log10
+
 from tb_gradflow.analyse.evidence.suspects import Suspect
 from tb_gradflow.analyse.evidence.zeros import PRODUCTS
 from tb_gradflow.analyse.graph.op_sets import constant_of
 from tb_gradflow.analyse.graph.topology import Topology
+from tb_gradflow.analyse.step.measured import VANISHING_BELOW
 from tb_gradflow.record.schema import Op
 
 # Their output is never negative.
@@ -18,10 +21,58 @@ _SIGN_KEEPING = frozenset(
 )
 
 
+# A loss that was ten times larger in the first recorded step has been learned from.
+_HAS_LEARNED = 10.0
+
+_AVERAGES = frozenset({"Mean", "Sum", "DivNoNan"})
+
+
 def is_at_goal(suspect: Suspect) -> bool:
     """Whether the loss is close to zero, and zero is not its maximum: `-sum(exp(-x * x))` is zero if nothing fits at
     all."""
     return suspect.measured.is_learned(suspect.target) and not _is_negative(suspect)
+
+
+def is_fitted(suspect: Suspect) -> bool:
+    """Whether a gradient is close to zero only because the predictions match their targets, as the derivatives of most
+    losses then do: the network itself passes on what it is given. A cross-entropy is fitted long before its loss is as
+    close to zero as `is_at_goal` asks for. Factors of the program are no reason: they shrink the loss as well."""
+    measured, target, gradient = suspect.measured, suspect.target, suspect.state.gradient
+    if gradient is None or not measured.is_small(target):
+        return False
+    untrained = measured.step == 0 if measured.alone else measured.shrunk_by(target) < _HAS_LEARNED
+    if untrained or _is_negative(suspect):
+        return False
+    return gradient.max_abs * 10 ** _decades_of_loss(suspect) >= VANISHING_BELOW
+
+
+def _decades_of_loss(suspect: Suspect) -> float:
+    """By how many orders of magnitude the ops behind the last weight shrink the gradient, but for averages and factors
+    of the program."""
+    topology, measured, target = suspect.topology, suspect.measured, suspect.target
+    readers = [op for op in topology.readers[suspect.state.variable] if topology.gradient(target).onward[op] >= 0]
+    if not readers:
+        return 0.0
+    way = topology.gradient(target).from_op(readers[0])
+    lost, level = 0.0, 1.0
+    for place in reversed(range(len(way) - 1)):
+        passing = topology.trace.ops[way[place + 1]]
+        if passing.type in PRODUCTS and any(
+            topology.of_variables[edge.op] for edge in passing.inputs if edge.op >= 0 and edge.op != way[place]
+        ):
+            break
+        report = measured.of_op(target, way[place])
+        if report is None or not report.max_abs:
+            continue
+        if passing.type not in _AVERAGES and not _is_scaling(passing):
+            lost += log10(level / report.max_abs)
+        level = report.max_abs
+    return lost
+
+
+def _is_scaling(op: Op) -> bool:
+    """Whether an op multiplies by a constant, or divides by one."""
+    return op.type in ("Mul", "RealDiv") and any(constant_of(op, place) is not None for place in (0, 1))
 
 
 def _is_negative(suspect: Suspect) -> bool:

@@ -17,6 +17,7 @@ from tb_gradflow.analyse.words.seen import CAUSES as SPOKEN_OF
 from tb_gradflow.record.report import Finding
 
 _STOPPED = ("disconnected", "unused", "error")
+_SMALL = ("vanishing", "zero")
 _PLIGHTS = {
     "disconnected": "no gradient", "unused": "no gradient", "integer": "no gradient", "error": "no gradient",
     "zero": "a gradient of zero",
@@ -45,6 +46,8 @@ def summary_of(measured: Measured, states: Sequence[State], findings: Sequence[F
         if len(fine) == len(trainable):
             return f"Healthy: the gradient reaches {_all(len(trainable), noun)}."
         others = [state for state in trainable if state not in fine]
+        if not fine and all(state.status in _SMALL and measured.is_small(state.target) for state in others):
+            return "Healthy: the loss is close to zero, and so is the gradient of " + _all(len(trainable), noun) + "."
         healthy = "Healthy: the gradient" if fine else "No problem was found, but no gradient was seen: it"
         return f"{healthy} reaches {len(fine)} of {_count(len(trainable), noun)}" + _rest(
             sum(trace.variables[state.variable].name in told for state in others),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from functools import cached_property
+from math import isfinite
 from typing import Any, TypeVar
 
 import numpy as np
@@ -27,6 +28,13 @@ WEIGHT_NORM, UPDATE_NORM, NONFINITE_BEFORE, NONFINITE_AFTER = range(len(VARIABLE
 
 # A squared error of this size has gradients of about its root.
 _LEARNED = 1e-10
+
+# A cross-entropy that limits its logarithm by 1e-7, as that of Keras does, never gets below; by itself so small a loss
+# could also be one that is multiplied by next to nothing, so it must have been larger by as much as `_BY_FACTOR`.
+_LEARNED_IN_TRAINING, _BY_FACTOR = 1e-6, 1e3
+
+# A cross-entropy of this size gives the right class a probability of 0.999.
+_SMALL_LOSS = 1e-3
 
 # Sigmoid and tanh are flat in float32 from about 17 and 9 on, and weights are of about one.
 LARGE_INPUT = 50.0
@@ -162,7 +170,24 @@ class Measured:
 
     def is_learned(self, target: int) -> bool:
         """Whether the target is so close to zero that small gradients are expected."""
-        return 0 <= target < len(self.losses) and abs(self.losses[target]) < _LEARNED
+        known = 0 <= target < len(self.losses)
+        return known and (abs(self.losses[target]) < _LEARNED or self.has_come_down(target))
+
+    def has_come_down(self, target: int) -> bool:
+        """Whether the training has brought the target close to zero."""
+        known = 0 <= target < len(self.losses)
+        return known and abs(self.losses[target]) < _LEARNED_IN_TRAINING and self.shrunk_by(target) >= _BY_FACTOR
+
+    def is_small(self, target: int) -> bool:
+        """Whether the target is known, and as close to zero as a loss of predictions that match."""
+        return 0 <= target < len(self.losses) and abs(self.losses[target]) < _SMALL_LOSS
+
+    def shrunk_by(self, target: int) -> float:
+        """How many times larger the target was in the first recorded step; 1 for a single step, or if it is not
+        known."""
+        began, now = self.began.get(self.topology.trace.targets[target].name), abs(self.losses[target])
+        known = began is not None and isfinite(began) and isfinite(now)
+        return abs(began) / max(now, _LEARNED) if known else 1.0
 
     def of_row(self, row: int | None) -> GradientReport | None:
         """The statistics in a row; None if this step did not measure it."""

@@ -26,6 +26,7 @@ from tb_gradflow.analyse.words.names import (
 # How messages begin.
 ZERO = "{they_get} {zero}: "
 SIZE = "{they_get} {size}: "
+BARE_SIZE = "{they_get} {bare_size}: "
 
 
 _PLACE = re.compile(r"\{\{|\}\}|\{(\w+)\}")
@@ -65,7 +66,8 @@ def fields(group: Group) -> dict[str, str]:
     lib: The module from which the user takes such functions.
     variable: The first variable's own name; layer: its layer, quoted; attribute: its layer, as code may call it.
     pattern: For `expected`. line: Where the gradient was requested, in brackets.
-    size: How large the gradient is, in words; zero: the same for one that is exactly zero.
+    size: How large the gradient is, in words; bare_size: without a word on the loss; zero: the same for one that is
+        exactly zero.
     plight: What is not finite: the gradient of the variables, or the loss alone.
     """
     return {**_of_variables(group), **_of_culprit(group)}
@@ -90,6 +92,7 @@ def _of_variables(group: Group) -> dict[str, str]:
         "pattern": _pattern(group),
         "line": _line(group),
         "size": _size(group),
+        "bare_size": _size(group).removesuffix(_LEARNED),
         "zero": _size(group) if group.suspect.state.status == "vanishing" else _beside_penalty(group) or _SIZES["zero"],
         "plight": _plight(group),
     }
@@ -163,7 +166,7 @@ def _size(group: Group) -> str:
     if not sizes:
         return "a gradient"
     small = max(sizes) < _SMALL and group.suspect.measured.is_learned(group.suspect.target)
-    learned = " (the loss is close to zero as well)" if small else ""
+    learned = _LEARNED if small else ""
     digits, exponent = f"{max(sizes):.1e}".split("e")
     return f"a gradient of at most {digits}e{int(exponent)}{learned}"
 
@@ -185,6 +188,7 @@ def _plight(group: Group) -> str:
 
 
 _SMALL = 1e-4
+_LEARNED = " (the loss is close to zero as well)"
 
 _BUT_FOR_PENALTY = "no gradient except from a penalty"
 

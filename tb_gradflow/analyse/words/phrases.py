@@ -7,7 +7,7 @@ from math import prod
 
 from tb_gradflow.analyse.evidence.goal import is_last
 from tb_gradflow.analyse.step.measured import LARGE_INPUT
-from tb_gradflow.analyse.words.fields import SIZE, Template
+from tb_gradflow.analyse.words.fields import BARE_SIZE, Template
 from tb_gradflow.analyse.words.names import Group, Text
 
 FROM_LOGITS = "compute the loss from the logits, `from_logits=True`"
@@ -43,7 +43,7 @@ def in_layer(group: Group) -> bool:
 
 def nothing_left_to_learn(group: Group) -> Text:
     return Template(
-        SIZE + "the loss is close to zero, so there is nothing left to learn from this batch.", "Nothing to fix."
+        BARE_SIZE + "the loss is close to zero, so there is nothing left to learn from this batch.", "Nothing to fix."
     )(group)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cause import Cause
-from tb_gradflow.analyse.evidence.goal import is_at_goal
+from tb_gradflow.analyse.evidence.goal import is_at_goal, is_last
 from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
 from tb_gradflow.analyse.evidence.zeros import PRODUCTS, began_at_zero
 from tb_gradflow.analyse.graph.op_sets import constant_of
@@ -36,9 +36,12 @@ _CROSS_ENTROPIES = frozenset({"SoftmaxCrossEntropyWithLogits", "SparseSoftmaxCro
 
 
 def nothing_left(suspect: Suspect) -> Verdict | None:
-    """TensorFlow's own cross entropy at its goal: prediction and label are the same in every digit."""
+    """TensorFlow's own cross entropy at its goal: prediction and label are the same in every digit. Or the loss has
+    come down to next to nothing, and what is flat are the loss or the activation in front of it."""
+    measured, target = suspect.measured, suspect.target
     within = suspect.op.type in _CROSS_ENTROPIES or "/logistic_loss" in suspect.op.name
-    return Verdict("zero_gradient", "info") if within and suspect.measured.is_learned(suspect.target) else None
+    come_down = measured.has_come_down(target) and is_last(suspect.topology, target, suspect.culprit)
+    return Verdict("zero_gradient", "info") if (within and measured.is_learned(target)) or come_down else None
 
 
 def part_left_out(suspect: Suspect) -> Verdict | None:

@@ -16,10 +16,10 @@ from tb_gradflow.analyse.evidence.course import (
     just_behind,
     steepest,
 )
-from tb_gradflow.analyse.evidence.goal import is_at_goal
+from tb_gradflow.analyse.evidence.goal import is_at_goal, is_fitted
 from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
 from tb_gradflow.analyse.evidence.zeros import PRODUCTS
-from tb_gradflow.analyse.graph.op_sets import SOFTMAX
+from tb_gradflow.analyse.graph.op_sets import SOFTMAX, constant_of
 from tb_gradflow.analyse.step.measured import UPDATE_NORM, VANISHING_BELOW, Measured
 from tb_gradflow.analyse.words.fields import SIZE, Template
 from tb_gradflow.analyse.words.names import Group, Text
@@ -37,6 +37,12 @@ def rule(suspect: Suspect) -> Verdict | None:
     place = inside_loop(suspect, worst.most[1]) if worst is not None else suspect.culprit
     # The path of an eager loss is not known.
     return Verdict("vanishing_depth", severity, NO_OP if suspect.type_of(place) == EAGER else place)
+
+
+def nothing_left(suspect: Suspect) -> Verdict | None:
+    """The predictions match their targets: nothing vanishes on the path. The activation in front of the loss is flat
+    then, as it should be."""
+    return Verdict("vanishing_depth", "info", NO_OP) if is_fitted(suspect) else None
 
 
 def given_tiny(suspect: Suspect) -> Verdict | None:
@@ -158,6 +164,8 @@ def message_and_fix_of_given(group: Group) -> Text:
 
 
 def message_and_fix(group: Group) -> Text:
+    if group.verdict.severity == "info" and (is_at_goal(group.suspect) or is_fitted(group.suspect)):
+        return nothing_left_to_learn(group)
     if group.verdict.culprit == NO_OP:
         return Template(
             SIZE + "it is not known where it vanishes: the loss was computed eagerly, so its path is not recorded.",
@@ -177,14 +185,18 @@ def message_and_fix(group: Group) -> Text:
             "Nothing to fix if this gradient grows in later steps; otherwise, scale the input, for example with "
             "`keras.layers.BatchNormalization()` before it.",
         )(group)
-    if group.verdict.severity == "info" and not is_at_goal(group.suspect):
+    if group.verdict.severity == "info":
         return Template(
             SIZE + "the optimizer compensates for that, and moves {them} about as far as the others.",
             "Nothing to fix as long as it does: optimizers such as Adam divide by the size of the gradient, down to "
             "their `epsilon`.",
         )(group)
-    if group.verdict.severity == "info" and is_at_goal(group.suspect):
-        return nothing_left_to_learn(group)
+    if factor := _small_factor(group):
+        return Template(
+            SIZE + f"most of it is lost at {{op}}, which multiplies by {factor:.3g}.",
+            "Leave this factor out, or choose one close to 1: optimizers such as Adam add an `epsilon`, 1e-7 by "
+            "default, to the size of the gradient, and a smaller gradient hardly moves anything.",
+        )(group)
     if _has_no_layers(group):
         return Template(
             SIZE + "it vanishes on its path from the loss, most of all at {op} and similar ops: the values there are "
@@ -197,6 +209,22 @@ def message_and_fix(group: Group) -> Text:
         'Keep it alive on the path: `activation="relu"` with `kernel_initializer="he_normal"`, '
         "`keras.layers.BatchNormalization()`, or residual connections, `x = x + layer(x)`.",
     )(group)
+
+
+# A factor of three orders of magnitude takes as many of the seven that a vanishing gradient has lost.
+_SMALL_FACTOR = 1e-3
+
+
+def _small_factor(group: Group) -> float:
+    """The small constant of the program by which the culprit multiplies; 0 if it does nothing like that."""
+    op = group.op
+    if op is None or op.type not in ("Mul", "RealDiv"):
+        return 0.0
+    values = [value for place in (0, 1) if (value := constant_of(op, place))]
+    if len(values) != 1 or (op.type == "RealDiv" and constant_of(op, 1) is None):
+        return 0.0
+    factor = values[0] if op.type == "Mul" else 1 / values[0]
+    return factor if abs(factor) < _SMALL_FACTOR else 0.0
 
 
 def _has_no_layers(group: Group) -> bool:
