@@ -268,7 +268,7 @@ def stopped_sample(group: Group) -> Iterator[Candidate]:
         ),
         None,
     )
-    cost = "The distribution of the sample acts only through the density, as a score function requires."
+    cost = "The distribution of the sample now affects the loss only through the density, as a score function requires."
     sides = (place.node.left, place.node.right) if isinstance(place.node, ast.BinOp) else ()
     given = density.args[0] if density is not None else _sample(group, sides)
     if given is not None:

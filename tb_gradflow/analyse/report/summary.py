@@ -167,7 +167,7 @@ def unverified_in(
     if _is_inferred(measured, findings):
         said.append(_INFERRED)
     for name in dict.fromkeys(trace.ops[suspect.culprit].name for suspect in inexact if suspect.culprit >= 0):
-        said.append(f"The gradients inside `{name}` were not recorded, so the exact op inside it is not known.")
+        said.append(f"The gradients inside `{name}` were not recorded, so the exact op inside it cannot be named.")
     return tuple(said)
 
 

@@ -30,7 +30,7 @@ def large_inputs(group: Group) -> str:
     return f" In this batch, `{name}` reaches {size:.3g}: scale it first, `({x} - {x}.mean(0)) / ({x}.std(0) + 1e-7)`."
 
 
-CHECK = "`tb_gradflow.check_gradients(loss_fn, args, gradient)` compares them with finite differences"
+CHECK = "`tb_gradflow.check_gradients(loss_fn, args, gradient)` compares your gradient with finite differences"
 
 # TensorFlow's name of a node, before its message.
 NODE_NAME = re.compile(r"\{+[^{}]*\}+ ?")

@@ -54,7 +54,11 @@ def seen(group: Group) -> str:
         given = _given(group, Values(group.suspect.topology, ())) if argument_of(group) is not None else ""
         return f" {given}" * bool(given)
     given, rows = _given(group, values) if group.culprit >= 0 else "", rows_of(group)
-    began = f" It starts in {_written(rows, group)}.{_example(group, rows)}" if rows is not None else ""
+    began = (
+        f" Non-finite values first appear in {_written(rows, group)}.{_example(group, rows)}"
+        if rows is not None
+        else ""
+    )
     return f" {given}" * bool(given) + began
 
 
@@ -197,7 +201,11 @@ def _given(group: Group, values: Values) -> str:
     if kind in ("Exp", "Expm1", "Cosh", "Sinh") and value is not None:
         reached = value.largest if kind in ("Exp", "Expm1") else max(abs(value.largest), abs(value.smallest))
         limit = _EXPONENT.get(dtype, 0.0)
-        return f"{subject} reaches {reached:.4g}; {dtype} overflows above {limit}." if reached > limit > 0 else ""
+        return (
+            f"{subject} reaches {reached:.4g}; the result overflows in {dtype} above {limit}."
+            if reached > limit > 0
+            else ""
+        )
     if kind in ("Acos", "Asin", "Atanh", "Acosh") and value is not None:
         return f"{subject} ranges from {value.smallest:.9g} to {value.largest:.9g}."
     if kind == "Log1p" and value is not None:
@@ -237,7 +245,7 @@ def _sizes(group: Group, values: Values, dtype: str) -> str:
     if not sizes or any(map(is_bad, given)) or not any(map(is_bad, made)) or dtype not in _LARGEST or max(sizes) == 0.0:
         return ""
     reached = " and ".join(f"{size:.2g}" for size in sizes)
-    return f"Its inputs reach {reached}; the largest {dtype} is {_LARGEST[dtype]}."
+    return f"The magnitudes of its inputs reach {reached}; the largest {dtype} value is {_LARGEST[dtype]}."
 
 
 def _size(value: OpValue) -> float:

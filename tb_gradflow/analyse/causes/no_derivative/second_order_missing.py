@@ -77,7 +77,7 @@ def message_and_fix(group: Group) -> Text:
     kind = group.op.type if group.op is not None else ""
     place = forward_of(group.trace, group.culprit) if group.op is not None else -1
     forward = called(group.trace, place) + place_of(group.trace, place) if place >= 0 else ""
-    inner = "the loss is made of an inner gradient"
+    inner = "the loss is computed from an inner gradient"
     if group.suspect.target >= 0 and _is_slope(group.trace, group.suspect.target):
         function = forward or f"`{kind}`"
         return Template(

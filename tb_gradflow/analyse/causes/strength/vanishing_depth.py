@@ -168,7 +168,7 @@ def message_and_fix(group: Group) -> Text:
         return Template(
             SIZE + "it nearly cancels at {op}: the value computed from {them} is added to all entries alike, and the "
             "softmax that follows cancels it.",
-            "Nothing to fix if this gradient grows in later steps: it does as the entries become different.",
+            "Nothing to fix if this gradient grows in later steps: it does so once the entries differ.",
         )(group)
     if group.verdict.severity == "info" and product_with_next_to_nothing(group.suspect) == group.culprit >= 0:
         return Template(
@@ -179,7 +179,7 @@ def message_and_fix(group: Group) -> Text:
         )(group)
     if group.verdict.severity == "info" and not is_at_goal(group.suspect):
         return Template(
-            SIZE + "the optimizer compensates for that, and moves {them} about as far as the others.",
+            SIZE + "the optimizer compensates for that, and moves {them} about as far as the other variables.",
             "Nothing to fix as long as it does: optimizers such as Adam divide by the size of the gradient, down to "
             "their `epsilon`.",
         )(group)

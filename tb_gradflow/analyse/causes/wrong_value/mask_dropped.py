@@ -33,8 +33,8 @@ def _finding(topology: Topology, dropped: DroppedMask, largest: float) -> Findin
         variables=(),
         op=None,
         source=SourceReport(source.file, source.line, source.code) if source is not None else None,
-        message=f"{_what(topology, dropped, first)}, so padding trains like data: the masked steps "
-        f"get a gradient of up to {largest:.1e}.{_no_line(topology, dropped, first)}",
+        message=f"{_what(topology, dropped, first)}, so padding is treated as data: the masked steps get a gradient of "
+        f"up to {largest:.1e}.{_no_line(topology, dropped, first)}",
         fix=_fix(topology, dropped, first),
         target=dropped.target,
         culprit=-1,
@@ -99,8 +99,8 @@ def _taker_of(topology: Topology, dropped: DroppedMask) -> int:
 # Code that keeps padding out; at `keep` the layer is told to propagate the mask. Keras infers the output shape of a
 # Lambda without a mask.
 ZEROS = (
-    "keras.layers.Lambda(lambda x, mask=None: x * keras.ops.cast(mask[..., None], x.dtype), "
-    "output_shape=lambda shape: shape{keep})"
+    "keras.layers.Lambda(lambda x, mask=None: x * keras.ops.cast(mask[..., None], x.dtype), output_shape=lambda shape: "
+    "shape{keep})"
 )
 FORWARD = "mask=lambda inputs, mask=None: mask"
 _EMPTIED = "Set padding to zero in front of `{layer}`: `" + ZEROS.format(keep="") + "`"
@@ -172,10 +172,10 @@ _FIXES = {
 
 CAUSE = Cause(
     name="mask_dropped",
-    meaning="a Keras layer is given a mask but does not pass it on, or computes the other steps from padding too, "
-    "or an op outside of any layer takes a tensor with a mask; and a gradient arrives at the masked steps: padding "
-    "trains like data",
+    meaning="a Keras layer is given a mask but does not pass it on, or computes the other steps from padding too, or "
+    "an op outside of any layer takes a tensor with a mask; and a gradient arrives at the masked steps: padding is "
+    "treated as data",
     severity="warning",
     fix="set padding to zero, or use a layer that passes the mask on",
-    headline="Padding trains like data: a mask gets lost.",
+    headline="Padding is treated as data: a mask gets lost.",
 )
