@@ -98,8 +98,7 @@ def _rests(group: Group, rest: Rest) -> Text:
             "{they_get} a gradient{line}, but no variable changes any more: none has changed in the "
             f"{rest.steps} recorded steps from {rest.since} to {rest.until}.",
             "Check the learning rate in these steps. A schedule may have decayed to zero: `decay_steps` counts steps, "
-            "not epochs."
-            + ("" if rest.sure else " Nothing to fix if the training is at its end."),
+            "not epochs." + ("" if rest.sure else " Nothing to fix if the training is at its end."),
         )(group)
     early = "Nothing to fix if gradients are accumulated over more steps, or the learning rate starts at zero. "
     keras = (
