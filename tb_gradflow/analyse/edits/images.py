@@ -45,7 +45,7 @@ def sampled_between(group: Group) -> Iterator[Candidate]:
         yield from candidates(cost, _projected(place, place.call))
 
 
-_SAME = "It computes the same values."
+_SAME = "The forward values do not change."
 _BETWEEN = "Values between two pixels are interpolated; outside the image they are zero."
 _SAMPLED = "This takes more memory: one weight for each row and each column of the image, for each pixel of the result."
 

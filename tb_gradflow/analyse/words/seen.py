@@ -224,6 +224,7 @@ def _at_zero(group: Group, values: Values, value: OpValue, subject: str) -> str:
         of = f" in {value.zeros} of {count} elements" if count > 1 else ""
         made = values.of(group.culprit)
         above = ", and so is the numerator" if divides and made is not None and _all_nan(made) else ""
+        subject = "The divisor" if divides and subject == "The input" else subject
         return f"{subject} is exactly 0{of}{above}."
     if value.negative and not divides:
         of = f" in {value.negative} of {count} elements" if count > 1 else ""
@@ -244,8 +245,9 @@ def _sizes(group: Group, values: Values, dtype: str) -> str:
     sizes, made = [_size(value) for value in given], values.outputs(group.culprit)
     if not sizes or any(map(is_bad, given)) or not any(map(is_bad, made)) or dtype not in _LARGEST or max(sizes) == 0.0:
         return ""
-    reached = " and ".join(f"{size:.2g}" for size in sizes)
-    return f"The magnitudes of its inputs reach {reached}; the largest {dtype} value is {_LARGEST[dtype]}."
+    reached = " and ".join(f"{float(f'{size:.2g}'):g}" for size in sizes)
+    limit = "" if group.verdict.cause == "fp16_overflow" else f"; the largest {dtype} value is {_LARGEST[dtype]}"
+    return f"Its inputs reach {reached} in magnitude{limit}."
 
 
 def _size(value: OpValue) -> float:

@@ -169,8 +169,8 @@ def message_and_fix(group: Group) -> Text:
         asked = call_on(group.source.code, "log_prob") if group.source is not None else None
         names["head"] = asked.head if asked is not None else "log_prob"
         why = (
-            "`{head}`{place} is evaluated at a sample of the same distribution, where the effect of {them} on the "
-            "sample cancels."
+            "`{head}`{place} is evaluated at a sample of the same distribution, where {their} effect on the sample "
+            "cancels."
         )
     fix = (
         "Stop one of the paths: for a score function, `log_prob(tf.stop_gradient(sample))`, so that `{variable}` "
@@ -178,7 +178,7 @@ def message_and_fix(group: Group) -> Text:
     )
     if stopped:
         if group.suspect.state.receives:
-            why = "{op} cancels the effect of {them} on the sample."
+            why = "{op} cancels {their} effect on the sample."
         why += (
             " This is correct: a sample `loc + scale * noise` moves with its `loc`, so its density is that of the "
             "noise, whatever `loc` is."

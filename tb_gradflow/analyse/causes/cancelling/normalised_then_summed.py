@@ -100,7 +100,7 @@ def message_and_fix(group: Group) -> Text:
         )(group)
     return Template(
         SIZE + "all outputs of {op} get the same gradient, as from a sum or a mean along the normalised axis: such a "
-        "result does not depend on the input.",
+        "sum does not depend on the input.",
         "Sum or average along an axis other than the normalised one, or weight the normalised values differently.",
     )(group)
 

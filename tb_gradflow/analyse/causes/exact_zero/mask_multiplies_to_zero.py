@@ -289,8 +289,8 @@ def _held_still(group: Group, moved: Moved | None) -> str:
     if (moved is not None and not moved.by_memory_alone) or _has_like(group):
         return f"To keep these elements fixed, restore their values after each update:\n{put_back}"
     return (
-        f"To keep these elements fixed, restore their values after each update; or set the state that {kind} keeps for "
-        f"them to zero before it, with the last three lines; or use plain SGD, which keeps no "
+        f"To keep these elements fixed, restore their values after each update; or, before each update, set the state "
+        f"that {kind} keeps for them to zero (the last three lines); or use plain SGD, which keeps no "
         f"state:\n{put_back}\n\n{slots}    slot.assign(slot * {mask.factor})"
     )
 

@@ -286,7 +286,7 @@ def message_and_fix(group: Group) -> Text:
         )(group)
     return Template(
         SIZE + "it grows on its path from the loss, most of all at {op} and similar ops.",
-        "Clip it, `keras.optimizers.Adam(clipnorm=1.0)`; scale inputs and targets to around 1"
+        "Clip the gradient, `keras.optimizers.Adam(clipnorm=1.0)`; scale inputs and targets to around 1"
         + (f"; {tame}." if recurs else "; lower the learning rate if the gradient was small in earlier steps."),
     )(group)
 

@@ -194,7 +194,7 @@ def message_and_fix(group: Group) -> Text:
         )(group)
     return Template(
         SIZE + "it vanishes on its path from the loss, most of all at {op} and similar ops.",
-        'Keep it alive on the path: `activation="relu"` with `kernel_initializer="he_normal"`, '
+        'Keep the gradient alive on its path: `activation="relu"` with `kernel_initializer="he_normal"`, '
         "`keras.layers.BatchNormalization()`, or residual connections, `x = x + layer(x)`.",
     )(group)
 

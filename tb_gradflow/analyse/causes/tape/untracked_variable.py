@@ -77,15 +77,15 @@ def message_and_fix(group: Group) -> Text:
         return Template(
             "{they_are} used in the loss, but no gradient is requested for {them}: Keras does not track the weights "
             f"used in a `Lambda` layer, such as `{around}`.",
-            "Nothing to fix if {names} should not be trained. Otherwise, call the layer itself instead of the `Lambda`, "
-            "`x = {attribute}(x)`, or write a layer that holds it.",
+            "Nothing to fix if {names} should not be trained. Otherwise, call the layer itself instead of the "
+            "`Lambda`, `x = {attribute}(x)`, or write a layer that holds it.",
         )(group)
     if layer and not made:
         return Template(
             "{they_are} used in the loss, but no gradient is requested for {them}, as for a teacher, a target network "
             "or a network inside a loss.",
-            "Nothing to fix if {names} should not be trained. Otherwise, pass {them} to `tape.gradient(...)` and to the "
-            "optimizer; a Keras model tracks the layers that it holds as attributes, `self.{attribute} = ...`.",
+            "Nothing to fix if {names} should not be trained. Otherwise, pass {them} to `tape.gradient(...)` and to "
+            "the optimizer; a Keras model tracks the layers that it holds as attributes, `self.{attribute} = ...`.",
         )(group)
     if not made and is_plain_of_a_layer(group.suspect):
         topology = group.suspect.topology
@@ -108,8 +108,8 @@ def message_and_fix(group: Group) -> Text:
     if not made:
         return Template(
             "{they_are} used in the loss, but no gradient is requested for {them}.",
-            "Nothing to fix if {names} should not be trained. Otherwise, pass {them} to `tape.gradient(...)` and to the "
-            "optimizer.",
+            "Nothing to fix if {names} should not be trained. Otherwise, pass {them} to `tape.gradient(...)` and to "
+            "the optimizer.",
         )(group)
     if layer.isidentifier():
         fix = f"Create the layer in `__init__`, `self.{layer} = ...`, and only call it in `call`: `self.{layer}(x)`."

@@ -117,7 +117,8 @@ _OWN = (
 _CONVOLUTION = (
     "Set padding to zero in front of `{layer}`: `"
     + ZEROS.format(keep=", " + FORWARD)
-    + '`. With `padding="same"` it can pass the mask on, `layer.supports_masking = True`, where `layer` is `{layer}`.'
+    + '`. With `padding="same"` the layer can pass the mask on, `layer.supports_masking = True`, where `layer` is '
+    "`{layer}`."
 )
 _MAXIMUM = "Exclude padding from the maximum. Instead of `{layer}`, use `" + MASKED_MAXIMUM + "`."
 _FLATTENED = _EMPTIED + "; or replace it with a layer that ignores padding: `keras.layers.GlobalAveragePooling1D()`."
