@@ -101,7 +101,9 @@ def forward_pass_inside(group: Group) -> Iterator[Candidate]:
     target = group.trace.targets[group.suspect.target] if group.suspect.target >= 0 else None
     pause = paused_block(group)
     if pause is not None:
-        yield from candidates("The tape also keeps what these lines compute in memory.", _dissolved(code, pause))
+        yield from candidates(
+            "The tape also keeps the values of these lines, which takes memory.", _dissolved(code, pause)
+        )
         return
     for block in _tape_blocks(place):
         listed = code.block(block)
@@ -169,7 +171,7 @@ def _computed_when_called(group: Group, place: Place) -> Iterator[Candidate]:
     yield from candidates(_TWICE, draft.replace(given, name).edit())
 
 
-_TWICE_BEFORE = "The loss is computed twice as long as the earlier statement remains."
+_TWICE_BEFORE = "As long as the earlier statement remains, the loss is computed twice."
 
 
 def _made_of_variables(group: Group, place: Place, before: list[ast.stmt]) -> list[ast.stmt]:

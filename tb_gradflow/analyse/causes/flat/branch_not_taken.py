@@ -44,7 +44,7 @@ def branch_taken_without_it(suspect: Suspect) -> Verdict | None:
 def message_and_fix(group: Group) -> Text:
     if group.op is not None and "Relu" in group.op.type:
         return Template(
-            SIZE + "{op} uses {them} only for values of one sign, and in this step all values have the other sign.",
+            SIZE + "only values that {op} lets through depend on {them}, and in this step all have the other sign.",
             "Nothing to fix if other batches have values of both signs.",
         )(group)
     if group.op is not None and group.op.type in ("While", "StatelessWhile"):

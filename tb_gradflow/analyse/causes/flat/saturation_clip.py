@@ -161,7 +161,7 @@ def message_and_fix(group: Group) -> Text:
         terms = made_by(group, ("Exp",), TERMS)
         total = "keras.ops.logsumexp" if names["lib"] == "keras.ops" else "tf.reduce_logsumexp"
         add = f"Sum in log space, `{total}(log_terms, axis=-1)`, where `log_terms` are the logarithms of the summands"
-        scale = "Scale the input so that it lies within the limits: outside of them, the logarithm gets no gradient"
+        scale = "Scale the input so that it lies within the limits: outside of them, no gradient gets through"
         return Text(message, (add if terms else scale) + ".")
     if call is None:
         return Text(message, "Scale the input so that it lies within the limits.")

@@ -61,7 +61,7 @@ def finding_of_outliers(examples: ExampleGradients | None, target: int) -> Findi
         op=None,
         source=None,
         message=f"{_written(rows)} of the batch of {len(examples.norms)} {'contributes' if one else 'contribute'} "
-        f"{min(share, 1.0):.0%} of its gradient: {norms} {largest:.2g}, that of the median row {usual:.2g}.",
+        f"{min(share, 1.0):.0%} of its gradient: {norms} {largest:.2g}, compared with {usual:.2g} for the median row.",
         fix=f"Check {'that row' if one else 'those rows'} first: a wrong label or an unscaled value produces such "
         "gradients. If the data is right, limit the influence of a single row: use a loss that grows only linearly, "
         "such as `keras.losses.Huber()`, or clip the gradient, `clipnorm=1.0`. Near the end of a training, it is "

@@ -167,12 +167,18 @@ def _write_left_alone(group: Group) -> str | None:
 def _perhaps_read_in(group: Group, python: int) -> Text:
     """Reads inside a Python function are not in the graph: the variables may be read there, or not at all."""
     call = called(group.trace, python)
-    where = f"If the function called by {call}{place_of(group.trace, python)} reads {{them}}, this gives no gradient: "
+    where = f"If the function called by {call}{place_of(group.trace, python)} reads {{them}}, this is the reason: "
     if group.trace.ops[python].type == "EagerPyFunc":
-        why, fix = "such a function passes one only to its arguments.", "`tf.py_function(f, [x, {variable}], x.dtype)`"
+        why, fix = (
+            "such a function passes a gradient only to its arguments.",
+            "`tf.py_function(f, [x, {variable}], x.dtype)`",
+        )
         fix = "Pass {names} to that function as arguments, " + fix
     else:
-        why, fix = "such a function passes none at all.", f"Compute that with TensorFlow functions, outside of {call}"
+        why, fix = (
+            "such a function passes no gradient at all.",
+            f"Compute that with TensorFlow functions, outside of {call}",
+        )
     return Template(
         "{they_get} no gradient: no TensorFlow op in this step uses {them}. " + where + why,
         fix + "; if it does not use {them}, use {names} in the computation of the loss, or remove {them}.",
