@@ -23,8 +23,8 @@ def message_and_fix(group: Group) -> Text:
         return Template(
             BROKEN + "some of the values that {op} computes are equal, and its derivative divides by their "
             "differences.",
-            "Use only the values in the loss, or separate them first: `{bx} + tf.linalg.diag(1e-3 * tf.range(n, "
-            "dtype=tf.float32))`.",
+            "Use only the singular values or eigenvalues in the loss, or separate them first: `{bx} + "
+            "tf.linalg.diag(1e-3 * tf.range(n, dtype=tf.float32))`.",
         )(group)
     return Template(
         BROKEN + "the matrix given to {op} is singular, or nearly so, and has no inverse.",

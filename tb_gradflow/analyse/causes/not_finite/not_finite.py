@@ -84,7 +84,7 @@ def message_and_fix(group: Group) -> Text:
         return _scaled(group)
     if group.suspect.producer < 0:
         return Template(
-            BROKEN + "all gradients are finite, so a value became non-finite where no gradient shows it.",
+            BROKEN + "all gradients are finite, so they do not show where this began.",
             "Find it with `tf.debugging.enable_check_numerics()`.",
         )(group)
     if makes_nan_of_infinity(group):

@@ -31,7 +31,7 @@ _POWERS = ("**", "pow", "power", "norm")
 
 _WITHOUT_POWER = {
     "tf.image.ssim_multiscale": "Where the two images have opposite contrast, it replaces negative values with zero. "
-    "Start with `tf.image.ssim`, which uses no power, or with a mean error, until the images are similar.",
+    "Start with `tf.image.ssim`, which uses no power, or with the mean squared error, until the images are similar.",
 }
 
 

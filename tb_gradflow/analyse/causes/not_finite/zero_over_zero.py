@@ -85,7 +85,7 @@ def _of_no_elements(group: Group, emptied: int) -> Text:
     code = f"`{source.code}`" if source is not None and source.code else "it"
     said = Template(BROKEN + "{op} averages an empty tensor: ", "")(group).message
     return Text(
-        f"{said}the result of {_named(group, emptied)} has shape {shape}, and so no elements.",
+        f"{said}the result of {_named(group, emptied)} has shape {shape}, and therefore no elements.",
         f"Fix {code}: it selects none of the elements that it is given, and the mean of an empty tensor is NaN.",
     )
 

@@ -210,8 +210,8 @@ def _has_no_layers(group: Group) -> bool:
 
 CAUSE = Cause(
     name="vanishing_depth",
-    meaning="the largest element is below 1e-7; the op named shrinks it most, among the ops of the type that shrinks "
-    "it most between loss and variable",
+    meaning="the largest element is below 1e-7; the finding names the op that shrinks it most, among the ops of the "
+    "type that shrinks it most between loss and variable",
     severity="warning; info if the loss is close to zero as well, if the optimizer still moves the variable about as "
     "far as the others, or if the input of its layer is close to zero and is computed from variables that train",
     fix="normalisation, residuals, initialisation",

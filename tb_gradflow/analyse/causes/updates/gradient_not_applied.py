@@ -112,7 +112,7 @@ def _rests(group: Group, rest: Rest) -> Text:
     )
     return Template(
         "{they_get} a gradient{line}, and no variable has ever changed: "
-        f"none of {rest.steps} recorded steps, up to step {rest.until}, has changed one.",
+        f"none of the {rest.steps} recorded steps up to step {rest.until} has changed one.",
         ("" if rest.sure else early) + (keras if is_applied_by_keras(group) else own),
     )(group)
 

@@ -139,8 +139,8 @@ _INSTEAD = {
     "Mean": "Use `keras.layers.GlobalAveragePooling1D()(x)`, which ignores padding; or ",
 }
 _BY_HAND = (
-    "exclude padding yourself, `x * keras.ops.cast(mask[..., None], x.dtype)`, or give the mask to the layer that is "
-    "to use it, `layer(x, mask=mask)`, with `mask = embedding.compute_mask(words)` of the layer that created it."
+    "exclude padding yourself, `x * keras.ops.cast(mask[..., None], x.dtype)`, or give the mask to the layer that "
+    "should use it, `layer(x, mask=mask)`, with `mask = embedding.compute_mask(words)` of the layer that created it."
 )
 
 # By the Keras class that drops a mask: see docs/masks.md, which is generated from Keras itself.
