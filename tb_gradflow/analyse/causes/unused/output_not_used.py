@@ -287,8 +287,8 @@ def _no_part(group: Group) -> Text:
 CAUSE = Cause(
     name="output_not_used",
     meaning="no path leads to the loss; the finding names the op at which the path ends. An error if nothing in its "
-    "layer trains, a warning if something does. Also a tensor, such as `w + delta`, whose gradient is requested although the loss "
-    "was not computed from it, reported with the variable that it was computed from",
+    "layer trains, a warning if something does. Also a tensor, such as `w + delta`, whose gradient is requested "
+    "although the loss was not computed from it, reported with the variable that it was computed from",
     severity="error, warning",
     fix="use the output, or give it a loss",
     text=message_and_fix,
