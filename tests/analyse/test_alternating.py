@@ -108,5 +108,5 @@ def test_who_waits_its_turn_is_told_of_and_is_no_error() -> None:
 
     assert (waiting.cause, waiting.severity) == (lost.cause, "info")
     assert lost.severity != "info"
-    assert waiting.message == lost.message + " Other steps give it one, most recently step 8."
+    assert waiting.message == lost.message + " Other steps do give it a gradient, most recently step 8."
     assert waiting.fix.startswith("Nothing to fix if these steps are meant to differ. Otherwise: ")

@@ -189,7 +189,7 @@ def test_a_dead_relu_is_not_hidden_by_the_decay_of_the_kernel_in_front_of_it() -
     [finding] = diagnosis.findings
     assert (finding.cause, finding.severity, finding.variables) == ("dead_relu", "error", ("kernel",))
     assert finding.message.startswith(
-        "`kernel` gets no gradient except from a penalty: `tf.nn.relu` (in `model`) is zero"
+        "`kernel` gets no gradient except from a penalty: the output of `tf.nn.relu` (in `model`) is zero"
     )
 
 

@@ -41,7 +41,7 @@ def test_a_limit_at_zero_in_a_loss_is_no_layer_that_multiplies() -> None:
     assert (finding.cause, finding.culprit) == ("dead_relu", 2)
     assert "`tf.maximum` (model.py:17) is zero, and so is its derivative, for every input" in finding.message
     assert (
-        "`, which passes a gradient below zero, instead of `tf.maximum(far - near, 0.0)`; or add a loss term"
+        "`, which passes a gradient for negative inputs, instead of `tf.maximum(far - near, 0.0)`; or add a loss term"
         in finding.fix
     )
 

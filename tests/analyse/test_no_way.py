@@ -424,8 +424,13 @@ def test_what_is_given_to_add_loss_has_to_be_added_by_a_step_of_ones_own() -> No
 @pytest.mark.parametrize(
     ("kind", "api", "why", "fix"),
     [
-        ("EagerPyFunc", "tf.py_function", "it passes one only to its arguments", "Pass `gain` to that function"),
-        ("PyFunc", "tf.numpy_function", "it passes none at all", "Compute that with TensorFlow functions"),
+        (
+            "EagerPyFunc",
+            "tf.py_function",
+            "such a function passes one only to its arguments",
+            "Pass `gain` to that function",
+        ),
+        ("PyFunc", "tf.numpy_function", "passes no gradient at all", "Compute that with TensorFlow functions"),
     ],
 )
 def test_what_a_python_function_may_read_is_said_of_both_kinds(kind: str, api: str, why: str, fix: str) -> None:

@@ -236,7 +236,7 @@ def test_the_mean_of_a_tensor_without_elements_is_named_and_what_left_none() -> 
     finding = graph.only_finding()
 
     assert (finding.cause, finding.culprit) == ("zero_over_zero", term)
-    assert "has the shape (32, 0)" in finding.message
+    assert "has shape (32, 0)" in finding.message
     assert "du_dy = du_dx[:, 2:]" in finding.fix
 
 

@@ -171,7 +171,7 @@ def test_what_ends_a_loop_is_not_blended() -> None:
     finding = graph.only_finding()
 
     assert finding.cause == "predicate_only"
-    assert "only ends a loop" in finding.message
+    assert "only used to end a loop" in finding.message
     assert "fixed number of iterations" in finding.fix
 
 
@@ -282,7 +282,7 @@ def test_what_is_given_no_rows_is_not_called_masked() -> None:
     finding = graph.only_finding()
 
     assert (finding.cause, finding.severity) == ("mask_multiplies_to_zero", "info")
-    assert "not one row was selected" in finding.message
+    assert "no row was selected" in finding.message
 
 
 def test_a_sample_that_is_made_of_its_mean_is_stopped_by_its_name() -> None:

@@ -78,7 +78,7 @@ def test_the_units_and_the_relu_are_named() -> None:
 def test_since_when_is_told_where_other_steps_were_recorded() -> None:
     [finding] = diagnosed(layer(rows=UNKNOWN), {BIAS: Silence(9, 31, 8, 3 / UNITS)}).findings
 
-    assert finding.message.endswith(" In step 8 there were 3; since step 9 there have been at least 24.")
+    assert finding.message.endswith(" In step 8, 3 were dead; since step 9, at least 24.")
 
 
 @pytest.mark.parametrize(

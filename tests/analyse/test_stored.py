@@ -53,7 +53,7 @@ def test_a_metric_that_is_called_is_no_loss() -> None:
     graph.target(graph.op("DivNoNan", graph.op("ReadVariableOp", store, passes="state")))
     graph.ask("w")
 
-    assert "A metric passes no gradient on" in graph.only_finding().fix
+    assert "A metric does not propagate gradients" in graph.only_finding().fix
 
 
 @pytest.mark.parametrize(

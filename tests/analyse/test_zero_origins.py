@@ -179,7 +179,7 @@ class TestInsideOfALoop:
         finding = self.loop(FINE, 1.0).only_finding()
 
         assert (finding.cause, finding.severity) == ("branch_not_taken", "info")
-        assert "ran no iteration in this step" in finding.message
+        assert "ran no iterations in this step" in finding.message
 
 
 def test_a_sign_that_no_gradient_was_recorded_at_is_found() -> None:

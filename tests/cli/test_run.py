@@ -426,7 +426,7 @@ def test_what_goes_wrong_in_loops_as_people_type_them_is_told_in_their_words(tmp
         log = tb_gradflow.open_log(tmp_path / "logs" / name)
         worst = log.report(step=min(log.steps) if log.steps else None).findings[0]
         told[worst.cause] = f"{worst.severity}: {worst.message}"
-    assert told["untracked_variable"].startswith("warning: `biases['out']` takes part in the loss")
+    assert told["untracked_variable"].startswith("warning: `biases['out']` is used in the loss")
     assert "`weights['out']`, the kernel of the same layer" in told["untracked_variable"]
     assert told["zero_init_product"].startswith("error: `weights['h1']` and `biases['b1']` get")
     assert "`tf.math.log` (as_typed.py:53) is given a negative value" in told["log_zero"]

@@ -124,7 +124,8 @@ def test_the_page_is_tested_by_what_is_said_here() -> None:
     )
     failed = replace(TRIED, works=False, loss=(None, None), gradient_norm=())
     began = replace(TRIED, before_training=True)
-    tries = (TRIED, failed, replace(TRIED, loss=(None, 2.0)), replace(TRIED, with_others=True), began)
+    same = replace(TRIED, loss=(1.6831, 1.6829))
+    tries = (TRIED, failed, replace(TRIED, loss=(None, 2.0)), replace(TRIED, with_others=True), began, same)
 
     known = {
         "patches": [

@@ -85,11 +85,17 @@ export function triedInWords({works, loss, gradient_norm, with_others, before_tr
   const said = [
     ...(norms.length === 0 ? ["no variable gets a gradient"] : norms),
     ...(more > 0 ? [`so ${more === 1 ? "does" : "do"} ${more} more`] : []),
-    after === null ? "the loss is not finite" : before === null ? `the loss is now finite, ${figures(after)}` : `the loss goes from ${figures(before)} to ${figures(after)}`,
+    lossInWords(before, after),
   ];
   const others = with_others ? " together with the edits of other findings" : "";
   const when = before_training ? "the first batch, before the training" : "this batch";
   return `Tried on ${when}${others}${works ? "" : ", but it does not work"}: ${said.join("; ")}.`;
+}
+
+function lossInWords(before: number | null, after: number | null): string {
+  if (after === null) return "the loss is not finite";
+  if (before === null) return `the loss is now finite, ${figures(after)}`;
+  return figures(before) === figures(after) ? `the loss stays at ${figures(after)}` : `the loss goes from ${figures(before)} to ${figures(after)}`;
 }
 
 function figures(value: number): string {

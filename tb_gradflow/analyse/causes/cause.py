@@ -42,7 +42,7 @@ class Cause:
     fix: str
     text: Writer | None = None
     text_of_given: Writer | None = None
-    plight: str = "a gradient without information"
+    plight: str = "a gradient that carries no information"
     subject: str = "{op}"
     verb: str = "is the cause"
     shows_forward_op: bool = False

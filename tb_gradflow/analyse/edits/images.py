@@ -22,7 +22,7 @@ def image_by_hand(group: Group) -> Iterator[Candidate]:
     if name == "adjust_contrast":
         yield from candidates(_SAME, _contrast(place, place.call))
     elif name == "adjust_saturation":
-        yield from candidates("It does not stop at full saturation.", _saturation(place, place.call))
+        yield from candidates("The result is not limited to full saturation.", _saturation(place, place.call))
     elif name == "adjust_hue":
         yield from candidates(_SAME, _hue(place, place.call))
     elif name == "hsv_to_rgb":
@@ -45,9 +45,9 @@ def sampled_between(group: Group) -> Iterator[Candidate]:
         yield from candidates(cost, _projected(place, place.call))
 
 
-_SAME = "It computes the same values."
-_BETWEEN = "Between two pixels the value is interpolated; beside the image all is zero."
-_SAMPLED = "It takes more memory: a weight for each row and each column of the image, for each pixel of the result."
+_SAME = "The forward values do not change."
+_BETWEEN = "Values between two pixels are interpolated; outside the image they are zero."
+_SAMPLED = "This takes more memory: one weight for each row and each column of the image, for each pixel of the result."
 
 
 def _contrast(place: Place, call: ast.Call) -> Edit | None:

@@ -189,7 +189,7 @@ def no_quotient_of_nothing(group: Group) -> Iterator[Candidate]:
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
         quotient = library("divide_no_nan", code.written(node.left), code.written(node.right))
         yield from candidates(cost, place.draft().replace(node, quotient).edit())
-        bounded = "A divisor below the bound counts as the bound."
+        bounded = "A divisor below the bound is replaced by the bound."
         yield from candidates(bounded, _bounded(place, node.right, _EPSILON))
     elif place.call is not None and name_of(place.call.func) in ("divide", "truediv", "div", "true_divide"):
         head = place.draft().replace(place.call.func, library.name("divide_no_nan"))

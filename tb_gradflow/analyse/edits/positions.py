@@ -14,16 +14,17 @@ from tb_gradflow.analyse.user_code.place import Place, argument_of, is_number, n
 from tb_gradflow.analyse.words.names import Group
 from tb_gradflow.record.report import Edit
 
-_MEAN = "It is the mean position under a softmax: exact where one value is far above the rest, by fractions elsewhere."
-_THROUGH = "The values stay as they are; the gradient is that of the probabilities, which is not the derivative."
-_WEIGHED = "It is a mean of the rows under a softmax, in the place of one row."
-_OVER_DRAWS = "It is the mean over all draws, weighted with their probabilities, in the place of one draw."
+_MEAN = "The result is the mean position under a softmax: exact if one value is far above the rest, otherwise "
+"fractional."
+_THROUGH = "The forward values do not change; the gradient is that of the probabilities, not the derivative."
+_WEIGHED = "The result is a mean of the rows, weighted by a softmax, instead of one row."
+_OVER_DRAWS = "The result is the mean over all draws, weighted by their probabilities, instead of one draw."
 _GUMBEL = (
-    "A draw is spread over the classes, near one of them; a smaller width than 0.5 is nearer, and its gradient varies "
-    "more."
+    "A draw is no longer exactly one class, but a mixture close to one; a temperature below 0.5 brings it closer, but "
+    "makes the gradient vary more."
 )
-_BETWEEN = "Between two positions the value is interpolated."
-_NEAR = "Values near the threshold count in part."
+_BETWEEN = "Values between two positions are interpolated."
+_NEAR = "Values near the threshold count partially."
 
 # With a tenth as the temperature, the largest of a few scores has nearly all of the weight.
 _SHARPNESS = "0.1"
@@ -48,7 +49,7 @@ def soft_position(group: Group) -> Iterator[Candidate]:
         yield from _of_a_look_up(group)
 
 
-_SOFT_RANK = "Ranks of values that are nearer than about 0.3 lie between whole numbers; it takes memory for all pairs."
+_SOFT_RANK = "Values closer than about 0.3 get ranks between whole numbers; comparing all pairs takes more memory."
 
 
 def _soft_ranks(group: Group, place: Place) -> Edit | None:
@@ -154,7 +155,7 @@ def _of_a_choice(group: Group, place: Place) -> Iterator[Candidate]:
         yield from candidates(cost, _weighed_rows(place, back))
 
 
-_CHOSEN = f"{_THROUGH} What else takes the choice gets a one-hot vector instead of an index."
+_CHOSEN = f"{_THROUGH} Other code that uses the choice gets a one-hot vector instead of an index."
 
 
 def _chosen_in_another_method(group: Group, place: Place, back: Place, made: frozenset[int]) -> Edit | None:
@@ -542,7 +543,7 @@ def _interpolated(place: Place, back: Place, look_up: ast.Call, position: str) -
     return draft.replace(look_up, in_place_of(code, look_up, blended)).edit()
 
 
-_BETWEEN_FOUR = "Between four positions the value is interpolated, linearly in both directions."
+_BETWEEN_FOUR = "Values between four positions are interpolated, linearly in both directions."
 
 
 def _interpolated_in_a_plane(group: Group, back: Place, look_up: ast.Call, position: str) -> Edit | None:
@@ -615,7 +616,7 @@ def _soft_histogram(place: Place) -> Edit | None:
     return place.draft().replace(call, library("sum", shares, "axis=0")).edit()
 
 
-_RIGHT = "It is the probability of the right class, in the place of whether that is the most probable one."
+_RIGHT = "The result is the probability of the right class, instead of whether that class is the most probable one."
 
 
 def probability_of_the_label(group: Group) -> Iterator[Candidate]:
@@ -681,7 +682,7 @@ def _bare_argmax(node: ast.expr) -> ast.Call | None:
     return node if isinstance(node, ast.Call) and name_of(node.func) == "argmax" and node.args else None
 
 
-_SHARED = "A value counts in part for each of its two nearest bins, whose centres span the range."
+_SHARED = "A value counts partially in each of its two nearest bins, whose centres span the range."
 
 
 def soft_count(group: Group) -> Iterator[Candidate]:

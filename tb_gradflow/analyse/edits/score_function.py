@@ -16,8 +16,8 @@ from tb_gradflow.analyse.words.names import Group
 from tb_gradflow.record.report import Edit
 
 _COST = (
-    "The draws and the loss stay as they are, and the gradient is right on average over draws; it varies much more "
-    "than the others from batch to batch."
+    "The draws and the loss do not change, and the gradient is right on average over draws; it varies much more from "
+    "batch to batch than the gradient of a soft choice."
 )
 
 _MEANS = ("Mean", "Sum")

@@ -125,7 +125,7 @@ def of_two_classes(group: Group) -> Iterator[Candidate]:
             activation = argument_of(node, 1, "activation")
             if activation is not None and _activation(activation) == "softmax":
                 draft.replace(activation, '"sigmoid"')
-    cost = "The output is the probability of one of two classes, and the labels are 0 and 1."
+    cost = "The output becomes the probability of one of two classes, and the labels have to be 0 and 1."
     yield from candidates(cost, draft.edit())
 
 
@@ -190,7 +190,7 @@ def other_axis(group: Group) -> Iterator[Candidate]:
         yield from candidates(_ONE_OF_TWO, Draft(layer.code).replace(given, '"sigmoid"').edit())
 
 
-_ONE_OF_TWO = "The output is the probability of one of two classes, and the loss is `binary_crossentropy`."
+_ONE_OF_TWO = "The output becomes the probability of one of two classes, and the loss has to be `binary_crossentropy`."
 
 
 def _single_unit(group: Group) -> Edit | None:
@@ -250,7 +250,7 @@ def without_xla(group: Group) -> Iterator[Candidate]:
             for keyword in node.keywords:
                 on = isinstance(keyword.value, ast.Constant) and keyword.value.value is True
                 if keyword.arg in ("jit_compile", "experimental_compile") and on:
-                    cost = "It runs as an ordinary TensorFlow function."
+                    cost = "The function runs without XLA."
                     yield from candidates(cost, Draft(code).replace(keyword.value, "False").edit())
                     return
 
@@ -268,7 +268,7 @@ def stopped_sample(group: Group) -> Iterator[Candidate]:
         ),
         None,
     )
-    cost = "The distribution of the sample acts only through the density, as a score function requires."
+    cost = "The distribution of the sample now affects the loss only through the density, as a score function requires."
     sides = (place.node.left, place.node.right) if isinstance(place.node, ast.BinOp) else ()
     given = density.args[0] if density is not None else _sample(group, sides)
     if given is not None:

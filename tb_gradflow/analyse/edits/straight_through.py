@@ -191,8 +191,8 @@ def _kept_floating(group: Group) -> Iterator[Candidate]:
 
 
 _FLOATING = (
-    "It stays a floating number of the same value: what needs an integer of it has to cast it. The gradient is that of "
-    "the identity, which is not the derivative."
+    "The result is a floating-point number with the same value: code that needs an integer has to cast it. The "
+    "gradient is that of the identity, not the derivative."
 )
 
 

@@ -58,7 +58,7 @@ def watching(group: Group) -> Iterator[Candidate]:
         assert isinstance(tape, ast.Call)
         flag = next((each for each in tape.keywords if each.arg == "watch_accessed_variables"), None)
         if flag is not None:
-            cost = "The tape records what every variable needs, which takes memory."
+            cost = "The tape records the operations on every trainable variable, which takes memory."
             yield from candidates(cost, _without_argument(code, tape, flag))
     if not all(group.trace.variables[number].computed for number in group.variables):
         return
@@ -101,7 +101,9 @@ def forward_pass_inside(group: Group) -> Iterator[Candidate]:
     target = group.trace.targets[group.suspect.target] if group.suspect.target >= 0 else None
     pause = paused_block(group)
     if pause is not None:
-        yield from candidates("The tape keeps what these lines compute, in memory too.", _dissolved(code, pause))
+        yield from candidates(
+            "The tape also keeps the values of these lines, which takes memory.", _dissolved(code, pause)
+        )
         return
     for block in _tape_blocks(place):
         listed = code.block(block)
@@ -169,7 +171,7 @@ def _computed_when_called(group: Group, place: Place) -> Iterator[Candidate]:
     yield from candidates(_TWICE, draft.replace(given, name).edit())
 
 
-_TWICE_BEFORE = "It is computed twice, as long as the statement before stays."
+_TWICE_BEFORE = "As long as the earlier statement remains, the loss is computed twice."
 
 
 def _made_of_variables(group: Group, place: Place, before: list[ast.stmt]) -> list[ast.stmt]:
@@ -265,7 +267,7 @@ def _dissolved(code: Code, block: ast.With) -> Edit | None:
     return Draft(code).replace_between(start, end, written.lstrip()).edit()
 
 
-_TWICE = "It is computed twice."
+_TWICE = "These values are computed twice."
 
 
 def _again_inside(code: Code, block: ast.With, before: list[ast.stmt]) -> Edit | None:
@@ -367,7 +369,7 @@ def requested_too(group: Group) -> Iterator[Candidate]:
     else:
         for node in same:
             draft.replace(node, " + ".join([code.operand(node), *added]))
-    yield from candidates("They are trained from now on.", draft.edit())
+    yield from candidates("These variables will be trained.", draft.edit())
 
 
 def wider_request(group: Group) -> str | None:
@@ -411,7 +413,8 @@ def not_stopped(group: Group) -> Iterator[Candidate]:
     if isinstance(place.code.parent(place.call), ast.BinOp) and isinstance(place.subject, ast.BinOp):
         # `v + stop_gradient(q - v)` passes the gradient of `v`: without the stop it would be that of `q`.
         return
-    cost = "The gradient passes through. If you stopped it on purpose, keep it and list the variables in `expected`."
+    cost = "The gradient passes through. If you stopped it on purpose, keep this line and list the variables in "
+    "`expected`."
     text = place.code.operand(place.subject)
     yield from candidates(cost, place.draft().replace(place.call, text).edit())
 

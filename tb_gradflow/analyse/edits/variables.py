@@ -59,7 +59,7 @@ def trainable(group: Group) -> Iterator[Candidate]:
     for found in (*defined, *layers):
         flag = next((item for item in found.call.keywords if item.arg == "trainable"), None)
         if flag is not None and isinstance(flag.value, ast.Constant) and flag.value.value is False:
-            yield from candidates("It is trained from now on.", Draft(found.code).replace(flag.value, "True").edit())
+            yield from candidates("This makes it trainable.", Draft(found.code).replace(flag.value, "True").edit())
             return
     names = {each.bound_to for each in layers if each.bound_to}
     for code in program:
@@ -69,7 +69,7 @@ def trainable(group: Group) -> Iterator[Candidate]:
             target, value = node.targets[0], node.value
             frozen = isinstance(value, ast.Constant) and value.value is False and target.attr == "trainable"
             if frozen and code.written(target.value) in names:
-                yield from candidates("It is trained from now on.", Draft(code).replace(value, "True").edit())
+                yield from candidates("This makes it trainable.", Draft(code).replace(value, "True").edit())
                 return
 
 
@@ -129,7 +129,8 @@ def kept_beside(group: Group) -> Iterator[Candidate]:
 
 
 _OF_THIS_STEP = (
-    "The attribute holds the tensor of the current step: what reads it has to run after what sets it, in the same step."
+    "The attribute holds the tensor of the current step: code that reads it must run after the code that sets it, in "
+    "the same step."
 )
 
 
@@ -272,9 +273,9 @@ def computed_in_the_step(group: Group) -> Iterator[Candidate]:
         for use in ast.walk(function) if function is not None else ():
             if isinstance(use, type(node)) and code.written(use) == code.written(node):
                 draft.replace(use, text)
-        yield from candidates("It is computed in every step.", draft.edit())
+        yield from candidates("The tensor is now computed in every step.", draft.edit())
         return
-    yield from candidates("It is created anew in every step.", _made_inside(place, known))
+    yield from candidates("The object is now created anew in every step.", _made_inside(place, known))
 
 
 def _made_inside(place: Place, known: AbstractSet[str]) -> Edit | None:

@@ -21,7 +21,7 @@ def result_kept(group: Group) -> Iterator[Candidate]:
         given = call.args[0] if call.args else None
         if isinstance(given, ast.Name) and _is_read_later(place, statement, given.id):
             written = f"{given.id} = {place.code.written(call)}"
-            cost = "The code after it uses its result."
+            cost = "The code that follows uses the result."
             yield from candidates(cost, place.draft().replace(statement, written).edit())
             return
 

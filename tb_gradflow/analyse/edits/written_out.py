@@ -11,7 +11,7 @@ from tb_gradflow.analyse.user_code.library import Library
 from tb_gradflow.analyse.user_code.place import Place, argument_of, is_number, name_of, place_of_group
 from tb_gradflow.analyse.words.names import Group
 
-_SAME = "It computes the same values."
+_SAME = "The forward values do not change."
 
 
 def by_arithmetic(group: Group) -> Iterator[Candidate]:

@@ -33,7 +33,7 @@ def summary_of(measured: Measured, states: Sequence[State], findings: Sequence[F
     if any(finding.cause == "not_measured" and not finding.variables for finding in findings):
         return "Not verified: no gradient was seen in this step."
     if not trainable:
-        return f"Nothing is trained: none of {_count(len(states), 'variable')} is trainable."
+        return f"Nothing is trained: {_none(len(states))} trainable."
     noun = _noun(trace.variables[state.variable].computed for state in trainable)
     if measured.gradients is None and (not loud or loud[0].cause == "not_measured"):
         return "Not verified: no step was completed, and nothing was measured."
@@ -170,14 +170,14 @@ def unverified_in(
     if _is_inferred(measured, findings):
         said.append(_INFERRED)
     for name in dict.fromkeys(trace.ops[suspect.culprit].name for suspect in inexact if suspect.culprit >= 0):
-        said.append(f"The gradients inside `{name}` were not recorded, so the exact op inside it is not known.")
+        said.append(f"The gradients inside `{name}` were not recorded, so the exact op inside it cannot be named.")
     return tuple(said)
 
 
 _INFERRED = (
     "The forward pass of this step was not measured, so where it stops being finite is inferred from its gradients. It "
     "is measured where the step can be run again: in `explain`, and in a training with one replica, one step per "
-    "execution, Keras 3 and no side effects; a recorded step only on a CPU."
+    "execution, Keras 3 and no side effects; a recorded step also has to run on a CPU."
 )
 
 
@@ -197,5 +197,9 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" + ("" if number == 1 else "s")
 
 
+def _none(number: int) -> str:
+    return "the only variable is not" if number == 1 else f"none of the {number} variables is"
+
+
 def _all(number: int, noun: str) -> str:
-    return f"the {noun}" if number == 1 else f"all {number} {noun}s"
+    return f"the {noun}" if number == 1 else f"both {noun}s" if number == 2 else f"all {number} {noun}s"

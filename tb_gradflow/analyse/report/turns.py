@@ -14,6 +14,6 @@ def in_turn(group: Group, text: Text) -> Text:
     last = max(turns[variable] for variable in group.variables)
     them = "it" if len(group.variables) == 1 else "them"
     return Text(
-        f"{text.message} Other steps give {them} one, most recently step {last}.",
+        f"{text.message} Other steps do give {them} a gradient, most recently step {last}.",
         f"Nothing to fix if these steps are meant to differ. Otherwise: {text.fix[:1].lower()}{text.fix[1:]}",
     )

@@ -56,8 +56,8 @@ def filled(template: str, names: Mapping[str, str]) -> str:
 def fields(group: Group) -> dict[str, str]:
     """The names that a template may use.
 
-    they_get: The variables and "get", in number; they_take, they_are, they_have: likewise; they_have_flag,
-        is_to, is_given: the verbs alone.
+    they_get: The variables and "get", in number; they_are, they_have: likewise; they_have_flag, is_given: the
+        verbs alone.
     them: "it" or "them"; their: "its" or "their".
     op: The culprit with its place; place: that alone; fn: without; kind: its op type.
     whole, x, bx: The user's call of it; its argument; the argument in brackets if an operator needs them.
@@ -77,11 +77,9 @@ def _of_variables(group: Group) -> dict[str, str]:
     return {
         "names": quoted(group.names),
         "they_get": subject(group, "gets", "get"),
-        "they_take": subject(group, "takes", "take"),
         "they_are": subject(group, "is", "are"),
         "they_have": subject(group, "has", "have"),
         "they_have_flag": "it has" if len(group.variables) == 1 else "they have",
-        "is_to": "is to" if len(group.variables) == 1 else "are to",
         "is_given": "is given" if len(group.variables) == 1 else "are given",
         "them": "it" if len(group.variables) == 1 else "them",
         "their": "its" if len(group.variables) == 1 else "their",
@@ -168,7 +166,8 @@ def _size(group: Group) -> str:
     small = max(sizes) < _SMALL and group.suspect.measured.is_learned(group.suspect.target)
     learned = _LEARNED if small else ""
     digits, exponent = f"{max(sizes):.1e}".split("e")
-    return f"a gradient of at most {digits}e{int(exponent)}{learned}"
+    at_most = "up to" if status == "exploding" else "at most"
+    return f"a gradient of {at_most} {digits}e{int(exponent)}{learned}"
 
 
 def _beside_penalty(group: Group) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from math import prod
 
 from tb_gradflow.analyse.evidence.goal import is_last
@@ -30,10 +31,15 @@ def large_inputs(group: Group) -> str:
     return f" In this batch, `{name}` reaches {size:.3g}: scale it first, `({x} - {x}.mean(0)) / ({x}.std(0) + 1e-7)`."
 
 
-CHECK = "`tb_gradflow.check_gradients(loss_fn, args, gradient)` compares them with finite differences"
+CHECK = "`tb_gradflow.check_gradients(loss_fn, args, gradient)` compares your gradient with finite differences"
 
 # TensorFlow's name of a node, before its message.
-NODE_NAME = re.compile(r"\{+[^{}]*\}+ ?")
+_NODE_NAME = re.compile(r"\{+[^{}]*\}+ ?")
+
+
+def failure(group: Group) -> str:
+    """The error with which the step failed, in one line of limited length."""
+    return textwrap.shorten(_NODE_NAME.sub("", group.trace.failure), 200, placeholder=" …")
 
 
 def in_layer(group: Group) -> bool:
@@ -69,6 +75,7 @@ def of_batch(group: Group) -> str:
     told = [
         f"`{name}` contains "
         + " and ".join(f"{n} {word}" for n, word in ((r.nan_count, "NaN"), (r.inf_count, "Inf")) if n)
+        + (" value" if r.nan_count + r.inf_count == 1 else " values")
         for name, r in bad
     ]
     return f"In this batch, {', '.join(told)}." if told else ""

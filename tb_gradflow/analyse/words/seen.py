@@ -54,7 +54,11 @@ def seen(group: Group) -> str:
         given = _given(group, Values(group.suspect.topology, ())) if argument_of(group) is not None else ""
         return f" {given}" * bool(given)
     given, rows = _given(group, values) if group.culprit >= 0 else "", rows_of(group)
-    began = f" It starts in {_written(rows, group)}.{_example(group, rows)}" if rows is not None else ""
+    began = (
+        f" Non-finite values first appear in {_written(rows, group)}.{_example(group, rows)}"
+        if rows is not None
+        else ""
+    )
     return f" {given}" * bool(given) + began
 
 
@@ -197,7 +201,11 @@ def _given(group: Group, values: Values) -> str:
     if kind in ("Exp", "Expm1", "Cosh", "Sinh") and value is not None:
         reached = value.largest if kind in ("Exp", "Expm1") else max(abs(value.largest), abs(value.smallest))
         limit = _EXPONENT.get(dtype, 0.0)
-        return f"{subject} reaches {reached:.4g}; {dtype} overflows above {limit}." if reached > limit > 0 else ""
+        return (
+            f"{subject} reaches {reached:.4g}; the result overflows in {dtype} above {limit}."
+            if reached > limit > 0
+            else ""
+        )
     if kind in ("Acos", "Asin", "Atanh", "Acosh") and value is not None:
         return f"{subject} ranges from {value.smallest:.9g} to {value.largest:.9g}."
     if kind == "Log1p" and value is not None:
@@ -216,6 +224,7 @@ def _at_zero(group: Group, values: Values, value: OpValue, subject: str) -> str:
         of = f" in {value.zeros} of {count} elements" if count > 1 else ""
         made = values.of(group.culprit)
         above = ", and so is the numerator" if divides and made is not None and _all_nan(made) else ""
+        subject = "The divisor" if divides and subject == "The input" else subject
         return f"{subject} is exactly 0{of}{above}."
     if value.negative and not divides:
         of = f" in {value.negative} of {count} elements" if count > 1 else ""
@@ -236,8 +245,9 @@ def _sizes(group: Group, values: Values, dtype: str) -> str:
     sizes, made = [_size(value) for value in given], values.outputs(group.culprit)
     if not sizes or any(map(is_bad, given)) or not any(map(is_bad, made)) or dtype not in _LARGEST or max(sizes) == 0.0:
         return ""
-    reached = " and ".join(f"{size:.2g}" for size in sizes)
-    return f"Its inputs reach {reached}; the largest {dtype} is {_LARGEST[dtype]}."
+    reached = " and ".join(f"{float(f'{size:.2g}'):g}" for size in sizes)
+    limit = "" if group.verdict.cause == "fp16_overflow" else f"; the largest {dtype} value is {_LARGEST[dtype]}"
+    return f"Its inputs reach {reached} in magnitude{limit}."
 
 
 def _size(value: OpValue) -> float:

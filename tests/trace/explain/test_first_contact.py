@@ -60,7 +60,7 @@ def test_the_attribute_of_a_layer_is_named_in_the_advice() -> None:
     [finding] = tb_gradflow.explain(model, numbers(4, 4), numbers(4, 3)).findings
 
     assert (finding.cause, finding.severity) == ("untracked_variable", "warning")
-    assert finding.message.startswith("`self.alpha` takes part in the loss")
+    assert finding.message.startswith("`self.alpha` is used in the loss")
     assert '`self.alpha = self.add_weight(name="alpha", shape=...)`' in finding.fix
 
 

@@ -185,7 +185,7 @@ def summed(x: Any) -> Any:
         (with_a_branch, "warning", "where the derivative is"),
         (with_a_loop, "warning", "0.5 times the derivative"),
         (zeros, "error", "itself returns zeros, where the derivative is"),
-        (summed, "error", r"returns the shape [] for an argument of the shape [3]"),
+        (summed, "error", r"returns a gradient of shape [] for an argument of shape [3]"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )

@@ -113,7 +113,7 @@ def test_a_recorded_training_tells_of_it(tmp_path: Any) -> None:
     report = tb_gradflow.open_log(str(tmp_path)).report()
 
     assert [finding.cause for finding in report.findings if finding.severity != "info"] == ["mask_dropped"]
-    assert report.diagnosis.summary == "Padding trains like data: a mask gets lost."
+    assert report.diagnosis.summary == "Padding is treated as data: a mask gets lost."
 
 
 def pooled(x: Any) -> Any:

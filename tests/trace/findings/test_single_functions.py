@@ -134,7 +134,7 @@ def test_a_dead_relu_that_predicts_is_left_out() -> None:
     before = told_of_model(inside, "mse", X, -np.ones((8, 1)))
 
     assert (finding.cause, before.cause) == ("dead_relu", "dead_relu")
-    assert "remove the ReLU: it predicts nothing below zero" in finding.fix
+    assert "remove the ReLU: it cannot predict negative values" in finding.fix
     assert "predicts" not in before.fix
 
 

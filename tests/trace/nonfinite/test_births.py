@@ -73,7 +73,7 @@ def test_the_message_says_what_the_exponential_was_given() -> None:
 
     message = first(tb_gradflow.explain(loss_fn, args=(x, y), variables=variables)).message
 
-    assert f"reaches {reached:.4g}; float32 overflows above 88.7" in message
+    assert f"reaches {reached:.4g}; the result overflows in float32 above 88.7" in message
     assert "rows 5 and 40 of the batch of 64" in message
 
 

@@ -159,7 +159,7 @@ def message_and_fix(group: Group) -> Text:
     if group.op is not None and (below or (group.op.type in _WITHOUT_SLOPE and group.verdict.culprit < 0)):
         return Template(
             ZERO + "both sides of {op} are computed from {them}, and in this step they are equal in every element.",
-            "Make them differ, by augmentation or active dropout, `training=True`, or remove this term.",
+            "Make them differ, with augmentation or with active dropout (`training=True`), or remove this term.",
         )(group)
     if same_on_both_sides(group.suspect) is not None:
         return _same(group)
@@ -169,25 +169,26 @@ def message_and_fix(group: Group) -> Text:
         asked = call_on(group.source.code, "log_prob") if group.source is not None else None
         names["head"] = asked.head if asked is not None else "log_prob"
         why = (
-            "`{head}`{place} is evaluated at a sample of the same distribution, where the effect of {them} on the "
-            "sample cancels."
+            "`{head}`{place} is evaluated at a sample of the same distribution, where {their} effect on the sample "
+            "cancels."
         )
     fix = (
-        "Stop one of the paths: for a score function, `log_prob(tf.stop_gradient(sample))`, so that `{variable}` acts "
+        "Stop one of the paths: for a score function, `log_prob(tf.stop_gradient(sample))`, so that `{variable}` "
+        "affects "
     )
     if stopped:
         if group.suspect.state.receives:
-            why = "{op} cancels the effect of {them} on the sample."
+            why = "{op} cancels {their} effect on the sample."
         why += (
-            " This is correct: a sample `loc + scale * noise` moves with its `loc`, and its density there is that of "
-            "the noise, whatever `loc` is."
+            " This is correct: a sample `loc + scale * noise` moves with its `loc`, so its density is that of the "
+            "noise, whatever `loc` is."
         )
         fix = (
             "Nothing to fix if you differentiate the expectation of something else that is computed from the sample. "
             f"For a score function, or the density of a fixed value, stop the sample: `{stopped}`, so that its "
-            f"distribution acts "
+            "distribution affects "
         )
-    return Text(filled(SIZE + why, names), filled(fix, names) + "through the density alone.")
+    return Text(filled(SIZE + why, names), filled(fix, names) + "the loss only through the density.")
 
 
 def _same(group: Group) -> Text:
@@ -244,7 +245,7 @@ CAUSE = Cause(
     "is close to zero; or it is cut off where TensorFlow Probability evaluates the density of a distribution at its "
     "own sample, and the loss uses that density only multiplied by a stopped value",
     severity="warning; error where it is cut off",
-    fix="`tf.stop_gradient` on one of the paths: on the sample",
+    fix="`tf.stop_gradient` on one of the paths, such as the sample",
     text=message_and_fix,
     leaves_noise=True,
     edits=(stopped_sample,),

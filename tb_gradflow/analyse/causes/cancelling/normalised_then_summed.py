@@ -99,8 +99,8 @@ def message_and_fix(group: Group) -> Text:
             "Compare with targets: `keras.losses.categorical_crossentropy(y, probabilities)`.",
         )(group)
     return Template(
-        SIZE + "{op} normalises values that then all get the same gradient, as from a sum or a mean along the same "
-        "axis: the result does not depend on the input.",
+        SIZE + "all outputs of {op} get the same gradient, as from a sum or a mean along the normalised axis: such a "
+        "sum does not depend on the input.",
         "Sum or average along an axis other than the normalised one, or weight the normalised values differently.",
     )(group)
 

@@ -168,7 +168,7 @@ def message_and_fix(group: Group) -> Text:
     if group.op is not None and group.op.type == "Mul":
         return Template(
             "{they_have} no effect on the loss: the values after {op} are divided by their own norm or standard "
-            "deviation, which cancels every factor. The gradient is rounding noise.",
+            "deviation, which cancels any factor. The gradient is rounding noise.",
             "Harmless; remove the factor, or apply it after the normalisation.",
         )(group)
     takers = [taker for op in dict.fromkeys(group.culprits.values()) if (taker := takes_out(group.suspect, op)) >= 0]
@@ -176,10 +176,10 @@ def message_and_fix(group: Group) -> Text:
     kind = group.trace.ops[takers[0]].type if takers else ""
     name = "softmax" if kind in SOFTMAX else "difference of elements" if kind == "Sub" else "batch normalisation"
     each = "after each of them" if len(group.variables) > 1 else "after it"
-    why = f"the {name} {each} ({quoted(layers, 'layers')}) cancels every offset"
+    why = f"the {name} {each} ({quoted(layers, 'layers')}) cancels any offset"
     if not takers or "" in layers:
         why = f"the {name} that follows {{op}}" if takers else "a normalisation, softmax or difference after {op}"
-        why += " cancels every offset"
+        why += " cancels any offset"
     arrives = "zero" if group.suspect.state.status == "zero" else "rounding noise"
     return Template(
         "{they_have} no effect on the loss: " + why + f". The gradient is {arrives}.",
@@ -190,15 +190,17 @@ def message_and_fix(group: Group) -> Text:
 def _harmless(group: Group) -> str:
     """A layer's bias can be switched off; anything else that is added can be left out."""
     biases = all(name.rpartition("/")[2].startswith("bias") and "/" in name for name in group.names)
-    return "Harmless; `use_bias=False` saves the weights." if biases else "Harmless; the model can do without {them}."
+    return (
+        "Harmless; `use_bias=False` removes these weights." if biases else "Harmless; the model can do without {them}."
+    )
 
 
 CAUSE = Cause(
     name="shift_invariant_parameter",
     meaning="an offset in front of a batch normalisation or inside attention scores, or of outputs that are subtracted "
     "from each other, as in pairwise ranking losses; its gradient is rounding noise, at most a ten-thousandth of the "
-    "gradient that arrives at the sum; below 1e-7 that ratio alone is enough. Likewise a factor in front of a "
-    "division by the norm, and an offset of which the loss uses only the derivative",
+    "gradient that arrives at the addition; below 1e-7, this ratio alone is sufficient evidence. The same holds for a "
+    "factor in front of a division by the norm, and for an offset if the loss uses only the derivative of the sum",
     severity="info",
     fix="`use_bias=False`",
     text=message_and_fix,

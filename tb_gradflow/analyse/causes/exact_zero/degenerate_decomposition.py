@@ -21,9 +21,10 @@ def message_and_fix(group: Group) -> Text:
     kind = group.op.type if group.op else ""
     if kind in ("SelfAdjointEigV2", "Svd", "Eig"):
         return Template(
-            BROKEN + "{op} computes values that are equal, and its derivative divides by their differences.",
-            "Use only the values in the loss, or separate them first: "
-            "`{bx} + tf.linalg.diag(1e-3 * tf.range(n, dtype=tf.float32))`.",
+            BROKEN + "some of the values that {op} computes are equal, and its derivative divides by their "
+            "differences.",
+            "Use only the singular values or eigenvalues in the loss, or separate them first: `{bx} + "
+            "tf.linalg.diag(1e-3 * tf.range(n, dtype=tf.float32))`.",
         )(group)
     return Template(
         BROKEN + "the matrix given to {op} is singular, or nearly so, and has no inverse.",
@@ -34,8 +35,7 @@ def message_and_fix(group: Group) -> Text:
 CAUSE = Cause(
     name="degenerate_decomposition",
     meaning="the gradient becomes zero at an SVD or eigenvalue decomposition with repeated values; or NaN at a "
-    "Cholesky factor or "
-    "an inverse of a singular matrix",
+    "Cholesky factor or an inverse of a singular matrix",
     severity="error",
     fix="separate the values; add to the diagonal",
     text=message_and_fix,

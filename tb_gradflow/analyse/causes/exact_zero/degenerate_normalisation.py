@@ -151,7 +151,7 @@ def _is_over_the_batch(group: Group) -> bool:
 
 CAUSE = Cause(
     name="degenerate_normalisation",
-    meaning="a normalisation takes the mean of one element: the gradient becomes zero at it, at the ReLU after it, or "
+    meaning="a normalisation takes the mean of one element: the gradient becomes zero there, at the ReLU after it, or "
     "at a product with its result; or a vector with a single element is divided by its norm",
     severity="error",
     fix="a larger batch; another axis",

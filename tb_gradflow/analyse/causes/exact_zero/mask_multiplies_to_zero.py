@@ -179,13 +179,13 @@ def message_and_fix(group: Group) -> Text:
     if op is not None and op.type == "DivNoNan":
         return Template(
             ZERO + "{op} divides by a count of zero: nothing in this batch belongs to {them}.",
-            "Nothing to fix if other batches have some; otherwise, check the labels.",
+            "Nothing to fix if other batches contain some; otherwise, check the labels.",
         )(group)
     if op is not None and op.type in LOOPS:
         return Template(
             ZERO + "in this step a mask makes {op} skip every time step, and its output stays zero.",
-            "Check the mask: `mask_value` of the `Masking` layer, `mask_zero` of the `Embedding`, or batches that "
-            "contain only padding.",
+            "Check the mask: `mask_value` of the `Masking` layer, `mask_zero` of the `Embedding`, and whether the "
+            "batch contains only padding.",
         )(group)
     if op is not None and op.type in SELECTING:
         return Template(
@@ -196,7 +196,7 @@ def message_and_fix(group: Group) -> Text:
     incoming = group.suspect.measured.of_op(group.suspect.target, group.culprit)
     if incoming is not None and is_empty(incoming):
         return Template(
-            ZERO + "in this step {op} gets an empty tensor: not one row was selected for it.",
+            ZERO + "in this step {op} gets an empty tensor: no row was selected for it.",
             "Nothing to fix if other batches, or later steps, have rows for {them}.",
         )(group)
     if "dropout" in name:
@@ -205,9 +205,9 @@ def message_and_fix(group: Group) -> Text:
             "Lower the dropout rate: `keras.layers.Dropout(0.3)`.",
         )(group)
     if op is not None and any(constant.value == 0 for constant in op.constants):
-        fix = "If {names} {is_to} train, give {op} a factor other than 0, or a mask that contains ones."
+        fix = "If {names} should be trained, give {op} a factor other than 0, or a mask that contains ones."
         if "compile_loss" in name:
-            fix = "If {names} {is_to} train, give this loss another weight: `loss_weights` in `model.compile`."
+            fix = "If {names} should be trained, give this loss another weight: `loss_weights` in `model.compile`."
         return Template(ZERO + "{op} multiplies the values computed from {them} by the constant 0.", fix)(group)
     if "compile_loss" in name:
         return Template(
@@ -289,8 +289,8 @@ def _held_still(group: Group, moved: Moved | None) -> str:
     if (moved is not None and not moved.by_memory_alone) or _has_like(group):
         return f"To keep these elements fixed, restore their values after each update:\n{put_back}"
     return (
-        f"To keep these elements fixed, restore their values after each update; or set the state that {kind} keeps for "
-        f"them to zero before it, with the last three lines; or use plain SGD, which keeps no "
+        f"To keep these elements fixed, restore their values after each update; or, before each update, set the state "
+        f"that {kind} keeps for them to zero (the last three lines); or use plain SGD, which keeps no "
         f"state:\n{put_back}\n\n{slots}    slot.assign(slot * {mask.factor})"
     )
 
@@ -307,13 +307,12 @@ def _has_like(group: Group) -> bool:
 
 CAUSE = Cause(
     name="mask_multiplies_to_zero",
-    meaning="the gradient becomes zero at a product with data, at a dropout, or at a selection of no element; at a "
-    "product with a "
-    "value that such a mask has made zero; in a recurrent layer that has a mask and whose inputs are not large; or, "
-    "before such a layer, where a slice of the tensor is taken. Or the weight itself is multiplied by a mask of data, "
-    "and part of its gradient is zero",
-    severity="warning; info for a slice, a part of a weight, a term of the loss whose weight is not constant, or no "
-    "element",
+    meaning="the gradient becomes zero at a product with data, at a dropout, or at a selection of no elements; at a "
+    "product with a value that such a mask has made zero; in a recurrent layer that has a mask and whose inputs are "
+    "not large; or, before such a layer, where a slice of the tensor is taken. Or the weight itself is multiplied by a "
+    "mask of data, and part of its gradient is zero",
+    severity="warning; info for a slice, a part of a weight, a term of the loss whose weight is not constant, or an "
+    "empty selection",
     fix="check the mask",
     text=message_and_fix,
 )

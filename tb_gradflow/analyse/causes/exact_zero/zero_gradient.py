@@ -126,7 +126,7 @@ def message_and_fix(group: Group) -> Text:
         )(group)
     if group.verdict.severity != "info" and (steep := _underflows(group)) is not None:
         return steep
-    why = "it arrives at the output of {op}, and is zero at its input"
+    why = "a gradient arrives at the output of {op}, but is zero at its input"
     if group.op is not None and group.op.type in ("Mul", "MatMul", "BatchMatMulV2", "Einsum", "Conv2D"):
         single = all(group.trace.variables[each].shape in ((), (1,)) for each in group.variables)
         why = "in this step {op} multiplies by zeros" + (", or its gradients sum to zero" if single else "")
@@ -146,12 +146,12 @@ def _underflows(group: Group) -> Text | None:
     factor, scaled = made_large(group), "Scale the input until it is around one."
     told = f" {factor[0].upper()}{factor[1:]}, which is too steep." if factor else ""
     if group.op.type == "Exp":
-        why = "{op} underflows to zero: its input is below -88 for every element that counts."
+        why = "{op} underflows to zero: its input is below -88 for every element that gets a gradient."
         return Template(ZERO + why + told, less_steep(factor) + "." if factor else scaled)(group)
     power = constant_of(group.op, 1)
     if power is None or power < _HIGH_POWER:
         return None
-    why = f"{{op}} raises to the power of {power:.3g}, which underflows to zero for inputs well below one."
+    why = f"{{op}} raises its input to the power of {power:.3g}, which underflows to zero for inputs well below one."
     return Template(ZERO + why + told, "Use a smaller power, or scale the input until it is around one.")(group)
 
 
@@ -160,7 +160,7 @@ _TAKING = frozenset({"StridedSlice", "Slice", "GatherV2", "GatherNd"})
 
 CAUSE = Cause(
     name="zero_gradient",
-    meaning="the gradient is zero, and no other cause explains it: the op is named",
+    meaning="the gradient is zero, and no other cause explains it: the finding names the op at which it becomes zero",
     severity="warning; info if the loss is zero, or the variable is used several times",
     fix="check its inputs",
     text=message_and_fix,

@@ -49,11 +49,14 @@ def _with_data(measured: Measured) -> frozenset[int]:
 
 def message_and_fix(group: Group) -> Text:
     name = zero_data(group.suspect.measured)
-    message = "every value of `{name}` is zero in this batch, and with it the gradient of everything multiplied by it."
+    message = (
+        "every value of `{name}` is zero in this batch, so the gradient of everything that is multiplied by it is zero "
+        "as well."
+    )
     return Text(
         filled(ZERO + message, {**fields(group), "name": name}),
-        f"Check the input, `np.count_nonzero({name})`: integers that are divided by 255 twice, or cast after the "
-        f"division, are zeros, and so is a batch of only padding.",
+        f"Check the input, `np.count_nonzero({name})`: integers become zeros if they are divided by 255 twice, or "
+        "cast after the division; and a batch that contains only padding is all zeros.",
     )
 
 

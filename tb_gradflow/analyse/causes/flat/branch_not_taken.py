@@ -44,12 +44,12 @@ def branch_taken_without_it(suspect: Suspect) -> Verdict | None:
 def message_and_fix(group: Group) -> Text:
     if group.op is not None and "Relu" in group.op.type:
         return Template(
-            SIZE + "only values that {op} lets through use {them}, and in this step all values have the other sign.",
+            SIZE + "only values that {op} lets through depend on {them}, and in this step all have the other sign.",
             "Nothing to fix if other batches have values of both signs.",
         )(group)
     if group.op is not None and group.op.type in ("While", "StatelessWhile"):
         return Template(
-            SIZE + "{op} ran no iteration in this step, and only its body uses {them}.",
+            SIZE + "{op} ran no iterations in this step, and only its body uses {them}.",
             "Nothing to fix if this depends on the data; otherwise, check the condition of the loop.",
         )(group)
     chooses = group.op is not None and group.op.type in CHOICES
@@ -57,7 +57,7 @@ def message_and_fix(group: Group) -> Text:
         SIZE
         + (
             "{op} passes the gradient of each element only to the side that it selects, and in this step it selected "
-            "the other side for every element that counts."
+            "the other side for every element that gets a gradient."
             if chooses
             else "{op} passes the gradient only to the branch that it takes, and in this step it did not take the "
             "branch that uses {them}."
@@ -68,10 +68,9 @@ def message_and_fix(group: Group) -> Text:
 
 CAUSE = Cause(
     name="branch_not_taken",
-    meaning="the gradient becomes zero at an If or a `tf.where` and nowhere else, at a loop that ran no iteration, or "
-    "at the half "
-    "of a PReLU that no value of this step uses; or, in a step that runs eagerly, is read only by the branch that "
-    "`tf.cond` did not take",
+    meaning="the gradient becomes zero at an If or a `tf.where` and nowhere else, at a loop that ran no iterations, or "
+    "at the half of a PReLU that no value of this step uses; or, in a step that runs eagerly, the variable is read "
+    "only by the branch that `tf.cond` did not take",
     severity="info",
     fix="check other steps",
     text=message_and_fix,

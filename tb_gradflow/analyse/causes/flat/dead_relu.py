@@ -83,12 +83,12 @@ def message_and_fix(group: Group) -> Text:
     is_relu = group.op is not None and ("Relu" in group.op.type or group.op.type in ("Maximum", *BRANCHES))
     why = "{op} multiplies by the output of a ReLU that is zero "
     if is_relu:
-        why = "{op} is zero, and so is its derivative, "
+        why = "the output of {op} is zero, and so is its derivative, "
     by_hand = group.op is not None and group.op.type == "Maximum"
     fix = _by_hand(group) if by_hand else _LET_THROUGH
     if is_relu and not by_hand and _is_last(group):
         fix = (
-            "If this is the output of the model, remove the ReLU: it predicts nothing below zero. Otherwise, u"
+            "If this is the output of the model, remove the ReLU: it cannot predict negative values. Otherwise, u"
             + fix[1:]
         )
     return Template(ZERO + why + "for every input of this step.", fix)(group)
@@ -118,7 +118,8 @@ def _by_hand(group: Group) -> str:
     call, keras = call_of(group), namespace(group) == "keras.ops"
     shown = call is not None and any(each.strip("0.") == "" for each in call.arguments)
     x, whole = ("{x}", "{whole}") if shown else ("x", "keras.ops.maximum(x, 0)" if keras else "tf.maximum(x, 0)")
-    fix = f"Use `{'keras.ops' if keras else 'tf.nn'}.leaky_relu({x})`, which passes a gradient below zero, instead of "
+    leaky = f"{'keras.ops' if keras else 'tf.nn'}.leaky_relu({x})"
+    fix = f"Use `{leaky}`, which passes a gradient for negative inputs, instead of "
     if layer_of(group.trace, group.culprit):
         return fix + f"`{whole}`; lower the learning rate, or initialise the bias of the layer to zero."
     return (
@@ -128,16 +129,15 @@ def _by_hand(group: Group) -> str:
 
 
 _LET_THROUGH = (
-    'Use `activation="leaky_relu"`, which passes a gradient below zero; lower the learning rate, or initialise the '
-    "bias of the layer to zero."
+    'Use `activation="leaky_relu"`, which passes a gradient for negative inputs; lower the learning rate, or '
+    "initialise the bias of the layer to zero."
 )
 
 
 CAUSE = Cause(
     name="dead_relu",
     meaning="the gradient becomes zero at a ReLU, or at a `maximum(x, 0)` that is not part of a clip; or at a product "
-    "with the "
-    "output of a ReLU that is zero everywhere",
+    "with the output of a ReLU that is zero everywhere",
     severity="error",
     fix="leaky ReLU, lower learning rate",
     text=message_and_fix,

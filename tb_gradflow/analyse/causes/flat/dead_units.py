@@ -68,10 +68,10 @@ def message_and_fix(group: Group) -> Text:
     counted = [_counted(group, place) for place in range(len(group.states))]
     told = " and ".join(counted[:3]) + (f" and {len(counted) - 3} more" if len(counted) > 3 else "")
     return Template(
-        f"{told} are dead in this step: {{op}} is zero for every input there, and their gradient is exactly zero."
-        + _since(group),
-        "Nothing to fix while the loss falls. If too few units are left, lower the learning rate, start the bias at "
-        'zero, or let something through below zero: `activation="leaky_relu"`.',
+        f"{told} are dead in this step: {{op}} returns zero for them on every input, and their gradient is exactly "
+        "zero." + _since(group),
+        "Nothing to fix as long as the loss keeps falling. If too few units remain active, lower the learning rate, "
+        'initialise the bias to zero, or use `activation="leaky_relu"`, which passes a gradient for negative inputs.',
     )(group)
 
 
@@ -92,17 +92,15 @@ def _since(group: Group) -> str:
         return ""
     most = ceil(MOST * _size(group, 0))
     if silence.before < 0:
-        return f" In each of the last {silence.steps} recorded steps there were at least {most}."
+        return f" In each of the last {silence.steps} recorded steps, at least {most} were dead."
     earlier = round(silence.share_before * _size(group, 0))
-    return (
-        f" In step {silence.before} there were {earlier}; since step {silence.since} there have been at least {most}."
-    )
+    return f" In step {silence.before}, {earlier} were dead; since step {silence.since}, at least {most}."
 
 
 CAUSE = Cause(
     name="dead_units",
-    meaning=f"the gradient of a bias is exactly zero in at least {MOST:.0%} of its elements, though not in all, and "
-    "the ReLU behind it is where it becomes zero; in a batch of at least 8 rows, or in 4 recorded steps in a row",
+    meaning=f"the gradient of a bias is exactly zero in at least {MOST:.0%} of its elements, but not in all, and it "
+    "becomes zero at the ReLU behind it; in a batch of at least 8 rows, or in 4 recorded steps in a row",
     severity="info",
     fix="lower learning rate, leaky ReLU",
     text=message_and_fix,

@@ -161,7 +161,7 @@ def message_and_fix(group: Group) -> Text:
         terms = made_by(group, ("Exp",), TERMS)
         total = "keras.ops.logsumexp" if names["lib"] == "keras.ops" else "tf.reduce_logsumexp"
         add = f"Sum in log space, `{total}(log_terms, axis=-1)`, where `log_terms` are the logarithms of the summands"
-        scale = "Scale the input so that it lies within the limits: outside of them the logarithm passes no gradient on"
+        scale = "Scale the input so that it lies within the limits: outside of them, no gradient gets through"
         return Text(message, (add if terms else scale) + ".")
     if call is None:
         return Text(message, "Scale the input so that it lies within the limits.")
@@ -234,9 +234,8 @@ def _behind(group: Group, through: tuple[str, ...]) -> list[int]:
 CAUSE = Cause(
     name="saturation_clip",
     meaning="the gradient becomes zero at a minimum, maximum or clip; or at a product whose factors are all clipped to "
-    "zero, such "
-    "as the overlap of boxes that do not touch. Or the output of a linear layer is clipped like a probability and "
-    "goes into a logarithm, and part of it lies outside the limits in this step",
+    "zero, such as the overlap of boxes that do not touch. Or the output of a linear layer is clipped like a "
+    "probability and goes into a logarithm, and part of it lies outside the limits in this step",
     severity="warning; error in `explain` where no variable gets any gradient; info if the loss is zero: all margins "
     "are satisfied",
     fix="clip gradients, not values",

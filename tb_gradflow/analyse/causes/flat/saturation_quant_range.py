@@ -16,9 +16,10 @@ CAUSE = Cause(
     name="saturation_quant_range",
     meaning="all values lie within the range of a fake quantiser, so that the range gets no gradient",
     severity="warning",
-    fix="initialise the range inside the values",
+    fix="initialise the range narrower than the values",
     text=Template(
-        ZERO + "all values lie within the range of {op}, and only values outside of it train the range.",
-        "Initialise the range inside the values, or set it from their moving minimum and maximum.",
+        ZERO + "all values lie within the range of {op}, and only values outside of it give the range a gradient.",
+        "Initialise the range so that some values lie outside of it, or set it from a moving minimum and maximum of "
+        "the values.",
     ),
 )

@@ -49,7 +49,7 @@ def message_and_fix(group: Group) -> Text:
     logits = ", or " + FROM_LOGITS if is_output(group) and not loop else ""
     scaled = "Scale the input, for example with `keras.layers.BatchNormalization()` before it"
     if not group.trace.layers and not loop:
-        scaled = "Scale the input, `{head}({bx} / 10.0)` or more, until it is around one"
+        scaled = "Scale the input until it is around one, for example with `{head}({bx} / 10.0)`"
     factor = made_large(group)
     told = f", which {factor}," if factor else ""
     if factor:
@@ -64,8 +64,7 @@ def message_and_fix(group: Group) -> Text:
 CAUSE = Cause(
     name="saturation_sigmoid",
     meaning="the gradient becomes zero at a sigmoid or tanh, hard ones included; or one of these alone shrinks it by "
-    "four orders of "
-    "magnitude; or it becomes zero in a loop that contains them and whose inside is not recorded",
+    "four orders of magnitude; or it becomes zero in a loop that contains them and whose inside is not recorded",
     severity="warning; error in `explain` where no variable gets any gradient",
     fix="scale the input",
     text=message_and_fix,

@@ -20,7 +20,7 @@ def message_and_fix(group: Group) -> Text:
     scaled = f"Scale the scores before the softmax, as attention does: `{{bx}} / {size}`."
     logits = "Scale the input, `{bx} / 10.0`, or " + FROM_LOGITS + "."
     text = Template(
-        ZERO + "{op} is saturated: it is so sure of one class that its derivative rounds to zero.",
+        ZERO + "{op} is saturated: its output is so close to one-hot that its derivative rounds to zero.",
         logits if is_output(group) else scaled,
     )(group)
     return Text(text.message, text.fix + large_inputs(group))
@@ -29,8 +29,7 @@ def message_and_fix(group: Group) -> Text:
 CAUSE = Cause(
     name="saturation_softmax",
     meaning="the gradient becomes zero at a softmax, or at a loss that contains one; or a softmax alone shrinks it by "
-    "four orders "
-    "of magnitude",
+    "four orders of magnitude",
     severity="warning; error in `explain` where no variable gets any gradient",
     fix="`from_logits=True`",
     text=message_and_fix,

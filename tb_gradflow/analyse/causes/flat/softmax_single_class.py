@@ -76,10 +76,9 @@ def message_and_fix(group: Group) -> Text:
     if hidden:
         why = (
             "The output of the model is constant: {op} normalises over an axis of length one, where the result is "
-            "always "
+            "always 1. The loss is computed from the logits, so this does not show during training."
         )
-        return Text(filled(why + "1. The loss is computed from the logits, so training does not show it.", names),
-                    filled(fix, names))  # fmt: skip
+        return Text(filled(why, names), filled(fix, names))
     message = (
         SIZE if group.suspect.state.status == "connected" else ZERO
     ) + "{op} normalises over an axis of length one, where the result is always 1."

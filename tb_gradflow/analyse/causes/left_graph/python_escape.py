@@ -58,7 +58,8 @@ def _escape(group: Group) -> Text:
     names = fields(group)
     what = "the value" if _is_read_there(group) else f"a value computed from {names['them']}"
     message = (
-        f"{names['they_get']} no gradient: {what} leaves TensorFlow at {blamed(group)} and comes back as a constant."
+        f"{names['they_get']} {_what_is_left(group)}: {what} leaves TensorFlow at {blamed(group)} and comes back as a "
+        "constant."
     )
     code = group.source.code if group.source is not None else ""
     if (put := put_into(code)) is not None:
@@ -75,6 +76,14 @@ def _escape(group: Group) -> Text:
     if inside is not None:
         return Text(message, f"Stay in TensorFlow: `{inside}`.")
     return Text(message, _ADVICE.get((group.op.api if group.op else None) or "", _STAY))
+
+
+def _what_is_left(group: Group) -> str:
+    """What the variables get: part of the gradient, if another path stays in TensorFlow."""
+    partly = [state.status == "connected" for state in group.states]
+    if all(partly):
+        return "an incomplete gradient"
+    return "no gradient, or an incomplete one" if any(partly) else "no gradient"
 
 
 _STAY = (

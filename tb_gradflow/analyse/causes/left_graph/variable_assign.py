@@ -53,8 +53,8 @@ def _fix(group: Group) -> str:
     call = next((call for name in _STORING if (call := call_on(code, name)) is not None), None)
     if call_on(code, "update_state") is not None or (call is None and _is_averaged(group)):
         return (
-            "A metric passes no gradient on. Compute the loss from the tensors themselves, for example with a function "
-            "from `keras.losses`, and update the metric separately."
+            "A metric does not propagate gradients. Compute the loss from the tensors themselves, for example with a "
+            "function from `keras.losses`, and update the metric separately."
         )
     if (scattered := _scattered(code)) is not None:
         return scattered
@@ -75,8 +75,8 @@ def _fix(group: Group) -> str:
             f"{again}` in each iteration, and store it after the loop, `{holder}.assign(value)`."
         )
     return (
-        f"Compute with the tensor itself, `value = {value}`, instead of `{holder}`, and store it "
-        f"afterwards: `{holder}.assign(value)`."
+        f"Compute with the tensor itself, `value = {value}`, instead of `{holder}`, and store it afterwards: "
+        f"`{holder}.assign(value)`."
     )
 
 

@@ -50,14 +50,14 @@ def collapsed(measured: Measured) -> Iterator[Finding]:
                 divergence,
                 pair.variables,
                 Told(
-                    f"Posterior collapse: {called(term)} is {nats:.2g} before its weight of {term.weight:.3g}, so the "
-                    "code tells the decoder nothing about the example. The term holds it there with "
-                    f"{part / (part + rest):.0%} of the encoder's gradient.",
-                    f"Reduce the weight of `{term.name}`, at first or throughout: raise it from 0 over some epochs (KL "
-                    f"annealing, Bowman et al. 2016), or allow it some free nats, `tf.maximum({term.name}, "
+                    f"Posterior collapse: {called(term)} is {nats:.2g} (before its weight of {term.weight:.3g}), so "
+                    "the code carries almost no information about the example. With "
+                    f"{part / (part + rest):.0%} of the encoder's gradient, the term keeps itself close to zero.",
+                    f"Use a smaller weight for `{term.name}`, or raise its weight from 0 over several epochs (KL "
+                    f"annealing, Bowman et al. 2016); or allow it some free nats, `tf.maximum({term.name}, "
                     f"free_nats)` (Kingma et al. 2016). If `{terms[other].name}` is a mean over pixels and "
-                    f"`{term.name}` a sum, use the sum for both: a mean over 784 pixels weights the divergence 784 "
-                    f"times as much.",
+                    f"`{term.name}` a sum, use the sum for both: a mean over 784 pixels gives the divergence 784 "
+                    "times as much weight.",
                 ),
             )
 
@@ -69,7 +69,7 @@ CAUSE = Cause(
     severity="warning",
     fix="a smaller weight for the divergence, at first or throughout; free bits; the same reduction for both terms",
     plight="a gradient that holds the code at the prior",
-    headline="Posterior collapse: the code tells the decoder nothing.",
+    headline="Posterior collapse: the code carries almost no information.",
     subject="the divergence",
     verb="is close to zero",
 )

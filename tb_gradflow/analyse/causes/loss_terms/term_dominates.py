@@ -50,10 +50,10 @@ def dominating(measured: Measured) -> Iterator[Finding]:
             Told(
                 f"The gradient of the term {called(terms[large])} is {times(ratio)} that of {others}, on all variables "
                 f"that both reach: the smaller one has almost no effect on them{lost}.",
-                "If both should be learned, bring their gradients to a similar size: a weight for each term "
-                f"(`loss = {terms[small].name} + weight * {terms[large].name}`), quantities and residuals divided by "
-                f"their typical size, or adaptive weights: learned ones (uncertainty weighting, Kendall et "
-                "al. 2018) or ones that balance the gradients (GradNorm, Chen et al. 2018).",
+                "If both should be learned, bring their gradients to a similar size: use a weight for each term (`loss "
+                "= {terms[small].name} + weight * {terms[large].name}`), divide quantities and residuals by their "
+                "typical size, or use adaptive weights: learned ones (uncertainty weighting, Kendall et al. 2018) or "
+                "ones that balance the gradients (GradNorm, Chen et al. 2018).",
             ),
         )
 

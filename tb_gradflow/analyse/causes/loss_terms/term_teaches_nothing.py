@@ -56,8 +56,8 @@ def _told(term: TermReport, trains: bool, stops: str) -> Told | None:
         return Told(
             f"The term {called(term)} adds {_number(term.value)} to the loss, but contributes no gradient.",
             (
-                f"It is computed through `tf.stop_gradient` ({stops}), which no gradient passes: remove that if the "
-                "term should train something."
+                f"It passes through `tf.stop_gradient` ({stops}), which blocks the gradient: remove that if the term "
+                "should train something."
             )
             if stops
             else "If it should train something, look for a `tf.stop_gradient` or an op without a derivative between it "

@@ -44,10 +44,10 @@ def conflicting(measured: Measured) -> Iterator[Finding]:
             pair.variables,
             Told(
                 f"The terms {called(one)} and {called(other)} pull the variables that they share in opposite "
-                f"directions (cosine {pair.cosine:.2f}): their sum has {lost:.0%} of the length of both gradients "
-                f"together.",
+                f"directions (cosine {pair.cosine:.2f}): the norm of the summed gradient is {lost:.0%} of the sum of "
+                "both norms.",
                 "In a single step this is not a problem. If it persists while a loss is still high, let the tasks "
-                "share less (one more layer in each head), weight them, or remove the conflicting part of the "
+                "share fewer layers (add one to each head), weight the terms, or remove the conflicting part of the "
                 "gradients before they are applied (PCGrad, Yu et al. 2020).",
             ),
         )
@@ -58,6 +58,6 @@ CAUSE = Cause(
     meaning="the loss is a sum, and two of its terms, each with its own variables such as the head of a task, have "
     "gradients whose sum is shorter than the shorter of the two, over the variables that both reach",
     severity="info: at the minimum of a sum its terms always cancel",
-    fix="less to share, weights, PCGrad",
+    fix="fewer shared layers, weights, PCGrad",
     headline="Two terms of the loss pull in opposite directions.",
 )

@@ -117,7 +117,7 @@ def message_and_fix(group: Group) -> Text:
             v = unused_name(group)
             through = f"`{v} = {x}`, then `{v} + tf.stop_gradient(tf.round({v}) - {v})`"
     elif not through:
-        through = f"`{x} + tf.stop_gradient(back - {x})`, where `back` is the float made from the integers"
+        through = f"`{x} + tf.stop_gradient(back - {x})`, where `back` is the integer value cast back to a float"
     return Text(filled(message, names), f"Stay in floating point, or use a straight-through estimator: {through}.")
 
 

@@ -45,7 +45,7 @@ _LESS = ("Less", "LessEqual")
 def message_and_fix(group: Group) -> Text:
     kind = group.op.type if group.op else ""
     counts = kind in COUNTING or any(word in api_of(group) for word in COUNTING_CALLS)
-    why = "{op} counts" if counts else "{op} turns {them} into true or false, which is then counted"
+    why = "{op} counts" if counts else "{op} turns {them} into booleans, which are then counted"
     soft = _SOFT_YES if api_of(group).endswith("sequence_mask") else _soft_histogram(group)
     fix = next((fix for kinds, fix in _COUNTED if kind in kinds), soft)
     names = fields(group) | {"step": soft_step(group)}

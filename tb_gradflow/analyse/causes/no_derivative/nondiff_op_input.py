@@ -57,7 +57,7 @@ def message_and_fix(group: Group) -> Text:
         "Write this part with plain arithmetic (for a resampling op, the bilinear `(1 - w) * left + w * right`), or "
         "give {fn} a gradient with `tf.custom_gradient`."
     )
-    why = "{op} has a gradient for its other inputs, but not for the one that comes from {them}."
+    why = "{op} has a gradient for its other inputs, but not for the input that depends on {them}."
     if group.op is not None and group.op.type.startswith("QuantizeAndDequantize"):
         return Template(
             ZERO + "{op} passes a gradient to the values that it rounds, but its gradient for the ends of the range is "

@@ -39,8 +39,8 @@ _BRANCHES = ("If", "StatelessIf")
 
 def message_and_fix(group: Group) -> Text:
     names, ends = fields(group), _ends_a_loop(group)
-    does = "ends a loop" if ends else "selects a branch"
-    message = SIZE + "{op} compares {them}, and the result only " + does + ", which has no derivative."
+    does = "end a loop" if ends else "select a branch"
+    message = SIZE + "{op} compares {them}, and the result is only used to " + does + ", which has no derivative."
     blend, gate = _blended_branches(group), f"`gate = {soft_step(group)}`"
     fix = f"Blend both branches: {gate}, then `{blend}`."
     if not blend:

@@ -77,12 +77,12 @@ def message_and_fix(group: Group) -> Text:
     kind = group.op.type if group.op is not None else ""
     place = forward_of(group.trace, group.culprit) if group.op is not None else -1
     forward = called(group.trace, place) + place_of(group.trace, place) if place >= 0 else ""
-    inner = "the loss is made of an inner gradient"
+    inner = "the loss is computed from an inner gradient"
     if group.suspect.target >= 0 and _is_slope(group.trace, group.suspect.target):
         function = forward or f"`{kind}`"
         return Template(
-            f"The second derivative with respect to {{names}} is exactly zero: the slope of {function} does not "
-            "change.",
+            f"The second derivative with respect to {{names}} is exactly zero: the slope of {function} is constant "
+            "here.",
             "Use a function that is curved: `tf.tanh(x)`, `tf.sin(x)` or `tf.nn.softplus(x)` instead of a ReLU.",
         )(group)
     if any(state.status in ("zero", "unused") for state in group.states):
@@ -93,7 +93,7 @@ def message_and_fix(group: Group) -> Text:
             "Use a function whose second derivative is not zero: `tf.nn.softplus(x)` or `tf.nn.silu(x)` instead of a "
             "ReLU.",
         )(group)
-    of = f"the derivative of {forward} again" if forward else f"`{kind}`, an op of that gradient"
+    of = f"the derivative of {forward}" if forward else f"`{kind}`, an op of that gradient"
     registered = any(edge.passes == "unregistered" for edge in group.op.inputs) if group.op is not None else False
     raises = f": requesting it raises `LookupError: gradient registry has no entry for: {kind}`" if registered else ""
     return Template(

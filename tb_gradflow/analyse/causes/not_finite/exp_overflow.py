@@ -25,20 +25,21 @@ def message_and_fix(group: Group) -> Text:
         clip = "keras.ops.clip" if namespace(group) == "keras.ops" else "tf.clip_by_value"
         how = f"Scale the input, or clip it: `{{head}}({clip}({{x}}, -{_EXPONENT}, {_EXPONENT}))`."
         how = f"Write its logarithm in the stable form: `{fix}`." if fix else how
-        return Template(BROKEN + "{op} overflows: it is infinite for inputs below -89 or above 89.", how)(group)
+        return Template(BROKEN + "{op} overflows: its result is infinite for inputs below -89 or above 89.", how)(group)
     kept = f"Keep the exponent in range: `{{head}}({{lib}}.minimum({{x}}, {_EXPONENT}))`; or scale the input."
     how = f"Use the stable form: `{fix}`." if fix else kept
     steep = ""
     if factor := made_large(group):
         how += f" {less_steep(factor)}."
-        steep = f" {factor[0].upper()}{factor[1:]}: a step that steep has almost no gradient either."
+        steep = f" {factor[0].upper()}{factor[1:]}: even without overflow, a step that steep has almost no gradient."
     incoming = group.suspect.measured.of_op(group.suspect.target, group.culprit)
     if incoming is not None and not (incoming.nan_count or incoming.inf_count) and incoming.max_abs > _LARGE_GRADIENT:
         why = (
-            f"{{op}} is so large that its derivative overflows when multiplied by a gradient of {incoming.max_abs:.0e}."
+            f"the result of {{op}} is so large that its derivative overflows when multiplied by a gradient of "
+            f"{incoming.max_abs:.0e}."
         )
         return Template(BROKEN + why, how)(group)
-    return Template(BROKEN + "{op} overflows: it is infinite for inputs above 88." + steep, how)(group)
+    return Template(BROKEN + "{op} overflows: its result is infinite for inputs above 88." + steep, how)(group)
 
 
 # If the exponential itself is infinite, the result of a sum or a quotient is about one.

@@ -73,22 +73,21 @@ def message_and_fix(group: Group) -> Text:
     if group.verdict.severity == "info":
         return Template(
             BROKEN
-            + "at {op} a value exceeds the largest float16 value, 65504, with the loss scale of this step, and the "
+            + "with the loss scale of this step, a value at {op} exceeds the largest float16 value, 65504, so the "
             "optimizer skipped the step.",
             "Nothing to fix if it happens now and then: the loss scale is reduced after each such step. If it "
             "persists, compute this part in float32, `tf.cast({x}, tf.float32)`, or use `mixed_bfloat16`.",
         )(group)
     return Template(
-        BROKEN + "at {op} a value exceeds the largest float16 value, 65504.",
+        BROKEN + "a value at {op} exceeds the largest float16 value, 65504.",
         "Compute this part in float32, `tf.cast({x}, tf.float32)`, or use `mixed_bfloat16`.",
     )(group)
 
 
 CAUSE = Cause(
     name="fp16_overflow",
-    meaning="the gradient becomes NaN or infinite in float16, and no other cause explains it; or after float16, where "
-    "the loss is "
-    "not finite",
+    meaning="the gradient becomes NaN or infinite in float16, and no other cause explains it; or behind a float16 op, "
+    "if the loss is not finite",
     severity="error",
     fix="float32 or bfloat16",
     text=message_and_fix,

@@ -35,8 +35,8 @@ def message_and_fix(group: Group) -> Text:
         fix = "Take the diagonal first, as the other elements are zero: `{head}(tf.linalg.diag_part({x}))`."
     elif _is_product_gone(group):
         fix = (
-            "Sum the logarithms of its factors instead of multiplying them, in a recurrence with `{total}` for its "
-            "sums of products: a lower bound, `{lib}.maximum({x}, 1e-7)`, would leave no gradient."
+            "Sum the logarithms of its factors instead of multiplying them; in a recurrence, use `{total}` for its "
+            "sums of products. A lower bound, `{lib}.maximum({x}, 1e-7)`, would leave no gradient."
         ).replace("{total}", logsumexp(group))
     elif _is_of_a_loss_of_keras(group):
         fix = (

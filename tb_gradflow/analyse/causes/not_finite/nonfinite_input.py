@@ -34,7 +34,7 @@ def last_resort_input(suspect: Suspect) -> Verdict | None:
 def message_and_fix(group: Group) -> Text:
     if not group.suspect.measured.nonfinite_inputs:
         return Template(
-            BROKEN + "{op} is given data that contains NaN before the step starts.",
+            BROKEN + "{op} is given data that already contained NaN before the step started.",
             "Clean the data before training: `np.nan_to_num(data)`, or remove those rows.",
         )(group)
     [(first, _), *_] = group.suspect.measured.nonfinite_inputs

@@ -45,7 +45,8 @@ def message_and_fix(group: Group) -> Text:
     if beside_a_broken_gradient(group.suspect):
         return Text(
             f"The update of this step made weights non-finite from finite gradients: {became}. Other gradients are "
-            f"not finite, and a division by the norm of all gradients, as in `global_clipnorm`, spreads that.",
+            f"not finite, and a division by the norm of all gradients, as in `global_clipnorm`, spreads that to these "
+            "weights.",
             "Fix what breaks those gradients; there is nothing else to fix here.",
         )
     half = any(group.trace.variables[variable].dtype == "float16" for variable in group.variables)
@@ -53,7 +54,8 @@ def message_and_fix(group: Group) -> Text:
         'Keep the weights in float32, `keras.config.set_dtype_policy("mixed_float16")`, or give the optimizer '
         "an epsilon that float16 can hold: `keras.optimizers.Adam(epsilon=1e-4)`."
         if half
-        else "Lower the learning rate, and check what the optimizer divides by: its `epsilon`, its clipping."
+        else "Lower the learning rate, and check the values by which the optimizer divides, such as its `epsilon` or "
+        "a clipping norm."
     )
     return Text(
         f"The update of this step made weights non-finite from finite gradients: {became}.",
@@ -76,6 +78,6 @@ CAUSE = Cause(
     fix="a lower learning rate, a larger epsilon",
     text=message_and_fix,
     plight="non-finite values",
-    without_op="the update of this step made them so",
+    without_op="the update of this step is the cause",
     told_at_once=True,
 )

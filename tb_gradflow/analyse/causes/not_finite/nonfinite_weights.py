@@ -61,7 +61,7 @@ def _from_there(onset: Onset | None) -> str:
         return f"Fix what happened in step {onset.last}, and restart from weights saved before it."
     return (
         "Restart from finite weights, an earlier checkpoint or a new model, and record every step, "
-        "`GradFlowCallback(log_dir, update_freq=1)`, to see the one in which it starts."
+        "`GradFlowCallback(log_dir, update_freq=1)`, to find the step in which this starts."
     )
 
 
@@ -69,8 +69,8 @@ CAUSE = Cause(
     name="nonfinite_weights",
     meaning="trainable weights were NaN or infinite before the step. The report starts with the step in which this "
     "began, if it was recorded, otherwise with what had grown in the last recorded step before it; other problems in "
-    "such a step follow from it and are not reported. Or an update for one loss broke them before another loss of "
-    "the same step was computed from them",
+    "such a step follow from it and are not reported. Or an update for one loss broke them before another loss of the "
+    "same step was computed from them",
     severity="error; info where the update of this step broke them",
     fix="restart from earlier weights, and record every step",
     text=message_and_fix,

@@ -84,7 +84,7 @@ def message_and_fix(group: Group) -> Text:
         return _scaled(group)
     if group.suspect.producer < 0:
         return Template(
-            BROKEN + "all gradients are finite, so a value became non-finite where no gradient shows it.",
+            BROKEN + "all gradients are finite, so they do not show where this began.",
             "Find it with `tf.debugging.enable_check_numerics()`.",
         )(group)
     if makes_nan_of_infinity(group):
@@ -113,7 +113,7 @@ def _scaled(group: Group) -> Text:
         + f"with {scale} a gradient exceeds the largest float32 value, 3.4e38, at {{op}}"
         + (", and the optimizer skipped the step." if is_skipped else ". Without the scale, the loss is finite."),
         "Nothing to fix if it happens now and then: the loss scale is reduced after each such step. If it persists, "
-        f"begin with {smaller}."
+        f"start with {smaller}."
         if is_skipped
         else f"Use {smaller}. In float32 and bfloat16, no loss scale is needed.",
     )(group)
@@ -129,8 +129,9 @@ def _predicted(call: Call | None) -> str | None:
 
 CAUSE = Cause(
     name="not_finite",
-    meaning="NaN or infinity, and no other cause explains it: the op is named. Or the loss is finite, and its product "
-    "with a loss scale has a gradient that is too large for float32: info if the optimizer skipped the step",
+    meaning="NaN or infinity, and no other cause explains it: the finding names the op at which this begins. Or the "
+    "loss is finite, and its product with a loss scale has a gradient that is too large for float32: info if the "
+    "optimizer skipped the step",
     severity="error",
     fix="check its inputs",
     text=message_and_fix,

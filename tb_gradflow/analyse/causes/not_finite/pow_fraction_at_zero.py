@@ -13,7 +13,7 @@ from tb_gradflow.analyse.words.names import Group, Text, call_of
 def message_and_fix(group: Group) -> Text:
     if is_undefined(group):
         return Template(
-            BROKEN + "{op} is given a negative value, which has no such power.",
+            BROKEN + "{op} is given a negative base, for which this power is not defined.",
             f"Keep its base above zero: `{_raised(group, 'tf.maximum({x}, 1e-7)')}`.",
         )(group)
     if group.op is not None and (group.op.api or "**").rpartition(".")[2] not in _POWERS:
@@ -31,7 +31,7 @@ _POWERS = ("**", "pow", "power", "norm")
 
 _WITHOUT_POWER = {
     "tf.image.ssim_multiscale": "Where the two images have opposite contrast, it replaces negative values with zero. "
-    "Start with `tf.image.ssim`, which uses no power, or with a mean error, until the images are similar.",
+    "Start with `tf.image.ssim`, which uses no power, or with the mean squared error, until the images are similar.",
 }
 
 

@@ -46,9 +46,9 @@ def message_and_fix(group: Group) -> Text:
         if emptied >= 0:
             return _of_no_elements(group, emptied)
         return Template(
-            BROKEN + "{op} averages an empty tensor: not one element was left in this step.",
-            "Count an empty selection as zero: `tf.math.divide_no_nan(tf.reduce_sum({x}), "
-            "tf.cast(tf.size({x}), tf.float32))`.",
+            BROKEN + "{op} averages an empty tensor: no element was left in this step.",
+            "Count an empty selection as zero: `tf.math.divide_no_nan(tf.reduce_sum({x}), tf.cast(tf.size({x}), "
+            "tf.float32))`.",
         )(group)
     if group.op is not None and group.op.type in _ANGLES:
         why, fix = _ANGLES[group.op.type]
@@ -85,7 +85,7 @@ def _of_no_elements(group: Group, emptied: int) -> Text:
     code = f"`{source.code}`" if source is not None and source.code else "it"
     said = Template(BROKEN + "{op} averages an empty tensor: ", "")(group).message
     return Text(
-        f"{said}the result of {_named(group, emptied)} has the shape {shape}, which has no elements.",
+        f"{said}the result of {_named(group, emptied)} has shape {shape}, and therefore no elements.",
         f"Fix {code}: it selects none of the elements that it is given, and the mean of an empty tensor is NaN.",
     )
 

@@ -286,7 +286,7 @@ def message_and_fix(group: Group) -> Text:
         )(group)
     return Template(
         SIZE + "it grows on its path from the loss, most of all at {op} and similar ops.",
-        "Clip it, `keras.optimizers.Adam(clipnorm=1.0)`; scale inputs and targets to around 1"
+        "Clip the gradient, `keras.optimizers.Adam(clipnorm=1.0)`; scale inputs and targets to around 1"
         + (f"; {tame}." if recurs else "; lower the learning rate if the gradient was small in earlier steps."),
     )(group)
 
@@ -303,10 +303,10 @@ _SINGLE_DECADES = 4.0
 
 CAUSE = Cause(
     name="exploding_recurrence",
-    meaning="the largest element is above 1e4, and the op named adds most to it; or it is not finite behind a loop, or "
-    "behind eight products in a row, that multiply by the same weight with nothing that bounds the state; or the loss "
-    "is not finite and gradients of the step reach 1e19 while the batch does not: the training diverges. Or the loss "
-    "is multiplied by a large number",
+    meaning="the largest element is above 1e4, and the finding names the op that contributes most; or it is not finite "
+    "behind a loop, or behind eight products in a row, that multiply by the same weight with nothing that bounds the "
+    "state; or the loss is not finite and gradients of the step reach 1e19 while the batch does not: the training "
+    "diverges. Or the loss is multiplied by a large number",
     severity="warning; error where it is not finite; info for a loss times a power of two, which is a loss scale",
     fix="clip, scale; a bounded state; a lower learning rate",
     text=message_and_fix,

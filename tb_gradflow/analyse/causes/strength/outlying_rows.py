@@ -53,19 +53,19 @@ def finding_of_outliers(examples: ExampleGradients | None, target: int) -> Findi
     share = math.fsum(examples.shares[row] for row in rows)
     largest, usual = max(examples.norms[row] for row in rows), median(examples.norms)
     one = len(rows) == 1
+    norms = "the gradient of that row has a norm of" if one else "the gradients of these rows have norms of up to"
     return Finding(
         cause=CAUSE.name,
         severity="info",
         variables=(),
         op=None,
         source=None,
-        message=f"{_written(rows)} of the batch of {len(examples.norms)} {'gives' if one else 'give'} "
-        f"{min(share, 1.0):.0%} of its gradient: {'its own norm is' if one else 'their own norms reach'} "
-        f"{largest:.2g}, and that of the median row is {usual:.2g}.",
-        fix=f"Look at {'that row' if one else 'those rows'} first: a wrong label, or a value that is not scaled, gives "
-        "such gradients. If the data is right, limit what one row can contribute, with a loss that grows linearly, "
-        "`keras.losses.Huber()`, or by clipping the gradient, `clipnorm=1.0`. Near the end of a training it is normal "
-        "that few rows have any error left.",
+        message=f"{_written(rows)} of the batch of {len(examples.norms)} {'contributes' if one else 'contribute'} "
+        f"{min(share, 1.0):.0%} of its gradient: {norms} {largest:.2g}, compared with {usual:.2g} for the median row.",
+        fix=f"Check {'that row' if one else 'those rows'} first: a wrong label or an unscaled value produces such "
+        "gradients. If the data is right, limit the influence of a single row: use a loss that grows only linearly, "
+        "such as `keras.losses.Huber()`, or clip the gradient, `clipnorm=1.0`. Near the end of a training, it is "
+        "normal that only a few rows still have an error.",
         target=target,
         culprit=-1,
         path=(),
@@ -82,9 +82,9 @@ def _written(rows: Sequence[int]) -> str:
 
 CAUSE = Cause(
     name="outlying_rows",
-    meaning="at most one in twenty rows of the batch, but at least one, give more than half of its gradient, and their "
-    "norms are outliers (modified z-score above 3.5); with `explain(..., examples=True)`",
-    severity="info: in a loss that is almost learned few rows have any error left",
+    meaning="at most one in twenty rows of the batch, but at least one, contribute more than half of its gradient, "
+    "and their norms are outliers (modified z-score above 3.5); with `explain(..., examples=True)`",
+    severity="info: near the end of a training, only a few rows still have an error",
     fix="look at the rows; a loss that grows linearly; clip the gradient",
-    headline="A few rows of the batch give most of its gradient.",
+    headline="A few rows of the batch contribute most of its gradient.",
 )

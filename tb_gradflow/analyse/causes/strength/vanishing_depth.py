@@ -176,7 +176,7 @@ def message_and_fix(group: Group) -> Text:
         return Template(
             SIZE + "it nearly cancels at {op}: the value computed from {them} is added to all entries alike, and the "
             "softmax that follows cancels it.",
-            "Nothing to fix if this gradient grows in later steps: it does as the entries become different.",
+            "Nothing to fix if this gradient grows in later steps: it does so once the entries differ.",
         )(group)
     if group.verdict.severity == "info" and product_with_next_to_nothing(group.suspect) == group.culprit >= 0:
         return Template(
@@ -187,7 +187,7 @@ def message_and_fix(group: Group) -> Text:
         )(group)
     if group.verdict.severity == "info":
         return Template(
-            SIZE + "the optimizer compensates for that, and moves {them} about as far as the others.",
+            SIZE + "the optimizer compensates for that, and moves {them} about as far as the other variables.",
             "Nothing to fix as long as it does: optimizers such as Adam divide by the size of the gradient, down to "
             "their `epsilon`.",
         )(group)
@@ -206,7 +206,7 @@ def message_and_fix(group: Group) -> Text:
         )(group)
     return Template(
         SIZE + "it vanishes on its path from the loss, most of all at {op} and similar ops.",
-        'Keep it alive on the path: `activation="relu"` with `kernel_initializer="he_normal"`, '
+        'Keep the gradient alive on its path: `activation="relu"` with `kernel_initializer="he_normal"`, '
         "`keras.layers.BatchNormalization()`, or residual connections, `x = x + layer(x)`.",
     )(group)
 
@@ -238,8 +238,8 @@ def _has_no_layers(group: Group) -> bool:
 
 CAUSE = Cause(
     name="vanishing_depth",
-    meaning="the largest element is below 1e-7; the op named shrinks it most, among the ops of the type that shrinks "
-    "it most between loss and variable",
+    meaning="the largest element is below 1e-7; the finding names the op that shrinks it most, among the ops of the "
+    "type that shrinks it most between loss and variable",
     severity="warning; info if the loss is close to zero as well, if the optimizer still moves the variable about as "
     "far as the others, or if the input of its layer is close to zero and is computed from variables that train",
     fix="normalisation, residuals, initialisation",

@@ -52,11 +52,11 @@ def message_and_fix(group: Group) -> Text:
         for index, variable in enumerate(group.trace.variables)
         if variable.trainable and variable.name.startswith(owner)
     )
-    quiet = "`{attribute}.trainable = False`" if whole else '`expected=["{pattern}"]`'
+    quiet = "set `{attribute}.trainable = False`" if whole else 'pass `expected=["{pattern}"]` to the recorder'
     if len({name.rpartition("/")[0] for name in group.names}) > _FEW:
-        quiet = "`trainable = False` for each of their layers"
+        quiet = "set `trainable = False` for each of their layers"
     if not in_layer(group):
-        quiet = "`tf.Variable(..., trainable=False)`"
+        quiet = "create {them} with `tf.Variable(..., trainable=False)`"
     ask = "Pass all of them, `tape.gradient(loss, model.trainable_variables)`"
     if (wider := wider_request(group)) is not None:
         ask = f"Pass all of them, `{wider}`".replace("{", "{{").replace("}", "}}")
@@ -64,20 +64,20 @@ def message_and_fix(group: Group) -> Text:
         ask = "Add {them} to the sources of the tape whose loss should train {them}, `tape.gradient(loss, [...])`"
     if ended_early(group.suspect.measured):
         return Template(
-            "{they_take} part in the loss, but `tape.gradient`{line} had not been given {them} when the step failed "
+            "{they_are} used in the loss, but `tape.gradient`{line} had not been given {them} when the step failed "
             "with an error.",
             f"Fix that error first. If no later call in the step requests the gradient: {ask[0].lower()}{ask[1:]}.",
         )(group)
     if group.verdict.severity == "error":
         return Template(
-            "{they_take} part in the loss, but the list of sources given to `tape.gradient`{line} is empty.",
+            "{they_are} used in the loss, but the list of sources given to `tape.gradient`{line} is empty.",
             "Check that list. A model has no trainable variables before it is built or while `trainable = False`, and "
             "a list read at that time stays empty: read it in the step, `tape.gradient(loss, "
             "model.trainable_variables)`.",
         )(group)
     return Template(
-        "{they_take} part in the loss, but `tape.gradient`{line} was not given {them}.",
-        f"{ask}. If this is intended, say so with {quiet}.",
+        "{they_are} used in the loss, but `tape.gradient`{line} was not given {them}.",
+        f"{ask}. If this is intended, {quiet}.",
     )(group)
 
 

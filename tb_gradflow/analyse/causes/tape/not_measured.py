@@ -7,7 +7,7 @@ from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.step.not_computed import inverting_ops
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import Group, Text
-from tb_gradflow.analyse.words.phrases import NODE_NAME
+from tb_gradflow.analyse.words.phrases import failure
 
 
 def rule(suspect: Suspect) -> Verdict | None:
@@ -29,7 +29,7 @@ def message_and_fix(group: Group) -> Text:
     """Contains the error, if it was raised while the gradient was computed."""
     if group.verdict.severity == "error":
         return Template(
-            f"{{they_get}} no gradient: computing it{{line}} raises {NODE_NAME.sub('', group.trace.failure)[:200]}",
+            f"{{they_get}} no gradient: computing it{{line}} raises {failure(group)}",
             "Check the inputs of that op in this step; `tf.config.run_functions_eagerly(True)` shows the line that "
             "raises.",
         )(group)

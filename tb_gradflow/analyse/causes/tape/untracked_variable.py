@@ -75,47 +75,47 @@ def message_and_fix(group: Group) -> Text:
     layer = group.names[0].rpartition("/")[0].rpartition("/")[2]
     if layer and not made and (around := _lambda_around(group)):
         return Template(
-            "{they_take} part in the loss, but no gradient is requested for {them}: Keras does not track the weights "
+            "{they_are} used in the loss, but no gradient is requested for {them}: Keras does not track the weights "
             f"used in a `Lambda` layer, such as `{around}`.",
-            "Nothing to fix if nothing should train {them}. Otherwise, call the layer itself instead of the `Lambda`, "
-            "`x = {attribute}(x)`, or write a layer that holds it.",
+            "Nothing to fix if {names} should not be trained. Otherwise, call the layer itself instead of the "
+            "`Lambda`, `x = {attribute}(x)`, or write a layer that holds it.",
         )(group)
     if layer and not made:
         return Template(
-            "{they_take} part in the loss, but no gradient is requested for {them}, as for a teacher, a target "
-            "network or a network inside a loss.",
-            "Nothing to fix if nothing should train {them}. Otherwise, pass {them} to `tape.gradient(...)` and to the "
-            "optimizer; a Keras model tracks the layers that it holds as attributes, `self.{attribute} = ...`.",
+            "{they_are} used in the loss, but no gradient is requested for {them}, as for a teacher, a target network "
+            "or a network inside a loss.",
+            "Nothing to fix if {names} should not be trained. Otherwise, pass {them} to `tape.gradient(...)` and to "
+            "the optimizer; a Keras model tracks the layers that it holds as attributes, `self.{attribute} = ...`.",
         )(group)
     if not made and is_plain_of_a_layer(group.suspect):
         topology = group.suspect.topology
         users = [op for reader in topology.readers[group.variables[0]] for op in topology.onward(reader)]
         where = place_of(group.trace, users[0]) if users else ""
         return Template(
-            "{they_take} part in the loss" + where + ", but the model does not track {them}, so nothing trains {them}: "
+            "{they_are} used in the loss" + where + ", but the model does not track {them}, so nothing trains {them}: "
             "Keras 3 tracks weights created with `self.add_weight(...)`, not a plain `tf.Variable`.",
-            'Create it as a weight of its layer, `self.{variable} = self.add_weight(name="{variable}", shape=...)`; or '
-            "mark it as not trainable, `tf.Variable(..., trainable=False)`.",
+            'Create {them} with `add_weight`, `self.{variable} = self.add_weight(name="{variable}", shape=...)`; or '
+            "mark {them} as not trainable, `tf.Variable(..., trainable=False)`.",
         )(group)
     kernel = -1 if made else kernel_beside(group.suspect)
     if kernel >= 0:
         return Template(
-            "{they_take} part in the loss, but no gradient is requested for {them}, so nothing trains {them}. A "
+            "{they_are} used in the loss, but no gradient is requested for {them}, so nothing trains {them}. A "
             f"gradient is requested for `{group.trace.variables[kernel].name}`, the kernel of the same layer.",
             "Pass {them} to `tape.gradient(...)` and to the optimizer as well; or mark {them} as not trainable, "
             "`tf.Variable(..., trainable=False)`.",
         )(group)
     if not made:
         return Template(
-            "{they_take} part in the loss, but no gradient is requested for {them}.",
-            "Nothing to fix if nothing should train {them}. Otherwise, pass {them} to `tape.gradient(...)` and to the "
-            "optimizer.",
+            "{they_are} used in the loss, but no gradient is requested for {them}.",
+            "Nothing to fix if {names} should not be trained. Otherwise, pass {them} to `tape.gradient(...)` and to "
+            "the optimizer.",
         )(group)
     if layer.isidentifier():
         fix = f"Create the layer in `__init__`, `self.{layer} = ...`, and only call it in `call`: `self.{layer}(x)`."
     else:
         fix = 'Create it in `build`, not in `call`: `self.{variable} = self.add_weight(name="{variable}", shape=...)`.'
-    why = "{they_take} part in the loss, but the step creates {them} anew each time, so nothing trains {them}."
+    why = "{they_are} used in the loss, but the step creates {them} anew each time, so nothing trains {them}."
     return Template(why, fix)(group)
 
 

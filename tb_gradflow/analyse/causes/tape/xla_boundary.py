@@ -8,7 +8,7 @@ from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.step.not_computed import is_refused_by_xla, refused_op
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import Group, Text
-from tb_gradflow.analyse.words.phrases import NODE_NAME
+from tb_gradflow.analyse.words.phrases import failure
 
 
 def rule(suspect: Suspect) -> Verdict | None:
@@ -21,7 +21,7 @@ def message_and_fix(group: Group) -> Text:
     """Quotes TensorFlow's error, because XLA fails for different reasons."""
     return Template(
         "{they_get} no gradient: XLA cannot compile the gradient of a function with `jit_compile=True`{place}. "
-        f"TensorFlow reports: {NODE_NAME.sub('', group.trace.failure)[:200]}",
+        f"TensorFlow reports: {failure(group)}",
         "Remove `jit_compile=True` there, or compile the whole step including its tape, "
         "`@tf.function(jit_compile=True) def train_step(...)`; loops need `maximum_iterations`.",
     )(group)

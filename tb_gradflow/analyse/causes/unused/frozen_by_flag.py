@@ -39,12 +39,16 @@ def message_and_fix(group: Group) -> Text:
     if group.verdict.severity == "info":
         return Template(
             "{they_get} no gradient: a gradient was requested for {them}, but {they_have_flag} `trainable=False`.",
-            "If {names} {is_to} train, set `tf.Variable(..., trainable=True)` or `layer.trainable = True`; otherwise, "
-            "remove {them} from the sources of `tape.gradient`.",
+            "If {names} should be trained, set `tf.Variable(..., trainable=True)` or `layer.trainable = True`; "
+            "otherwise, remove {them} from the sources of `tape.gradient`.",
         )(group)
     return Template(
-        "Nothing is trained: all {count} variables of the model have `trainable=False`.",
-        "Set `model.trainable = True` before this training; Keras 3 reads the flag while it trains, not at `compile`.",
+        "Nothing is trained: "
+        + ("all {count} variables" if len(group.variables) > 1 else "the only variable")
+        + " of the model "
+        + ("have" if len(group.variables) > 1 else "has")
+        + " `trainable=False`.",
+        "Set `model.trainable = True` before this training; Keras 3 reads the flag during training, not at `compile`.",
     )(group)
 
 

@@ -167,12 +167,18 @@ def _write_left_alone(group: Group) -> str | None:
 def _perhaps_read_in(group: Group, python: int) -> Text:
     """Reads inside a Python function are not in the graph: the variables may be read there, or not at all."""
     call = called(group.trace, python)
-    where = f"If the function called by {call}{place_of(group.trace, python)} reads {{them}}, that gives no gradient: "
+    where = f"If the function called by {call}{place_of(group.trace, python)} reads {{them}}, this is the reason: "
     if group.trace.ops[python].type == "EagerPyFunc":
-        why, fix = "it passes one only to its arguments.", "`tf.py_function(f, [x, {variable}], x.dtype)`"
+        why, fix = (
+            "such a function passes a gradient only to its arguments.",
+            "`tf.py_function(f, [x, {variable}], x.dtype)`",
+        )
         fix = "Pass {names} to that function as arguments, " + fix
     else:
-        why, fix = "it passes none at all.", f"Compute that with TensorFlow functions, outside of {call}"
+        why, fix = (
+            "such a function passes no gradient at all.",
+            f"Compute that with TensorFlow functions, outside of {call}",
+        )
     return Template(
         "{they_get} no gradient: no TensorFlow op in this step uses {them}. " + where + why,
         fix + "; if it does not use {them}, use {names} in the computation of the loss, or remove {them}.",
@@ -280,9 +286,9 @@ def _no_part(group: Group) -> Text:
 
 CAUSE = Cause(
     name="output_not_used",
-    meaning="no path leads to the loss; the op named is where the path ends. An error if nothing in its layer trains, "
-    "a warning if something does. Also a tensor, such as `w + delta`, whose gradient is requested although the loss "
-    "was not computed from it, reported with the variable that it was computed from",
+    meaning="no path leads to the loss; the finding names the op at which the path ends. An error if nothing in its "
+    "layer trains, a warning if something does. Also a tensor, such as `w + delta`, whose gradient is requested "
+    "although the loss was not computed from it, reported with the variable that it was computed from",
     severity="error, warning",
     fix="use the output, or give it a loss",
     text=message_and_fix,

@@ -8,7 +8,7 @@ from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.causes.unused.siblings import siblings_of
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.evidence.zeros import PRODUCTS
-from tb_gradflow.analyse.words.fields import Template
+from tb_gradflow.analyse.words.fields import SIZE, Template
 from tb_gradflow.analyse.words.names import Group, Text
 
 _STATE_WEIGHTS = ("recurrent", "weight_hh", "w_hh")
@@ -50,13 +50,13 @@ def message_and_fix(group: Group) -> Text:
     that the loss uses."""
     if all(_BACKWARD.search(name) for name in group.names):
         return Template(
-            "{they_get} no gradient: the loss uses only the first step of the backward direction, at the end of the "
+            SIZE + "the loss uses only the first step of the backward direction, at the end of the "
             "sequence, where the recurrent weights multiply an initial state of zeros.",
             "Use the last state of both directions, `return_sequences=False`, instead of the last step of the output "
             "of `return_sequences=True`.",
         )(group)
     return Template(
-        "{they_get} no gradient: the recurrent layer sees only one time step, so its recurrent weights multiply an "
+        SIZE + "the recurrent layer sees only one time step, so its recurrent weights multiply an "
         "initial state of zeros.",
         "Feed sequences of at least two steps, shaped `[batch, time, features]`, or use a `Dense` layer.",
     )(group)

@@ -84,8 +84,8 @@ def message_and_fix(group: Group) -> Text:
 CAUSE = Cause(
     name="unused_by_design",
     meaning="no path leads to the loss from a part that published models contain for other uses, recognised by its "
-    "name: a pooler, a projection head; or from variables that only a method uses which the step does not call; or "
-    "from the output of the last of several equal blocks that only the next block would use",
+    "name: a pooler, a projection head; or from variables that are used only by a method which the step does not call; "
+    "or from the output of the last of several equal blocks that only the next block would use",
     severity="info",
     fix="nothing",
     text=message_and_fix,

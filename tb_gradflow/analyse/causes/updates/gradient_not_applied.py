@@ -97,9 +97,8 @@ def _rests(group: Group, rest: Rest) -> Text:
         return Template(
             "{they_get} a gradient{line}, but no variable changes any more: none has changed in the "
             f"{rest.steps} recorded steps from {rest.since} to {rest.until}.",
-            "Check the learning rate in these steps. A schedule may have decayed to zero: "
-            "`decay_steps` counts steps, not epochs."
-            + ("" if rest.sure else " Nothing to fix if the training is at its end."),
+            "Check the learning rate in these steps. A schedule may have decayed to zero: `decay_steps` counts steps, "
+            "not epochs." + ("" if rest.sure else " Nothing to fix if the training is at its end."),
         )(group)
     early = "Nothing to fix if gradients are accumulated over more steps, or the learning rate starts at zero. "
     keras = (
@@ -113,7 +112,7 @@ def _rests(group: Group, rest: Rest) -> Text:
     )
     return Template(
         "{they_get} a gradient{line}, and no variable has ever changed: "
-        f"none of {rest.steps} recorded steps, up to step {rest.until}, has changed one.",
+        f"none of the {rest.steps} recorded steps up to step {rest.until} has changed one.",
         ("" if rest.sure else early) + (keras if is_applied_by_keras(group) else own),
     )(group)
 
@@ -122,12 +121,13 @@ CAUSE = Cause(
     name="gradient_not_applied",
     meaning="it gets a gradient in every step, but no recorded step has changed it, nor any step in between, while "
     "others change. A warning after four such steps if this holds for all variables of one loss; otherwise info, as it "
-    "may be held fixed on purpose. Or no variable changes at all, from the beginning or any more, as with a schedule "
-    "that has decayed to zero: a warning after 64 steps if these are more than half of the run so far and gradients "
-    "are about as large as in the beginning, otherwise info. Or a single step shows what holds it fixed: a learning "
-    "rate of zero, clipping to almost nothing, weights too coarse for the update, gradients that are accumulated over "
-    "several steps, by the optimizer or by hand, an update under a condition, a constraint that undoes the update (a "
-    "warning if this holds for all that the loss trains), an `assign` after the update, the first steps of Adadelta",
+    "may be held fixed on purpose. Or no variable changes at all, either from the beginning or from some step on, as "
+    "with a schedule that has decayed to zero: a warning after 64 steps if these are more than half of the run so far "
+    "and gradients are about as large as in the beginning, otherwise info. Or a single step shows what holds it fixed: "
+    "a learning rate of zero, clipping to almost nothing, weights too coarse for the update, gradients that are "
+    "accumulated over several steps, by the optimizer or by hand, an update under a condition, a constraint that "
+    "undoes the update (a warning if this holds for all that the loss trains), an `assign` after the update, the first "
+    "steps of Adadelta",
     severity="warning, info",
     fix="pass the gradient to an optimizer, together with its variables",
     text=message_and_fix,

@@ -237,8 +237,8 @@ def why_held(group: Group) -> Text | None:
     if moved.rounded and moved.rounded >= moved.unmoved / 2:
         return Template(
             "{they_get} a gradient{line}, but "
-            + f"{moved.rounded} of {moved.size} elements do not move: with a learning rate of "
-            f"{moved.rate:.2g} the update is smaller than the spacing of `{dtype}` values there.",
+            + f"{moved.rounded} of {moved.size} elements do not move: with a learning rate of {moved.rate:.2g} the "
+            f"update is smaller than the spacing of `{dtype}` values there.",
             "Keep the weights in float32 and compute in half precision, `keras.mixed_precision.set_global_policy("
             '"mixed_bfloat16")`.'
             if dtype in _COARSE
@@ -318,7 +318,7 @@ def _constrained(group: Group, moved: Moved) -> Text:
         "{they_get} a gradient{line}, but "
         + f"{their}, {names}, undo{'es' if len(written) == 1 else ''} the update of {moved.optimizer.type}: no element "
         f"has changed in this step{rounding}.{why}",
-        "Nothing to fix if this bound is intended, and other batches lead away from it. If {names} {is_to} learn, "
+        "Nothing to fix if this bound is intended, and other batches lead away from it. If {names} should be trained, "
         f"{fix}.",
     )(group)
 

@@ -40,8 +40,8 @@ def _may_be_scale(number: float) -> bool:
 message_and_fix = Template(
     "{they_get} a gradient{line}, but the optimizer divides it by a loss scale, and the loss was never multiplied by "
     "that scale. `LossScaleOptimizer`, which `compile` wraps around an optimizer under the policy `mixed_float16`, "
-    "starts at 32768 and doubles the scale every 2000 steps: what is left hardly moves {them}. Adam compensates for "
-    "that only while what is left is larger than its epsilon.",
+    "starts at 32768 and doubles the scale every 2000 steps: the gradient that is left hardly moves {them}. Adam "
+    "compensates for that only while this gradient is larger than its epsilon.",
     "Inside the tape, compute `scaled = optimizer.scale_loss(loss)`, then request `tape.gradient(scaled, variables)`, "
     "and report `loss` as before; in your own `train_step`, use `self.optimizer.scale_loss(loss)`.",
 )

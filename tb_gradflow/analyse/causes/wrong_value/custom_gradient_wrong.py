@@ -159,8 +159,8 @@ def _raises(group: Group, check: GradientCheck, name: str) -> Text:
     said = check.problem.removeprefix("it ").replace("{", "{{").replace("}", "}}")
     return Template(
         "{they_get} no gradient: " + f"{name} {said}.",
-        "It is called with a gradient for each result, and must return one for each argument: "
-        "`def grad(upstream): return upstream * d_first, upstream * d_second`.",
+        "It is called with a gradient for each result, and must return one for each argument: `def grad(upstream): "
+        "return upstream * d_first, upstream * d_second`.",
     )(group)
 
 
@@ -171,7 +171,7 @@ def _wrong_shape(group: Group, flaw: Flaw, name: str) -> Text:
         fix = "Sum over the axes that the forward pass has broadcast: `tf.reduce_sum(upstream * derivative, axis=0)`."
     return Template(
         "{they_get} a gradient of the wrong shape: "
-        + f"{name} returns the shape {found} for an argument of the shape {wanted}.",
+        + f"{name} returns a gradient of shape {found} for an argument of shape {wanted}.",
         fix,
     )(group)
 
@@ -182,7 +182,7 @@ def _zeros(group: Group, check: GradientCheck, flaw: Flaw | None, name: str) -> 
         true = f", where the derivative is {_number(flaw.sample.derivative)}{_at(flaw)}."
         return Template(zero + true, _repair(group, flaw))(group)
     if check.identity:
-        fix = f"Return the gradient to pass on, `return upstream`, or remove `{check.function}`."
+        fix = f"Return the gradient that it receives, `return upstream`, or remove `{check.function}`."
         return Template(zero + ", and its forward pass changes nothing.", fix)(group)
     if check.response == "unknown":
         # It could not be called to see what it returns.

@@ -110,9 +110,9 @@ def message_and_fix(group: Group) -> Text:
     shape = group.op.outputs[0].shape if group.op is not None and group.op.outputs else None
     told = ", ".join("batch" if size < 0 else str(size) for size in shape or ())
     return Template(
-        "{they_get} a gradient that trains towards the mean of all labels: {op} computes a difference of the shape "
-        f"[{told}], every prediction minus every label, because one of the two has the shape [batch, 1] and the other "
-        f"[batch].",
+        "{they_get} a gradient that trains towards the mean of all labels: {op} computes a difference of shape "
+        f"[{told}], every prediction minus every label, because one of the two has shape [batch, 1] and the other has "
+        "shape [batch].",
         "Give both the same shape before you compare them, `y = tf.reshape(y, tf.shape(prediction))`; in Keras 3 the "
         "functions of `keras.losses` do that for you.",
     )(group)
@@ -120,9 +120,9 @@ def message_and_fix(group: Group) -> Text:
 
 CAUSE = Cause(
     name="labels_broadcast",
-    meaning="a difference of the shape `[batch, batch]` between a prediction of the shape `[batch, 1]` and labels of "
-    "the shape `[batch]`, or the reverse, that is averaged directly; the gradient arrives, but trains towards the "
-    "mean of all labels. Not reported where the line, or the op in front, shows that all pairs are compared on purpose",
+    meaning="a difference of shape `[batch, batch]` between a prediction of shape `[batch, 1]` and labels of shape "
+    "`[batch]`, or the reverse, that is averaged directly; the gradient arrives, but trains towards the mean of all "
+    "labels. Not reported where the line, or the op in front, shows that all pairs are compared on purpose",
     severity="warning",
     fix="give both the same shape",
     text=message_and_fix,

@@ -33,8 +33,8 @@ def _finding(topology: Topology, dropped: DroppedMask, largest: float) -> Findin
         variables=(),
         op=None,
         source=SourceReport(source.file, source.line, source.code) if source is not None else None,
-        message=f"{_what(topology, dropped, first)}, so padding trains like data: the masked steps "
-        f"get a gradient of up to {largest:.1e}.{_no_line(topology, dropped, first)}",
+        message=f"{_what(topology, dropped, first)}, so padding is treated as data: the masked steps get a gradient of "
+        f"up to {largest:.1e}.{_no_line(topology, dropped, first)}",
         fix=_fix(topology, dropped, first),
         target=dropped.target,
         culprit=-1,
@@ -99,8 +99,8 @@ def _taker_of(topology: Topology, dropped: DroppedMask) -> int:
 # Code that keeps padding out; at `keep` the layer is told to propagate the mask. Keras infers the output shape of a
 # Lambda without a mask.
 ZEROS = (
-    "keras.layers.Lambda(lambda x, mask=None: x * keras.ops.cast(mask[..., None], x.dtype), "
-    "output_shape=lambda shape: shape{keep})"
+    "keras.layers.Lambda(lambda x, mask=None: x * keras.ops.cast(mask[..., None], x.dtype), output_shape=lambda shape: "
+    "shape{keep})"
 )
 FORWARD = "mask=lambda inputs, mask=None: mask"
 _EMPTIED = "Set padding to zero in front of `{layer}`: `" + ZEROS.format(keep="") + "`"
@@ -117,7 +117,8 @@ _OWN = (
 _CONVOLUTION = (
     "Set padding to zero in front of `{layer}`: `"
     + ZEROS.format(keep=", " + FORWARD)
-    + '`. With `padding="same"` it can pass the mask on, `layer.supports_masking = True`, where `layer` is `{layer}`.'
+    + '`. With `padding="same"` the layer can pass the mask on, `layer.supports_masking = True`, where `layer` is '
+    "`{layer}`."
 )
 _MAXIMUM = "Exclude padding from the maximum. Instead of `{layer}`, use `" + MASKED_MAXIMUM + "`."
 _FLATTENED = _EMPTIED + "; or replace it with a layer that ignores padding: `keras.layers.GlobalAveragePooling1D()`."
@@ -138,8 +139,8 @@ _INSTEAD = {
     "Mean": "Use `keras.layers.GlobalAveragePooling1D()(x)`, which ignores padding; or ",
 }
 _BY_HAND = (
-    "exclude padding yourself, `x * keras.ops.cast(mask[..., None], x.dtype)`, or give the mask to the layer that is "
-    "to use it, `layer(x, mask=mask)`, with `mask = embedding.compute_mask(words)` of the layer that created it."
+    "exclude padding yourself, `x * keras.ops.cast(mask[..., None], x.dtype)`, or give the mask to the layer that "
+    "should use it, `layer(x, mask=mask)`, with `mask = embedding.compute_mask(words)` of the layer that created it."
 )
 
 # By the Keras class that drops a mask: see docs/masks.md, which is generated from Keras itself.
@@ -172,10 +173,10 @@ _FIXES = {
 
 CAUSE = Cause(
     name="mask_dropped",
-    meaning="a Keras layer is given a mask but does not pass it on, or computes the other steps from padding too, "
-    "or an op outside of any layer takes a tensor with a mask; and a gradient arrives at the masked steps: padding "
-    "trains like data",
+    meaning="a Keras layer is given a mask but does not pass it on, or computes the other steps from padding too, or "
+    "an op outside of any layer takes a tensor with a mask; and a gradient arrives at the masked steps: padding is "
+    "treated as data",
     severity="warning",
     fix="set padding to zero, or use a layer that passes the mask on",
-    headline="Padding trains like data: a mask gets lost.",
+    headline="Padding is treated as data: a mask gets lost.",
 )
