@@ -158,7 +158,7 @@ ATTRIBUTES: tuple[Attribute, ...] = (
     Attribute(
         "GradientTape",
         "_recording",
-        "whether a gradient is requested inside of its tape's `with` block",
+        "whether a gradient is requested inside its tape's `with` block",
         optional=True,
     ),
     Attribute("GradientTape", "_tape", "whether a tape can answer"),
