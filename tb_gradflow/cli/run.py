@@ -180,8 +180,8 @@ def nothing_recorded(options: argparse.Namespace) -> str:
     """The message if nothing was recorded."""
     return (
         f"nothing was recorded in {options.program}. tb-gradflow records `fit` and `train_on_batch` of Keras on "
-        "TensorFlow, and every tf.GradientTape in the program's own process that computes a gradient. It leaves "
-        "alone what a program records itself."
+        "TensorFlow, and every tf.GradientTape in the program's own process that computes a gradient. It "
+        "skips what the program already records itself."
     )
 
 

@@ -303,7 +303,7 @@ def _measured_in_part(plan: Plan, raised: Explained) -> Explained:
 
 
 _WITHOUT_OVERRIDES = (
-    "This report describes the compiled step. The program runs functions eagerly, and there TensorFlow ignores "
+    "This report describes the compiled step. The program runs functions eagerly, where TensorFlow ignores "
     "`gradient_override_map`."
 )
 _IN_PART = (

@@ -175,7 +175,7 @@ class Recorder:
 
     def _start_again(self, happened: str, lost: str) -> None:
         _LOGGER.warning(
-            "tb_gradflow: the log %s was %s during the training; %s, the following steps are recorded in a new log.",
+            "tb_gradflow: the log %s was %s during the training; %s, and the following steps go into a new log.",
             self._path,
             happened,
             lost,
