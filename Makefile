@@ -2,24 +2,24 @@
 # make check   lint, types, and the tests that need no TensorFlow and no browser: under two minutes
 # make test    every check, as CI runs it
 # make versions the core of the recorder's tests under the oldest and the newest versions; `make test` includes it
-# make versions TENSORFLOW=2.18.1 KERAS=3.6.0    more of them under versions that are named, with PYTHON=python3.x
+# make versions TENSORFLOW=2.18.1 KERAS=3.6.0    more tests under the given versions, also with PYTHON=python3.x
 #
-# They set up what they need on a machine that has Python, Node 20 and make: a virtual environment in .venv, the page
-# of the plugin, and for `make test` a Chromium. What is already there is left as it is.
+# On a machine with Python, Node 20 and make, they set up what they need: a virtual environment in .venv, the page of
+# the plugin, and Chromium for `make test`. They do not change what is already there.
 
 PYTHON ?= python3
 BIN := .venv/bin
-# Tests wait for TensorFlow to start, for browsers and servers: two more than there are cores, and no more than four.
-# Their files begin in the order of tests/conftest.py.
+# Tests spend time waiting for TensorFlow, browsers and servers, so use two workers more than there are cores, but at
+# most four. tests/conftest.py sets the order of the test files.
 WORKERS := $(shell $(PYTHON) -c 'import os; print(min(4, 2 + (os.cpu_count() or 1)))')
 SOURCES := tb_gradflow tests benchmarks hatch_build.py
 NODE_MODULES := frontend/node_modules/.package-lock.json
-# They load no TensorFlow, start no TensorBoard and open no browser. One checks a function of a million numbers for long.
+# These load no TensorFlow, start no TensorBoard and open no browser. The deselected test takes long.
 PURE := tests/record tests/analyse tests/store tests/serve tests/logs tests/test_layers.py \
 	tests/gradcheck/test_numpy_functions.py --ignore tests/serve/test_tensorboard.py --ignore tests/serve/test_privacy.py \
 	--deselect tests/gradcheck/test_numpy_functions.py::test_a_million_numbers_are_checked_by_some_directions
 
-# Where it is set, each of the Pythons that tests start would compile the package and the tests once more.
+# If it is set, every Python process that the tests start compiles the package and the tests again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo check test tests static versions page chromium clean
@@ -31,7 +31,7 @@ demo: .venv/for-demo page
 check: static
 	$(BIN)/python -m pytest -q -n 2 $(PURE)
 
-# Other versions are downloaded and tested meanwhile.
+# Other versions are downloaded and tested at the same time.
 test: static chromium
 	@$(MAKE) --no-print-directory --jobs 2 tests versions TENSORFLOW= KERAS=
 
@@ -56,13 +56,13 @@ clean:
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' \
-		|| { echo "Python 3.10 or newer is needed, $$($(PYTHON) --version) found: set PYTHON=python3.x"; exit 1; }
+		|| { echo "Python 3.10 or newer is needed, found $$($(PYTHON) --version): set PYTHON=python3.x"; exit 1; }
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
 
 $(NODE_MODULES): frontend/package-lock.json
 	@command -v npm >/dev/null \
-		|| { echo "The page is built with Node 20 or newer, and there is no npm: see https://nodejs.org"; exit 1; }
+		|| { echo "Building the page needs Node 20 or newer, but npm was not found: see https://nodejs.org"; exit 1; }
 	npm --prefix frontend ci --ignore-scripts --no-audit --no-fund
 	@touch $@
 
@@ -72,7 +72,7 @@ $(NODE_MODULES): frontend/package-lock.json
 
 .venv/for-test: .venv/for-demo
 	$(BIN)/python -m pip install --quiet --editable '.[tensorflow-cpu,dev]'
-	@# It asks for the package `tensorflow`, which would be written over tensorflow-cpu.
+	@# Without its dependencies: it requires the package `tensorflow`, which would overwrite tensorflow-cpu.
 	$(BIN)/python -m pip install --quiet --no-deps tf_keras
 	@touch $@
 

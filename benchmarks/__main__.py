@@ -1,10 +1,10 @@
-"""Every measurement that `docs/benchmarks.md` tells of, one after the other.
+"""Runs every measurement of `docs/benchmarks.md`, one after the other.
 
     python -m benchmarks [recorders whole set_up memory reading page] [--quick]
 
-Each part prints its own table; what a part measures and how is in the docstring of its module. With `--quick` each is
-done on small models and with few repeats, to see that it works: its numbers mean nothing. Nothing else should run on
-the machine meanwhile. All of it takes about two hours on two cores.
+Each part prints its own table; the docstring of its module says what it measures, and how. `--quick` runs each part on
+small models with few repeats, to check that it works: its numbers mean nothing. Run nothing else on the machine at the
+same time. All parts together take about two hours on two cores.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ PARTS: dict[str, tuple[list[str], list[str]]] = {
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", default=list(PARTS), help=", ".join(PARTS))
-    parser.add_argument("--quick", action="store_true", help="see that each part works")
+    parser.add_argument("--quick", action="store_true", help="only check that each part works")
     options = parser.parse_args()
     if unknown := [name for name in options.parts if name not in PARTS]:
         parser.error(f"there is no part {unknown[0]!r}: there are {', '.join(PARTS)}")

@@ -1,4 +1,4 @@
-"""The graph of a recorded run as other viewers read it: a GraphDef of the same ops, scopes and edges."""
+"""The graph of a recorded run in the form that other viewers read: a GraphDef of the same ops, scopes and edges."""
 
 from __future__ import annotations
 

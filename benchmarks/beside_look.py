@@ -1,4 +1,4 @@
-"""One look at one model in one viewer: everything `viewer_beside.py` measures, in a browser of its own."""
+"""One view of one model in one viewer: everything that `viewer_beside.py` measures, in a separate browser."""
 
 from __future__ import annotations
 

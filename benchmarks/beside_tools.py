@@ -1,4 +1,4 @@
-"""The viewers that `viewer_beside.py` compares, and how each is asked to do the same things."""
+"""The viewers that `viewer_beside.py` compares, and how each is made to do the same things."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""What the gradient of each row of the batch costs in `explain`, and the ranges of forward values in a training.
+"""The cost of the gradient of each batch row in `explain`, and of the ranges of forward values in a training.
 
     python -m benchmarks.examples [--rows 8 32 128] [--repeats 3]
 
-A multi-layer perceptron that returns the mean and the logarithm of the variance of a normal distribution. Told are
-ratios: of `explain` with `examples=True` to that without, the whole call; and of a recorded step of a training to one
-that measures no ranges of what its exponentials, logarithms, roots and divisions are given.
+The model is a multi-layer perceptron that returns the mean and the log-variance of a normal distribution. Prints
+ratios: the time of `explain` with `examples=True` to that without, for the whole call; and the time of a recorded step
+to that of one that does not measure the input ranges of exponentials, logarithms, roots and divisions.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
-"""How long a person waits from opening the tab until the graph is drawn.
+"""The time from opening the tab until the graph is drawn.
 
     tb-gradflow demo resnet50 --no-serve
     python benchmarks/first_picture.py [logs/demo/resnet50/broken] [--steps 1000] [--repeats 5]
 
-A real TensorBoard and a real Chromium. Two times are printed, medians over fresh windows: from opening the tab (the
-moment in which TensorBoard makes its frame) and from opening TensorBoard's address, both until the first frame in
-which the graph stands on its canvas. With `--steps` the log is first lengthened to that many recorded steps, by
-repeating its own.
+Uses a real TensorBoard and a real Chromium. Prints two times, medians over fresh windows: from opening the tab (when
+TensorBoard creates its frame) and from opening TensorBoard's address, both until the first frame with the graph on its
+canvas. `--steps` first lengthens the log to that many recorded steps, by repeating them.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ SECONDS_AT_MOST = 60
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("run", nargs="?", default="logs/demo/resnet50/broken", help="directory of one recorded run")
-    parser.add_argument("--steps", type=int, help="lengthen the log to so many recorded steps")
+    parser.add_argument("--steps", type=int, help="lengthen the log to this many recorded steps")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--chromium", default=shutil.which("chromium") or shutil.which("google-chrome"))
     options = parser.parse_args()

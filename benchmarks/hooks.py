@@ -1,12 +1,12 @@
-"""What the hooks of `tb-gradflow run`, `%%gradflow` and the pytest fixture cost a training.
+"""The cost of the hooks of `tb-gradflow run`, `%%gradflow` and the pytest fixture for a training.
 
     python -m benchmarks.hooks [eager loop|tf.function|fit …] [--pairs 40] [--steps 50]
 
-Stretches of steps of one training, in turns: with TensorFlow's and Keras's own functions; with the hooks in their place
-and no recording, as between two cells or tests; and while everything is recorded, with the default options. Printed are
-the medians of the ratios to the stretch before it that has no hooks, with the quartiles, of the time and of the CPU
-time of all threads, which other programs hardly change. The first stretches, in which functions are compiled and the
-first steps recorded, are left out. `nothing` has no hooks at all: what it says is the error of the others.
+One training alternates between blocks of steps: with TensorFlow's and Keras's own functions; with the hooks in place
+but no recording, as between two cells or tests; and with everything recorded, with the default options. Prints the
+medians and quartiles of the ratios to the preceding block without hooks, for the time and for the CPU time of all
+threads, which other programs hardly affect. The first blocks, in which functions are compiled and the first steps
+recorded, are left out. `nothing` has no hooks at all: it shows the measurement error of the others.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("trainings", nargs="*", default=list(TRAININGS), help=", ".join(TRAININGS))
     parser.add_argument("--pairs", type=int, default=40)
-    parser.add_argument("--steps", type=int, default=50, help="of a stretch")
+    parser.add_argument("--steps", type=int, default=50, help="number of steps in a block")
     options = parser.parse_args()
     plain = list(functions())
     hooks.start(Recording("/nowhere", {}))

@@ -1,12 +1,12 @@
-"""How often a training with the recorder is not the training without it, bit for bit, on random programs.
+"""Checks on random programs how often a training with the recorder is not bit-identical to one without it.
 
     python -m benchmarks.identical [--programs 50] [--first 0] [--layers]
 
-Each program is a random graph of elementwise ops, products, normalisations and sums with an optimizer drawn from six,
-trained for sixteen steps; with `--layers` a random model of Keras's layers, optimizers and losses, trained for twelve.
-It is trained twice without the recorder, once with every step recorded, and once with the guard in all but the first
-one. TensorFlow runs one op at a time here. With more threads two plain trainings may differ by themselves: a sum of
-three or more gradients begins with whichever is free first.
+Each program is a random graph of elementwise ops, products, normalisations and sums, with one of six optimizers,
+trained for sixteen steps; with `--layers`, a random model of Keras's layers, optimizers and losses, trained for twelve.
+It is trained twice without the recorder, once with every step recorded, and once with all steps but the first one
+monitored. TensorFlow runs one op at a time here. With more threads two plain trainings may differ from each other: a
+sum of three or more gradients starts with whichever is ready first.
 """
 
 from __future__ import annotations
@@ -148,8 +148,8 @@ def same(one: list[Any], other: list[Any]) -> bool:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--programs", type=int, default=50)
-    parser.add_argument("--first", type=int, default=0, help="the seed of the first one")
-    parser.add_argument("--layers", action="store_true", help="models of Keras's layers")
+    parser.add_argument("--first", type=int, default=0, help="the seed of the first program")
+    parser.add_argument("--layers", action="store_true", help="random models of Keras layers")
     options = parser.parse_args()
     tf.config.threading.set_inter_op_parallelism_threads(1)
     make = random_layers if options.layers else random_ops
@@ -166,7 +166,7 @@ def main() -> None:
                     found.append(seed)
     print(f"{options.programs} programs, TensorFlow {tf.__version__}, Keras {keras.__version__}")
     print(f"differ with each step recorded: {len(differ[1])} {differ[1]}")
-    print(f"differ with the first step recorded, the others guarded: {len(differ[EVERY])} {differ[EVERY]}")
+    print(f"differ with the first step recorded, the others monitored: {len(differ[EVERY])} {differ[EVERY]}")
     print(f"differ between two plain trainings: {len(by_itself)} {by_itself}")
 
 

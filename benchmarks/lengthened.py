@@ -1,4 +1,4 @@
-"""Logs of as many steps as one likes, from a short one."""
+"""Makes logs of any number of steps from a short one."""
 
 from __future__ import annotations
 

@@ -1,11 +1,12 @@
-"""Fifty pages at one TensorBoard: whether any request fails, what its memory does, and whether other tabs wait.
+"""Fifty pages use one TensorBoard: whether a request fails, how much memory it takes, and whether other tabs wait.
 
     python -m benchmarks.load [directory of one recorded run] [--steps 1000] [--clients 50] [--rounds 3]
 
-Without a run a made-up one of 1,800 ops is written. Each client asks what a page asks: list of runs, overview, trace,
-report, numbers of a chunk, a series, the heat map; then a step at random. Meanwhile the requests of another tab
-(TensorBoard's own scalars) are timed: their median before, and during, as a ratio; the same while as many clients ask
-for nothing but scalars, which is what any plugin costs. Memory is that of TensorBoard and of its loader.
+Without a run, a synthetic one of 1,800 ops is written. Each client requests what a page requests: the list of runs, the
+overview, the trace, the report, the statistics of a chunk, a series, the heat map; then random steps. At the same time
+the requests of another tab (TensorBoard's own scalars) are timed. Prints the ratio of their median to that before; the
+same while as many clients request only scalars, which is the cost of any plugin. Memory is that of TensorBoard and its
+loader.
 """
 
 from __future__ import annotations

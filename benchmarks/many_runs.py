@@ -1,16 +1,16 @@
-"""How long a person waits for a log directory of hundreds of runs: the first picture, and how all of the runs are.
+"""The time until a log directory of hundreds of runs shows its first picture, and the state of all runs.
 
     tb-gradflow demo step_filter silent_none steep_sigmoid --no-serve
     python benchmarks/many_runs.py [logs/demo] [--runs 200] [--steps 100] [--repeats 5] [--hparams]
 
-The recorded runs are written again and again, each as a run of its own with so many recorded steps, until there are
-enough; with `--hparams` each also has hyperparameters, as `tf.summary` would write them for the HParams tab. A real
-TensorBoard and a real Chromium. Printed for each of TensorBoard's loaders, from when it knows all runs:
+The recorded runs are copied until there are enough, each copy as a separate run with that many recorded steps; with
+`--hparams` each also has hyperparameters, as `tf.summary` would write them for the HParams tab. Uses a real TensorBoard
+and a real Chromium. Prints for each of TensorBoard's loaders, once it has loaded all runs:
 
-runs            answering which runs there are, the first time
-tab             from opening the tab to the first frame in which a graph stands on its canvas; median of fresh windows
-first tab       the same of the first window
-all runs        from opening the tab of a fresh TensorBoard until the list of all runs knows the health of each
+runs            the response with the list of runs, the first time
+tab             from opening the tab to the first frame with a graph on its canvas; median of fresh windows
+first tab       the same for the first window
+all runs        from opening the tab of a fresh TensorBoard until the list of all runs has the health of each
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--hparams", action="store_true", help="each run has hyperparameters")
-    parser.add_argument("--keep", metavar="DIR", help="write the runs there, and leave them")
+    parser.add_argument("--hparams", action="store_true", help="give each run hyperparameters")
+    parser.add_argument("--keep", metavar="DIR", help="write the runs there, and keep them")
     parser.add_argument("--chromium", default=shutil.which("chromium") or shutil.which("google-chrome"))
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary, sync_playwright() as playwright:

@@ -1,11 +1,11 @@
-"""The peak memory of recorded and guarded steps beside a plain step's, each training in a process of its own.
+"""The peak memory of recorded and monitored steps, compared with plain ones; each training in a separate process.
 
     python -m benchmarks.memory [mlp|cnn|lstm|transformer|resnet50 …] [--steps 10]
 
-A model is trained without a recorder; with one that records every step; with one that records the first step and
-guards the others, as most steps of a training with the recorder are. Before each step the kernel is told to forget the
-process's peak (`/proc/self/clear_refs`; Linux), and asked for it afterwards; medians are printed, TensorFlow itself
-included, and what the resident memory has grown by over the recorded steps, and over as many plain ones.
+A model is trained without a recorder; with one that records every step; and with one that records the first step and
+monitors the others, as it does with most steps of a training. Before each step the peak of the process is reset
+(`/proc/self/clear_refs`; Linux), and after it the peak is read. Prints medians, including TensorFlow itself, and the
+growth of the resident memory over the recorded steps and over the same number of plain ones.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ class Peaks(keras.callbacks.Callback):
 RECORDERS: dict[str, dict[str, Any]] = {
     "plain": {},
     "recorded": {"update_freq": 1, "catch_nonfinite": False},
-    "guarded": {"update_freq": 10**9},
+    "monitored": {"update_freq": 10**9},
 }
 
 
 def peaks(name: str, steps: int, recorder: dict[str, Any]) -> None:
-    """Prints the median peak of the steps after the first ones, and what stays behind; to be run in its own process."""
+    """Prints the median peak of the steps after the first ones, and the memory that remains. Needs its own process."""
     model, x, y = MODELS[name]()
     model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
     seen = Peaks()
@@ -78,15 +78,15 @@ def measure(name: str, steps: int) -> None:
     plain = found["plain"][0]
     peak = {way: f"{highest:.0f} ({highest / plain:.2f})" for way, (highest, _) in found.items()}
     left = f"{found['recorded'][1]:+.1f} ({found['plain'][1]:+.1f})"
-    print(f"| {name} | {plain:.0f} | {peak['recorded']} | {peak['guarded']} | {left} |", flush=True)
+    print(f"| {name} | {plain:.0f} | {peak['recorded']} | {peak['monitored']} | {left} |", flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="*", default=list(MODELS), help=", ".join(MODELS))
-    parser.add_argument("--steps", type=int, default=10, help="of each kind")
+    parser.add_argument("--steps", type=int, default=10, help="number of steps of each kind")
     options = parser.parse_args()
-    print("| model | plain, MB | recorded, MB (ratio) | guarded, MB (ratio) | stays behind, MB (plain) |")
+    print("| model | plain, MB | recorded, MB (ratio) | monitored, MB (ratio) | remains, MB (plain) |")
     print("|---|---|---|---|---|")
     for name in options.models:
         measure(name, options.steps)

@@ -1,4 +1,4 @@
-"""The models that the benchmarks train, each with one batch of made-up data."""
+"""The models that the benchmarks train, each with one batch of synthetic data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random models of Keras's own layers, for `identical`."""
+"""Random models of Keras layers, for `identical`."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""How long a log takes to open, how soon a warm server answers, and what its memory does while a run grows.
+"""How long a log takes to open, how fast a warm server responds, and how its memory grows with a run.
 
     tb-gradflow demo resnet50 --no-serve
     python -m benchmarks.reading [logs/demo/resnet50/broken] [--steps 1000] [--repeats 20]
 
-The log is lengthened to that many recorded steps by repeating its own. Two processes are started, one for each of
-TensorBoard's loaders. `open` is the time from a TensorBoard that answers until it knows all steps; the first look is
-what the page asks for until its first picture, one request after the other; the others are medians of warm answers.
-Then another run grows to the same length while the page's requests are repeated, and the resident memory of
-TensorBoard is printed, and that of the loader that it started.
+The log is lengthened to that many recorded steps by repeating them. Two processes are started, one for each of
+TensorBoard's loaders. `open` is the time from TensorBoard's first response until it has loaded all steps; the first
+view is what the page requests until its first picture, one request after the other; the others are medians of warm
+responses. Then another run grows to the same length while the page's requests are repeated. Prints the resident memory
+of TensorBoard, and of the loader that it started.
 """
 
 from __future__ import annotations

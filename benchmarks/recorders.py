@@ -1,10 +1,10 @@
-"""What a step costs under this recorder and under TensorFlow's own ways to look at gradients.
+"""The cost of a step with this recorder, and with TensorFlow's own ways to inspect gradients.
 
     python -m benchmarks.recorders [mlp|cnn|lstm|transformer|resnet50 …] [--steps 30] [--xla]
 
-Within one training, steps with and without alternate, each pair on the same model and the same batch; the median of the
-ratios is printed with the quartiles. The first steps of either kind, in which they are compiled, are left out. Each
-training has a process of its own, since some of these ways end it.
+Within one training, steps with and without alternate, each pair on the same model and the same batch. Prints the median
+and the quartiles of the ratios. The first steps of either kind, in which they are compiled, are left out. Each training
+has a separate process, because some of these tools end it.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ class FromTheSecondStepOn(EverySecond):
             self.model.train_function = self._own
 
 
-class GuardedEverySecond(GradFlowCallback):
-    """Records the first step alone, and guards every second one."""
+class MonitoredEverySecond(GradFlowCallback):
+    """Records only the first step, and monitors every second one."""
 
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
         super().on_train_batch_begin(batch, logs)
@@ -71,8 +71,8 @@ def recorded(tensors: Any) -> Callable[[Any, str], Any]:
     return lambda model, directory: GradFlowCallback(directory, update_freq=2, tensors=tensors, catch_nonfinite=False)
 
 
-def guarded(model: Any, directory: str) -> Any:
-    return GuardedEverySecond(directory, update_freq=10**9)
+def monitored(model: Any, directory: str) -> Any:
+    return MonitoredEverySecond(directory, update_freq=10**9)
 
 
 def histograms(model: Any, directory: str) -> Any:
@@ -128,7 +128,7 @@ WAYS: dict[str, Callable[[Any, str], Any]] = {
     "recorded, all tensors": recorded("all"),
     "recorded, layers' outputs": recorded("layers"),
     "recorded, variables alone": recorded("variables"),
-    "guarded against NaN": guarded,
+    "monitored for NaN": monitored,
     "histogram of each gradient": histograms,
     "check_numerics": checked,
     "Debugger V2, FULL_HEALTH": dumped,

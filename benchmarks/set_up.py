@@ -1,11 +1,11 @@
-"""What it takes to begin: the first recorded step beside the first plain one, over the size of the graph.
+"""The cost of starting: the first recorded step compared with the first plain one, by the size of the graph.
 
     python -m benchmarks.set_up [50 100 200 400 800] [--resnet50]
 
-The models are chains of dense layers with a normalisation by hand, so many of them; with `--resnet50` that one is
-measured too. Each is trained for some steps without a recorder, then a fresh copy with one. `traced` is what the first
-step takes longer than a later one; `judged` is the diagnosis of the recorded structure, which the first step waits for
-too. Times are in seconds.
+The models are chains of that many dense layers with a handwritten normalisation; `--resnet50` adds that model. Each is
+trained for a few steps without a recorder, then a fresh copy with one. `traced` is the extra time of the first step
+over a later one; `judged` is the diagnosis of the recorded structure, for which the first step waits too. Times are in
+seconds.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""What the gradient of each term of a loss costs: `explain`, and the recorded steps of a training.
+"""The cost of the gradient of each term of a loss, in `explain` and in the recorded steps of a training.
 
     python -m benchmarks.terms [--terms 2 4 8] [--repeats 5]
 
-A multi-layer perceptron with as many heads as there are terms. Told are ratios: of `explain` with `terms=True` to that
-without, the whole call, tracing and compilation included; and of a recorded step that measures terms to one that does
-not, the median over the steps of a training in which every step is recorded.
+The model is a multi-layer perceptron with as many heads as there are terms. Prints ratios: the time of `explain` with
+`terms=True` to that without, for the whole call including tracing and compilation; and the time of a recorded step that
+measures terms to one that does not, the median over a training in which every step is recorded.
 """
 
 from __future__ import annotations

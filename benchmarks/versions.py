@@ -1,10 +1,10 @@
 """Runs tests of the recorder under other versions of TensorFlow and Keras.
 
     python -m benchmarks.versions                         the core tests, under the oldest and the newest pair
-    python -m benchmarks.versions 2.18.1 --keras 3.6.0    more tests, under a pair that is named
+    python -m benchmarks.versions 2.18.1 --keras 3.6.0    more tests, under the named pair
 
-Each pair gets a virtual environment of its own, which is kept for the next time if `--directory` says where. The tests
-run on the package as it lies here. `make test` runs the first of the two commands.
+Each pair gets a separate virtual environment, which is kept for the next time if `--directory` is given. The tests run
+on this checkout of the package. `make test` runs the first of the two commands.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Pair:
 
     Attributes:
         tensorflow: A version of tensorflow-cpu.
-        keras: A version of Keras; the newest that pip finds if it is empty.
-        pythons: The Pythons to use, the most telling one first. The first that is installed is used.
+        keras: A version of Keras; if empty, the newest that pip finds.
+        pythons: Versions of Python, in order of preference. The first that is installed is used.
     """
 
     tensorflow: str
@@ -212,10 +212,10 @@ def _version(program: str) -> str:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tensorflow", nargs="?", help="a version of tensorflow-cpu, such as 2.16.2")
-    parser.add_argument("--keras", default="", help="a version of Keras; without it the newest that pip finds")
-    parser.add_argument("--python", help="the Python to make environments with")
-    parser.add_argument("--directory", help="where environments are made, and kept for the next run")
-    parser.add_argument("tests", nargs="*", help="tests to run in the place of the usual ones")
+    parser.add_argument("--keras", default="", help="a version of Keras (default: the newest that pip finds)")
+    parser.add_argument("--python", help="the Python for the environments")
+    parser.add_argument("--directory", help="where the environments are created and kept for the next run")
+    parser.add_argument("tests", nargs="*", help="tests to run instead of the usual ones")
     return parser.parse_intermixed_args()
 
 

@@ -1,15 +1,15 @@
-"""How fast the page is: made-up models of 1,800, 8,000 and 30,000 ops, a chain of 10,000, and any recorded runs.
+"""How fast the page is with synthetic models of 1,800, 8,000 and 30,000 ops, a chain of 10,000, and recorded runs.
 
     python benchmarks/viewer.py [LOGDIR of recorded runs] [--repeats 5] [--switches 100]
 
-A real TensorBoard and a real, headless Chromium with software rendering. Printed are medians, in milliseconds:
+Uses a real TensorBoard and a real, headless Chromium with software rendering. Prints medians, in milliseconds:
 
-first picture   from the last answer that it needs to the first frame with the graph on its canvas
-open a group    from the click to the first frame that shows what is inside
+first picture   from the last response that it needs to the first frame with the graph on its canvas
+open a group    from the click to the first frame that shows its content
 open all        the same for all groups at once
-a step          from moving the slider, its numbers being there, to the frame with the new colours
+a step          from moving the slider, with the statistics loaded, to the frame with the new colours
 all open        a step again, when everything is open
-work            CPU time of the main thread for such a step, painting on canvas included
+work            CPU time of the main thread for such a step, including painting on the canvas
 drawn           how many parts and edges are laid out when everything is open
 """
 
@@ -113,7 +113,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("logdir", nargs="?", help="directory of recorded runs to measure as well")
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--switches", type=int, default=100, help="how often the run is changed to look for leaks")
+    parser.add_argument("--switches", type=int, default=100, help="how often to switch runs when looking for leaks")
     parser.add_argument("--chromium", default=shutil.which("chromium") or shutil.which("google-chrome"))
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as made_up, sync_playwright() as playwright:

@@ -1,21 +1,21 @@
-"""How fast the page is beside other viewers of graphs, on the same models: TensorBoard's Graphs tab, Model Explorer.
+"""How fast the page is compared with other graph viewers on the same models: TensorBoard's Graphs, Model Explorer.
 
     python -m venv explorer && explorer/bin/pip install ai-edge-model-explorer
     python benchmarks/viewer_beside.py --model-explorer explorer/bin/model-explorer [--repeats 3] [--limit 120]
 
-Each viewer gets the same ops, scopes and edges (`beside_graphs.py`): two real trainings, and two made-up models.
-They take turns; each look is a new headless Chromium without a cache, with software rendering, 1440 x 900. Printed are
-medians of the looks:
+Each viewer gets the same ops, scopes and edges (`beside_graphs.py`): two real trainings, and two synthetic models. The
+viewers are measured alternately; each view is a new headless Chromium without a cache, with software rendering, 1440 x
+900. Prints medians of the views:
 
-first picture   ms from the address to the first frame with the graph, servers running; in brackets the very first look
-data in hand    ms of that after the last answer that the picture needs; known of our own page alone
-open a group    ms from the click to the first frame with what is inside the largest group at the top
-frames          a second, and the longest wait for one in ms, while the graph is dragged for 3 s with that group open
-heap, process   MB of JavaScript after a collection (workers not counted), and of the whole renderer process
+first picture   ms from the address to the first frame with the graph, servers running; in brackets the very first view
+data in hand    ms of that after the last response that the picture needs; known only for our page
+open a group    ms from the click to the first frame with the content of the largest group at the top
+frames          per second, and the longest wait for one in ms, while the graph is dragged for 3 s with that group open
+heap, process   MB of JavaScript after a collection (without workers), and of the whole renderer process
 all open        ms from the click to the first frame with everything open, and how many parts are then laid out
 frames, heap    the same again with everything open
 
-A viewer that has not done something after the limit is ended, and the table says so.
+A viewer that does not respond within the limit is stopped, and the table says so.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model-explorer", default=shutil.which("model-explorer"), help="its command")
     parser.add_argument("--trained", nargs="*", default=["resnet50", "transformer"], help="models of `models.py`")
-    parser.add_argument("--ops", type=int, nargs="*", default=[8_000, 30_000], help="sizes of the made-up models")
+    parser.add_argument("--ops", type=int, nargs="*", default=[8_000, 30_000], help="sizes of the synthetic models")
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--limit", type=float, default=120, help="seconds that a viewer has for each thing")
+    parser.add_argument("--limit", type=float, default=120, help="seconds that a viewer may take for each action")
     parser.add_argument("--chromium", default=shutil.which("chromium") or shutil.which("google-chrome"))
     options = parser.parse_args()
     if options.model_explorer is None or shutil.which(options.model_explorer) is None:

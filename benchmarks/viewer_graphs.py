@@ -1,4 +1,4 @@
-"""Logs of made-up models of any size, for `viewer.py`."""
+"""Logs of synthetic models of any size, for `viewer.py`."""
 
 from __future__ import annotations
 

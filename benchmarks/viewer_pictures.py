@@ -1,9 +1,9 @@
-"""Takes the pictures of every view of the page, for somebody to look at.
+"""Takes pictures of every view of the page.
 
     tb-gradflow demo step_filter masked_lstm resnet50 --no-serve
     python benchmarks/viewer_pictures.py [logs/demo] [--to docs/pictures/views]
 
-A real TensorBoard, a real Chromium. Look at each picture before it is committed.
+Uses a real TensorBoard and a real Chromium. Look at each picture before you commit it.
 """
 
 from __future__ import annotations

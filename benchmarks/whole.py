@@ -1,13 +1,13 @@
-"""What a training costs with the recorder as it is by default, guard and callback included.
+"""The cost of a whole training with the recorder at its defaults, including the non-finite monitor and the callback.
 
     python -m benchmarks.whole [mlp|cnn|lstm|transformer|resnet50 …] [--pairs 150] [--steps 30] [--xla] [--only WHAT]
 
-Stretches of steps with `GradFlowCallback(log_dir)` and without it take turns within one training, since the machine's
-pace changes from one minute to the next by more than is to be measured. The first stretch, in which functions are
-compiled and the first ten steps recorded, is left out. Printed are the median of the pairs' ratios with the quartiles,
-of the time and of the CPU time of all threads, which other programs hardly change; how many steps were recorded, and
-what the recorder says that it cost. `--only guard` records the first step alone, `--only callback` is without the guard
-besides, and `--only nothing` has no recorder at all: what that one says is the error of the others.
+Blocks of steps with `GradFlowCallback(log_dir)` and without it alternate within one training, because the speed of the
+machine changes from one minute to the next by more than the difference to be measured. The first block, in which
+functions are compiled and the first ten steps recorded, is left out. Prints the median and the quartiles of the pairs'
+ratios, for the time and for the CPU time of all threads, which other programs hardly affect; the number of recorded
+steps; and the cost that the recorder reports. `--only monitor` records only the first step, `--only callback` also
+turns the monitor off, and `--only nothing` has no recorder at all: it shows the measurement error of the others.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ Recorder = Callable[[str], keras.callbacks.Callback]
 
 RECORDERS: dict[str, Recorder] = {
     "all": GradFlowCallback,
-    "guard": lambda directory: GradFlowCallback(directory, update_freq=10**9),
+    "monitor": lambda directory: GradFlowCallback(directory, update_freq=10**9),
     "callback": lambda directory: GradFlowCallback(directory, update_freq=10**9, catch_nonfinite=False),
     "nothing": lambda directory: keras.callbacks.Callback(),
 }
-"""Of `--only`."""
+"""The values of `--only`."""
 
 
 class InTurns(keras.callbacks.Callback):
@@ -89,9 +89,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="*", default=["mlp", "lstm", "transformer"], help=", ".join(MODELS))
     parser.add_argument("--pairs", type=int, default=150)
-    parser.add_argument("--steps", type=int, default=30, help="of a stretch")
+    parser.add_argument("--steps", type=int, default=30, help="number of steps in a block")
     parser.add_argument("--xla", action="store_true", help="compile the steps with XLA")
-    parser.add_argument("--only", choices=list(RECORDERS), default="all", help="a part of what the recorder does")
+    parser.add_argument("--only", choices=list(RECORDERS), default="all", help="only a part of the recorder")
     options = parser.parse_args()
     print("| model | plain step, ms | time (quartiles) | CPU time (quartiles) | recorded | it says |")
     print("|---|---|---|---|---|---|")

@@ -1,6 +1,6 @@
 """See where the gradient goes in a TensorFlow or Keras model, and why it stops.
 
-`import tb_gradflow` is cheap: it imports neither TensorFlow nor TensorBoard until a name is used that needs them.
+`import tb_gradflow` is cheap: it imports TensorFlow or TensorBoard only when a name that needs them is used.
 """
 
 from __future__ import annotations

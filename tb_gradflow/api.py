@@ -59,8 +59,8 @@ def compare(log_a: Log | Report | str | os.PathLike[str], log_b: Log | Report | 
     """What changed in `log_b`: variables with another status, and findings that are new or gone.
 
     Each argument is a log, the path of a log, or a report. The second log is read at its last recorded step, the first
-    at the recorded step closest to it. Variables are matched by name; renamed variables are guessed, and marked as
-    guesses.
+    at the recorded step closest to it. Variables are matched by name; matches of renamed variables are guesses, and
+    marked as such.
     """
     now = log_b if isinstance(log_b, Report) else _opened(log_b).report()
     before = log_a if isinstance(log_a, Report) else _nearest(_opened(log_a), now.step)
@@ -104,7 +104,7 @@ def explain(
     that returns a scalar loss. Weights, optimizer, metrics and random state are restored afterwards.
 
     `explain(loss_tensor, variables=…)` takes a tensor of a `tf.compat.v1` graph: measured in the default session, with
-    `feed_dict` for its placeholders. Without a session the report follows from the structure alone. The graph is not
+    `feed_dict` for its placeholders. Without a session the report is derived from the structure alone. The graph is not
     changed.
 
     With `try_fixes`, each edit of a finding is tried: it is applied to the functions in memory, without changing a
@@ -118,7 +118,7 @@ def explain(
     whose rows depend on each other, and not with dropout.
 
     If the loss is a sum, `report.terms` holds the gradient of each term for each variable. This takes one more backward
-    pass for each term, which `terms=False` saves.
+    pass for each term; `terms=False` avoids it.
     """
     from tb_gradflow.trace.explain.one_step import explain_function, explain_model
     from tb_gradflow.trace.explain.tried_edits import Seen, variables_as_called, with_tried
@@ -181,14 +181,14 @@ def check_gradients(
     and to the precision of the function. For large arguments, some elements and some directions are checked. Random
     numbers are the same in each call, and everything that the calls change is restored.
 
-    `check.arguments["0"].verdict` is one of agrees, factor, order, kink, straight_through, disconnected, random, step,
-    differs; `print(check)` explains it; `check.assert_correct()` is for tests.
+    `check.arguments["0"].verdict` is one of agrees, factor, order, kink, straight_through, disconnected, random, step
+    or differs; `print(check)` explains it; `check.assert_correct()` is for tests.
 
     Args:
         fn: The function.
         args: The arguments of `fn` at which to check; integers in them are not varied.
         gradient: Your own gradient, instead of the tape's.
-        step: The step of the finite differences that you train with. If there is no gradient to check, these
+        step: The step of the finite differences that you train with. If there is no other gradient to check, these
             differences are checked.
         learning_rate: The learning rate of a gradient descent with that gradient; the report says if the descent
             diverges.
@@ -215,7 +215,7 @@ def check_gradients(
 
 
 class Log:
-    """The log of one run. Methods raise LogError if the log cannot be read."""
+    """The log of one run. Its methods raise LogError if it cannot be read."""
 
     def __init__(self, history: History) -> None:
         self._history = history

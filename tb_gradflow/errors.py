@@ -3,17 +3,17 @@
 GradFlowError
 ├── LogError                 the log cannot be read
 │   ├── NewerLogError        it was written by a newer tb-gradflow
-│   └── DamagedRecord        one record of it is damaged; the others may be whole
-├── SetupError               the recorder was given arguments that it cannot work with (a ValueError too)
-├── UnhealthyGradients       a report is not healthy, and somebody asserted that it is (an AssertionError too)
-└── IncorrectGradients       a gradient is not the derivative, and somebody asserted that it is (an AssertionError too)
+│   └── DamagedRecord        one record of it is damaged; the others may be intact
+├── SetupError               invalid arguments, or a directory that cannot be written (also a ValueError)
+├── UnhealthyGradients       a report that was asserted to be healthy is not (also an AssertionError)
+└── IncorrectGradients       a gradient that was asserted to be correct is not (also an AssertionError)
 """
 
 from __future__ import annotations
 
 
 class GradFlowError(Exception):
-    """Base class of everything that this package raises on purpose."""
+    """Base class of the errors that this package raises on purpose."""
 
 
 class LogError(GradFlowError):
@@ -25,7 +25,7 @@ class NewerLogError(LogError):
 
 
 class DamagedRecord(LogError):
-    """One record of a log is not what it should be: the text names it, and what in it is wrong."""
+    """One record of a log is damaged: the message names the record and what is wrong with it."""
 
 
 class SetupError(GradFlowError, ValueError):

@@ -74,7 +74,7 @@ class Trainings:
     def reports(self) -> Mapping[str, Report]:
         """The report of the last recorded step of each training so far.
 
-        A training is called as by `tb-gradflow run`: by the model's name, the function's, or the line of a loop. The
+        Names are those of `tb-gradflow run`: the name of the model or the function, or the line of a loop. The
         first callback or watched step of this fixture is called `training1`.
         """
         return {name: report for name in self._names() if (report := self._report(name)) is not None}
@@ -84,7 +84,7 @@ class Trainings:
         none.
 
         `expected` are name patterns (fnmatch) of variables that are meant to get no gradient. Trainings that were
-        asserted here are not asserted again at the end of the test.
+        checked here are not checked again at the end of the test.
         """
         __tracebackhide__ = True
         from tb_gradflow.errors import LogError

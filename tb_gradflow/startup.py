@@ -1,4 +1,4 @@
-"""The part of `tb-gradflow run` inside of the program that it starts: it does nothing until the program imports
+"""The part of `tb-gradflow run` inside the program that it starts: it does nothing until the program imports
 TensorFlow.
 """
 

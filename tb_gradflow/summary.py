@@ -18,7 +18,7 @@ def gradients(loss: Any, variables: Sequence[Any], gradients: Sequence[Any], nam
     step is the writer's; under a strategy, the first replica records. Several losses of one step are distinguished by
     their names. The gradients are recorded as given; None is recorded as missing.
 
-    Inside of a `tf.function` the path from the variables to the loss is recorded too. An eager loss does not know how
+    Inside a `tf.function` the path from the variables to the loss is recorded too. An eager loss does not know how
     it was computed, so the log then holds only the gradients of the variables; `watch` records more. Like all
     summaries, it cannot be compiled by XLA.
 

@@ -162,7 +162,7 @@ export interface Op {
   readonly input_count: number | null;
   /** Whether it propagates a gradient to any of them; null if not known. */
   readonly differentiable: boolean | null;
-  /** Whether it is inside of a function that XLA compiles, while the step around it is not compiled by XLA. */
+  /** Whether it is inside a function that XLA compiles, while the step around it is not compiled by XLA. */
   readonly compiled: boolean;
   /** Its inputs that were left out and are not constants; none in older logs. */
   readonly given: readonly Given[];
@@ -313,7 +313,7 @@ export interface Deferred {
   readonly summed: boolean;
   /** Index in `Trace.sources` of the line that does; null if it is not kept. */
   readonly summed_at: number | null;
-  /** Whether the step updates the variable inside of a branch, and nowhere else. */
+  /** Whether the step updates the variable inside a branch, and nowhere else. */
   readonly conditional: boolean;
   /** Index in `Trace.sources` of the line with the condition; null if it is not kept. */
   readonly condition_at: number | null;
@@ -405,7 +405,7 @@ export interface Override {
   readonly gradient: string;
   /** Index in `Trace.sources` of the line where the block begins; null if it is not kept. */
   readonly source: number | null;
-  /** Whether an op of that type was created inside of the block. */
+  /** Whether an op of that type was created inside the block. */
   readonly used: boolean;
 }
 

@@ -28,7 +28,7 @@ def add_parser(commands: Subparsers) -> None:
     parser.add_argument("logdir", metavar="LOGDIR", help="a directory that contains both runs")
     parser.add_argument("before", metavar="RUN_A", help="the run to compare with, such as the one before a change")
     parser.add_argument("now", metavar="RUN_B", help="the run to check")
-    parser.add_argument("--json", action="store_true", help="print it as JSON")
+    parser.add_argument("--json", action="store_true", help="print the comparison as JSON")
     parser.add_argument(
         "--fail-on-new",
         action="store_true",

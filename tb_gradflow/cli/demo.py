@@ -64,9 +64,9 @@ def run(options: argparse.Namespace) -> int:
         print(f"\n{told(telling_report(open_run(name, directories[name])))}\n")
     logdir = shlex.quote(options.logdir)
     print(f"What the fix changed:     tb-gradflow compare {logdir} {' '.join(list(demos[0].runs(options.logdir))[:2])}")
-    print(f"All of it in one file:    tb-gradflow report {logdir} --html demo.html")
+    print(f"Everything in one file:   tb-gradflow report {logdir} --html demo.html")
     if options.no_serve:
-        print(f"Look at them:             tensorboard --logdir {logdir}")
+        print(f"Open it in TensorBoard:   tensorboard --logdir {logdir}")
         return 0
     return serve([sys.executable, "-m", "tensorboard.main", f"--logdir={options.logdir}"])
 

@@ -50,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
         passages.extend(log.recorded.trace(log.recorded.index().session.id, report.diagnosis.trace).passages)
     fixes = fixes_of(finding for report in reports for finding in report.findings)
     for edit in fixes.left_out:
-        told = f"tb-gradflow: {edit.file}:{edit.line}: another edit changes this line; train again after that one"
+        told = f"tb-gradflow: {edit.file}:{edit.line}: another edit changes this line too; apply it and train again"
         print(one_line(told), file=sys.stderr)
     if not fixes.edits:
         unhealthy = any(not report.healthy for report in reports)

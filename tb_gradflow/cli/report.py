@@ -69,7 +69,9 @@ def add_parser(commands: Subparsers) -> None:
     parser.add_argument("--json", action="store_const", const="json", dest="format", help="short for `--format json`")
     parser.add_argument("--html", metavar="FILE", help="write one HTML page that shows the graph without a server")
     parser.add_argument(
-        "--fail-on", choices=sorted(SEVERITIES_THAT_FAIL), help=("exit with 1 if there is a finding of this severity")
+        "--fail-on",
+        choices=sorted(SEVERITIES_THAT_FAIL),
+        help="exit with 1 on an error; with warning, on a warning too",
     )
     parser.set_defaults(command=run)
 

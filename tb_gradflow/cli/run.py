@@ -92,10 +92,10 @@ def add_parser(commands: Subparsers) -> None:
     )
     parser.add_argument("--terms", action="store_true", help="also record the gradient of each term of a loss")
     parser.add_argument(
-        "--examples", action="store_true", help="keep the rows of the batch that break a step in the log"
+        "--examples", action="store_true", help="keep in the log the rows of the batch that break a step"
     )
     parser.add_argument(
-        "--fail-on", choices=("error", "warning"), help="exit with 1 if the report has a finding of this severity"
+        "--fail-on", choices=("error", "warning"), help="exit with 1 on an error; with warning, on a warning too"
     )
     parser.add_argument("-m", dest="is_module", action="store_true", help="run a module, as in `python -m`")
     parser.add_argument("program", metavar="SCRIPT", help="the program")
@@ -180,8 +180,8 @@ def nothing_recorded(options: argparse.Namespace) -> str:
     """The message if nothing was recorded."""
     return (
         f"nothing was recorded in {options.program}. tb-gradflow records `fit` and `train_on_batch` of Keras on "
-        "TensorFlow, and every tf.GradientTape in the program's own process that computes a gradient. It leaves "
-        "alone what a program records itself."
+        "TensorFlow, and every tf.GradientTape in the program's own process that computes a gradient. It "
+        "skips what the program already records itself."
     )
 
 

@@ -45,19 +45,19 @@ class ArgumentCheck:
     """The gradient with respect to one argument, against finite differences.
 
     Attributes:
-        name: Its place among the arguments: `0`, or `1['kernel']` inside one.
+        name: Its position among the arguments: `0`, or `1['kernel']` inside one.
         verdict: See `Verdict`.
         message: What was found, and why.
-        correct: Whether nothing is wrong: it agrees; or at a kink it is a slope of one side or between both; or it is
-            a straight-through estimator, which is meant to differ.
+        correct: Whether nothing is wrong: it agrees; or, at a kink, it is the slope of one side or lies between
+            the two; or it is a straight-through estimator, which is meant to differ.
         known: Whether that could be determined; if not, `correct` is false.
-        relative_error: Norm of the gradient less the derivative, over the larger of both norms, where they were
-            compared; `None` if they could not be.
-        factor: What the gradient is times the derivative, if it is the same for all elements.
+        relative_error: Norm of the difference between gradient and derivative, divided by the larger of both
+            norms, where they were compared; `None` if they could not be.
+        factor: The gradient divided by the derivative, if that is the same for all elements.
         steps: The steps that were tried, increasing.
-        best_step: The step at which finite differences are most exact; `None` if no step is good.
+        best_step: The step at which finite differences are most accurate; `None` if no step is good.
         compared: How many elements and directions were compared.
-        is_cut_short: Whether there were fewer than usual, because the function is slow.
+        is_cut_short: Whether fewer than usual were compared, because the function is slow.
     """
 
     name: str
@@ -78,9 +78,9 @@ class GradientsCheck:
     """The result of `tb_gradflow.check_gradients`.
 
     Attributes:
-        arguments: By the place among the arguments, `"0"`; inside one, `"1['kernel']"`.
+        arguments: By position among the arguments, `"0"`; inside one, `"1['kernel']"`.
         evaluations: How often the function was called.
-        notes: What else was found: of the step that a training uses, of its learning rate.
+        notes: Further results, about the step and the learning rate that a training uses.
     """
 
     arguments: Mapping[str, ArgumentCheck]
@@ -93,7 +93,7 @@ class GradientsCheck:
         return all(check.correct for check in self.arguments.values())
 
     def assert_correct(self) -> None:
-        """Raises IncorrectGradients, with what `print` shows, unless all gradients are correct."""
+        """Raises IncorrectGradients, with the text of `print`, unless all gradients are correct."""
         if not self.correct:
             raise IncorrectGradients(f"\n{self}")
 

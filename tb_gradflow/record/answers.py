@@ -121,7 +121,7 @@ class Deferred:
         variable: Index in `Trace.variables`.
         summed: Whether the step adds the gradient to another variable.
         summed_at: Index in `Trace.sources` of the line that does; null if it is not kept.
-        conditional: Whether the step updates the variable inside of a branch, and nowhere else.
+        conditional: Whether the step updates the variable inside a branch, and nowhere else.
         condition_at: Index in `Trace.sources` of the line with the condition; null if it is not kept.
     """
 
@@ -227,7 +227,7 @@ class Override:
         type: Op type whose gradient it replaces.
         gradient: The name under which the replacement is registered.
         source: Index in `Trace.sources` of the line where the block begins; null if it is not kept.
-        used: Whether an op of that type was created inside of the block.
+        used: Whether an op of that type was created inside the block.
     """
 
     type: str

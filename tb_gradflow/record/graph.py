@@ -191,7 +191,7 @@ class Op:
         constants: Its inputs that are constants.
         input_count: Number of inputs, listed or not; null if not known.
         differentiable: Whether it propagates a gradient to any of them; null if not known.
-        compiled: Whether it is inside of a function that XLA compiles, while the step around it is not compiled by XLA.
+        compiled: Whether it is inside a function that XLA compiles, while the step around it is not compiled by XLA.
         given: Its inputs that were left out and are not constants; none in older logs.
         updated: Whether the step had already updated the variable that it reads, for another loss; not known in older
             logs.

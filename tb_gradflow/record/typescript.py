@@ -54,7 +54,7 @@ def _aliases(module: types.ModuleType) -> dict[Any, str]:
 
 
 def _has_bytes(record: type) -> bool:
-    """Whether the record, or a record inside of it, contains raw bytes."""
+    """Whether the record, or a record inside it, contains raw bytes."""
     return any(_mentions_bytes(hint) for hint in typing.get_type_hints(record).values())
 
 

@@ -100,7 +100,7 @@ class StepValues:
     Attributes:
         step: As of a `StepRecord`.
         batch: Number of rows of the batch; -1 if its tensors have no common first axis.
-        values: Of ops whose value can be read: not of those inside of loops, branches and functions.
+        values: Of ops whose value can be read: not of those inside loops, branches and functions.
         gradient_rows: For tensors whose gradient is not finite in some rows.
         examples: The first rows that are not finite; none unless requested.
     """

@@ -219,7 +219,7 @@ class GradFlowPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoard
         name = request.path.rpartition(f"/plugin/{PLUGIN}/static/")[2]
         path = self._static.get(name)
         if path is None:
-            built = "" if self._static else ": the page was not built, install the package with `pip install -e .`"
+            built = "" if self._static else ": the page was not built. Install the package with `pip install -e .`"
             raise NotThere(f"no file {name!r} in this plugin{built}")
         return _respond(request, path.read_bytes(), MIME_TYPES[path.suffix])
 

@@ -74,7 +74,7 @@ class Pace:
         with self._lock:
             mine = max(self._next, now - self._burst) + self._between
             if mine - now > self._longest:
-                raise TooMany(f"more than {self._longest:.0f} s of requests wait already: try again in a moment")
+                raise TooMany(f"more than {self._longest:.0f} s of requests are already waiting: try again in a moment")
             self._next = mine
         time.sleep(max(0.0, mine - now))
 

@@ -36,9 +36,10 @@ from tb_gradflow.trace.step.instrumented_step import InstrumentedStep
 class GradFlowCallback(KerasCallback):
     """Records the gradient flow during `fit`, for TensorBoard's tab "Gradient flow".
 
-    On the steps chosen by `update_freq` a second compiled version of the training step runs, which updates the model
-    exactly as its own does and also returns the statistics of its gradients. In all other steps the model's own
-    compiled step runs. If the recorder fails after training has begun, it warns once, and training continues.
+    On the steps chosen by `update_freq` a second compiled version of the training step runs. It updates the model
+    exactly as the model's own step does, and also returns the statistics of its gradients. In all other steps the
+    model's own compiled step runs. If the recorder fails after training has begun, it warns once, and training
+    continues.
 
     Args:
         log_dir: Any path that `tf.io.gfile` can write. Events go to `<log_dir>/gradflow`.

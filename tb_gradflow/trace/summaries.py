@@ -1,7 +1,7 @@
 """Gradients that the user's own loop computed, recorded through its `tf.summary` writer:
 `tb_gradflow.summary.gradients`.
 
-The tape is not observed here: the gradients are those that are passed. Inside of a `tf.function` the path from the
+The tape is not observed here: the gradients are those that are passed. Inside a `tf.function` the path from the
 variables to the loss is read from the loss's graph; an eager loss has no graph, and only variables are recorded.
 
 Records go through the user's writer, into its own file, because a writer does not expose its directory. Since the
@@ -42,16 +42,16 @@ from tb_gradflow.trace.source.frames import frames_of
 
 _UNSEEN = (
     "A loss was eager, and an eager tensor does not know how it was computed: the variables are recorded, but "
-    "not the path between them and the loss. To record the path, put the step inside of `tf.function`, or use "
+    "not the path between them and the loss. To record the path, put the step inside `tf.function`, or use "
     "`tb_gradflow.watch`."
 )
 
 
 def _report_fault(error: Exception, cost: str) -> None:
-    warn(f"tb_gradflow stops recording; training goes on. Please report this: {type(error).__name__}: {error}")
+    warn(f"tb_gradflow stopped recording; training continues. Please report this: {type(error).__name__}: {error}")
 
 
-# Inside of a `tf.function` AutoGraph would convert all that is called here, and the log keep the converted code as the
+# Inside a `tf.function` AutoGraph would convert all that is called here, and the log keep the converted code as the
 # user's. TensorFlow ships no type information.
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
 @protected_function(SetupError, _report_fault)

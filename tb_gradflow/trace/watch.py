@@ -115,7 +115,7 @@ class Watched:
 
     @property
     def protection(self) -> Protection:
-        """What all that the recorder does runs inside of."""
+        """Protects everything that the recorder does."""
         return self._run.protection
 
     __call__ = protected_step(lambda watched: watched._plain, lambda watched: watched._step)

@@ -72,7 +72,7 @@ def test_what_was_left_out_of_a_log_is_said_and_the_rest_is_shown(tmp_path: Path
         tab = opened(page, board)
 
         told = tab.frame.locator("[role=note]")
-        expect(told).to_contain_text("A part of the log is damaged and left out")
+        expect(told).to_contain_text("Part of the log is damaged and was left out")
         expect(tab.summary).to_contain_text("trainable variables")
         tab.screenshot(f"damage-{loader}")
 

@@ -51,7 +51,7 @@ def test_the_graph_is_shown_for_one_term_which_is_in_the_link(page: Page, board:
     bar.get_by_role("button", name="kl").click()
 
     expect(bar.get_by_role("note")).to_contain_text(
-        "Measured for a single term at variables; not at the tensors between"
+        "The gradient of a single term was measured at variables, not at the tensors between"
     )
     expect(page).to_have_url(re.compile(r"p\.gradflow\.term=kl"))
     expect(variables).not_to_have_text(whole)

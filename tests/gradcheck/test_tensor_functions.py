@@ -163,7 +163,7 @@ def test_a_factor_of_a_gradient_of_the_users_own_may_be_meant() -> None:
     check = tb_gradflow.check_gradients(lambda v: tf.reduce_sum(reversed_gradient(v) ** 2), (X,))
 
     message = check.arguments["0"].message
-    assert "`reversed_gradient` has a gradient of your own" in message
+    assert "`reversed_gradient` has a custom gradient" in message
     assert "nothing to fix if it reverses the gradient on purpose" in message
     assert not check.correct
 

@@ -147,7 +147,7 @@ def test_numbers_of_another_shape_are_said_to_be_not_measured(tmp_path: Path, sh
 
     assert {each.status for each in report.variables.values()} == {"not_measured", "disconnected"}
     assert (
-        "A part of the log is damaged and left out: damaged log: gradflow/gradients/1700000000000/000000000000"
+        "Part of the log is damaged and was left out: damaged log: gradflow/gradients/1700000000000/000000000000"
         in str(report).replace("\n", " ")
     )
 

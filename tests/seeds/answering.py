@@ -31,16 +31,16 @@ ROOT = Path(__file__).parents[2]
 @functools.cache
 def of_function(program: Program, eagerly: bool) -> Answer:
     with _as_typed(eagerly):
-        function, asked = program.build()
-        report = tb_gradflow.explain(function, variables=asked)
+        function, sources = program.build()
+        report = tb_gradflow.explain(function, variables=sources)
         return answer_of(report, gradients_in_words(_tape_gradients(*program.build())))
 
 
-def _tape_gradients(function: Callable[[], Any], asked: list[Any]) -> list[Any]:
+def _tape_gradients(function: Callable[[], Any], sources: list[Any]) -> list[Any]:
     with tf.GradientTape() as tape:
-        tape.watch([each for each in asked if each.dtype.is_floating])
+        tape.watch([each for each in sources if each.dtype.is_floating])
         result = function()
-    return _arrays(tape.gradient(result, asked))
+    return _arrays(tape.gradient(result, sources))
 
 
 @functools.cache

@@ -111,7 +111,7 @@ def nnCost(
     hidden_layer_size: int,
     num_labels: int,
     order: str = "C",
-    repaired: bool = False,
+    fixed: bool = False,
 ) -> tuple[Any, Array]:
     # reshape parameter/weight vectors to suit network size
     Theta1 = np.reshape(
@@ -148,7 +148,7 @@ def nnCost(
     # layer 3
     a3 = sigmoid(z3)
 
-    if repaired:
+    if fixed:
         reg_term = (lambda_ / (2 * m)) * (np.sum(Theta1[:, 1:] ** 2) + np.sum(Theta2[:, 1:] ** 2))
     else:
         reg_term = (lambda_ / (2 * m)) * (
@@ -308,14 +308,14 @@ CHECKS = (
     CheckProgram("1 floor by a detour, at ones", floor_check(detour, 1.0), ("kink",), False, "500"),
     CheckProgram("1 floor by a detour, between", floor_check(detour, 1.5), ("agrees",), True),
     CheckProgram(
-        "1 floor with a gradient of its own, at ones",
+        "1 floor with a custom gradient, at ones",
         floor_check(custom_floor, 1.0),
         ("straight_through",),
         True,
         "500",
     ),
     CheckProgram(
-        "1 floor with a gradient of its own, between", floor_check(custom_floor, 1.5), ("straight_through",), True
+        "1 floor with a custom gradient, between", floor_check(custom_floor, 1.5), ("straight_through",), True
     ),
     CheckProgram(
         "2 gradient descent by finite differences, thetas[0]",
@@ -341,7 +341,7 @@ CHECKS = (
     ),
     CheckProgram("2 nnCost, not regularised", network_check(None), ("agrees",), True),
     CheckProgram("2 nnCost", network_check(3.0), ("differs",), False, "20, 26, 32"),
-    CheckProgram("2 nnCost, regularisation repaired", network_check(3.0, repaired=True), ("agrees",), True),
+    CheckProgram("2 nnCost, regularisation fixed", network_check(3.0, fixed=True), ("agrees",), True),
     CheckProgram("2 nnCost, Fortran order", network_check(None, order="F"), ("order",), False, "Fortran order"),
     CheckProgram("2 computeNumericalGradient", numerical_check, ("agrees",), True),
     CheckProgram("2 sigmoid", own(sigmoid, x, slope_alone(sigmoid, one)), ("agrees",), True),

@@ -340,7 +340,7 @@ MODELS = (
         is_fit=True,
     ),
     ModelProgram(
-        "0 per_kernel_step_filter as a layer, repaired",
+        "0 per_kernel_step_filter as a layer, fixed",
         lambda: step_filter_model(4, soft=True),
         (GETS,) * 5,
         is_fit=True,
@@ -369,7 +369,7 @@ MODELS = (
             ("round by steep limits", steep_clip, ZERO, ("saturation_clip",)),
             ("round, straight through", straight_through, GETS, ()),
             ("round by Fourier's series", fourier_round, GETS, ()),
-            ("round with a gradient of its own", round_with_gradients, GETS, ()),
+            ("round with a custom gradient", round_with_gradients, GETS, ()),
             ("round by a steep exponential", steep_exponential, "nan", ("exp_overflow",)),
             ("round by a sigmoid, less steep", steep_sigmoid, GETS, ()),
             ("soft round, alpha 3", lambda x: soft_round(x, 3.0), GETS, ()),

@@ -1,4 +1,4 @@
-"""The programs of the questions that the project was made from, typed in as they stand, broken and repaired."""
+"""The programs of the questions that the project was made from, typed in as they stand, broken and fixed."""
 
 from __future__ import annotations
 
@@ -322,7 +322,7 @@ GETS, NONE, ZERO = "connected", "disconnected", "zero"
 
 PROGRAMS = (
     Program("0 step filter", step_filter, (NONE,), ("nondiff_comparison",)),
-    Program("0 step filter, repaired", sigmoid_filter, (GETS,)),
+    Program("0 step filter, fixed", sigmoid_filter, (GETS,)),
     Program("0 per_kernel_step_filter", per_kernel_step_filter(20), (NONE,), ("nondiff_comparison",)),
     Program("0 per_kernel_step_filter with a sigmoid", per_kernel_step_filter(3, soft=True), (GETS,)),
     Program(
@@ -341,9 +341,9 @@ PROGRAMS = (
     ),
     Program("0 gather of a tensor", gathered, (GETS, "integer")),
     Program("1 difference", of_boxes(difference), (NONE,), ("variable_assign",)),
-    Program("1 difference, repaired", of_boxes(difference_of_tensors), (GETS,)),
+    Program("1 difference, fixed", of_boxes(difference_of_tensors), (GETS,)),
     Program("1 gradient at a + delta", gradient_at_another_point(moved_first=False), ("unused",), ("output_not_used",)),
-    Program("1 gradient at a + delta, repaired", gradient_at_another_point(moved_first=True), (GETS,)),
+    Program("1 gradient at a + delta, fixed", gradient_at_another_point(moved_first=True), (GETS,)),
     Program("1 ceil", of_tensor(tf.math.ceil), (NONE,), ("nondiff_rounding",)),
     Program(
         "1 cast",
@@ -352,7 +352,7 @@ PROGRAMS = (
         ("integer_dtype",),
     ),
     Program("1 floor by a detour", of_tensor(detour), (ZERO,), ("nondiff_rounding",)),
-    Program("1 floor with a gradient of its own", of_tensor(custom_floor), (GETS,)),
+    Program("1 floor with a custom gradient", of_tensor(custom_floor), (GETS,)),
     Program("1 floor, relaxed to sigmoids", of_tensor(floor_of_sigmoids), (GETS,)),
     Program("1 floor, relaxed to straight lines", of_tensor(piecewise_floor), (GETS,)),
     Program("1 gradient_override_map around no floor", overridden(floored="nowhere"), (GETS, GETS)),
@@ -375,7 +375,7 @@ PROGRAMS = (
         eagerly=False,
     ),
     Program("2 bump", bump_layer(safe=False), ("nan",), ("where_inactive_branch",)),
-    Program("2 bump, repaired", bump_layer(safe=True), (GETS,)),
+    Program("2 bump, fixed", bump_layer(safe=True), (GETS,)),
     *(
         Program(f"2 {name}", rounded(function), statuses, causes)
         for name, function, statuses, causes in (
@@ -384,7 +384,7 @@ PROGRAMS = (
             ("round by steep limits", steep_clip, (ZERO,), ("saturation_clip",)),
             ("round, straight through", straight_through, (GETS,), ()),
             ("round by Fourier's series", fourier_round, (GETS,), ()),
-            ("round with a gradient of its own", round_with_gradients, (GETS,), ()),
+            ("round with a custom gradient", round_with_gradients, (GETS,), ()),
             ("round by a steep exponential", steep_exponential, ("nan",), ("exp_overflow",)),
             ("round by a sigmoid, less steep", steep_sigmoid, (GETS,), ()),
             ("soft round, alpha 3", lambda x: soft_round(x, 3.0), (GETS,), ()),

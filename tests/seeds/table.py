@@ -20,13 +20,14 @@ PAGE = Path(__file__).parents[2] / "docs" / "seeds.md"
 
 _HEAD = """# The questions that started this project
 
-Five questions from people whose gradient did not arrive, and every program in them, typed as it stands: their own and
-those in the answers, broken and repaired. The number is that of the question. The report is the same for a compiled
-step and an eager one (for a Keras model, with `run_eagerly`); a program whose report is still wrong eagerly is marked
+Five questions from people whose gradient did not arrive, and every program in the questions and their answers, copied
+as written, broken and fixed. A row starts with the number of its question. The report is the same for a compiled step
+and an eager one (for a Keras model, with `run_eagerly`); a program whose report is still wrong eagerly is marked
 "compiled". The last column is for `tf.compat.v1`, if the question has the program in that form: run in a session, or
-only as a graph if it says "not fed". Tests compare the reports with this page. Made by `python -m tests.seeds.table`.
+only as a graph if the row says "not fed". Tests compare the reports with this page, which
+`python -m tests.seeds.table` generates.
 
-| program | TensorFlow says | the report says | and in TensorFlow 1 |
+| program | TensorFlow says | the report says | in TensorFlow 1 |
 |---|---|---|---|
 """
 

@@ -1,4 +1,4 @@
-"""Each of the seeds' programs is answered as it stands, compiled and eagerly, and in TensorFlow 1; no repaired one is
+"""Each of the seeds' programs is answered as it stands, compiled and eagerly, and in TensorFlow 1; no fixed one is
 told more than information."""
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def test_a_function_is_answered_as_it_stands(program: Program) -> None:
 
 
 @pytest.mark.parametrize("program", [each for each in PROGRAMS if set(each.statuses) == {GETS}], ids=name_of)
-def test_tensorflow_itself_gives_the_gradients_of_a_repaired_function(program: Program) -> None:
+def test_tensorflow_itself_gives_the_gradients_of_a_fixed_function(program: Program) -> None:
     assert of_function(program, eagerly=False).tensorflow == ", ".join(["a gradient"] * len(program.statuses))
 
 

@@ -175,13 +175,13 @@ def some_function(a: Any) -> Any:
     return tf.square(a)
 
 
-def moved_gradient(*, repaired: bool) -> Callable[[], Any]:
+def moved_gradient(*, fixed: bool) -> Callable[[], Any]:
     def build() -> Any:
         a = tf.Variable([1.0, 2.0])
         delta = tf.random.normal([2])
         b = some_function(a)
         moved = a + delta
-        return (some_function(moved) if repaired else b), [moved]
+        return (some_function(moved) if fixed else b), [moved]
 
     return build
 
@@ -354,10 +354,10 @@ PROGRAMS = (
     *_each("0 floor of a tensor", lambda x, x2: tf.floor(x), (NONE,), "nondiff_rounding"),
     *_each("0 mask of a tensor", lambda x, x2: tf.sequence_mask(x, dtype=tf.float32), (NONE,), "nondiff_comparison"),
     *_each("0 gather of a tensor", tf.gather, (GETS, "integer")),
-    V1Program("1 gradient at a + delta", moved_gradient(repaired=False), ("unused",), ("output_not_used",)),
-    V1Program("1 gradient at a + delta, repaired", moved_gradient(repaired=True), (GETS,)),
+    V1Program("1 gradient at a + delta", moved_gradient(fixed=False), ("unused",), ("output_not_used",)),
+    V1Program("1 gradient at a + delta, fixed", moved_gradient(fixed=True), (GETS,)),
     V1Program("1 floor by a detour", floored(1.0, "detour"), (ZERO,), ("nondiff_rounding",)),
-    V1Program("1 floor with a gradient of its own", floored(1.0, "override"), (GETS,)),
+    V1Program("1 floor with a custom gradient", floored(1.0, "override"), (GETS,)),
     V1Program("1 gradient_override_map, five times", five_times, (GETS,)),
     V1Program("1 gradient_override_map around no floor", overridden(floored="nowhere"), (GETS, GETS)),
     V1Program(

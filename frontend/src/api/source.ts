@@ -148,7 +148,7 @@ export class HttpSource implements Source {
     try {
       response = await fetch(new URL(`${route}?${query}`, this.#base));
     } catch {
-      throw new Error("The server does not answer. Is TensorBoard still running?");
+      throw new Error("The server does not respond. Is TensorBoard still running?");
     }
     if (!response.ok) {
       throw new Error(await serversWords(response, route));
@@ -160,7 +160,7 @@ export class HttpSource implements Source {
   #keep<T>(key: string, ask: () => Promise<T>): Promise<T> {
     const kept = this.#kept.get(key);
     const asked = (kept as Promise<T> | undefined) ?? ask();
-    // // The most recently used entry is last; the least recently used one is removed.
+    // The most recently used entry is last; the least recently used one is removed.
     this.#kept.delete(key);
     this.#kept.set(key, asked);
     if (kept !== undefined) {
@@ -176,7 +176,7 @@ export class HttpSource implements Source {
 
 function checkFormat(format: number): void {
   if (format !== FORMAT) {
-    throw new Error(`The plugin speaks format ${format}, this page format ${FORMAT}: reload the page.`);
+    throw new Error(`The plugin speaks format ${format}, and this page format ${FORMAT}: reload the page.`);
   }
 }
 
@@ -192,11 +192,11 @@ function checked(trace: Trace): Trace {
 
 /** The content of the log, passed on as it is stored. */
 function unreadable(route: string): string {
-  return `The answer to \`${route}\` cannot be read. Reload the page. If that does not help, the log is damaged: copy it again, or record a new run.`;
+  return `The response to \`${route}\` cannot be read. Reload the page. If that does not help, the log is damaged: copy it again, or record a new run.`;
 }
 
 async function serversWords(response: Response, route: string): Promise<string> {
-  const otherwise = `The server answered ${response.status} ${response.statusText} to \`${route}\`.`;
+  const otherwise = `The server responded with ${response.status} ${response.statusText} to \`${route}\`.`;
   try {
     const body = (await response.json()) as {error?: unknown};
     return typeof body.error === "string" ? body.error : otherwise;

@@ -84,7 +84,7 @@ function paintBody(context: Brush, box: PictureBox, palette: Palette, zoom: numb
   }
   const [fill, line] = coloursOf(box, palette);
   if (box.kind === "group") {
-    // // A second sheet behind it shows that there is more inside.
+    // A second sheet behind it shows that there is more inside.
     context.fillStyle = fill;
     context.strokeStyle = line;
     context.lineWidth = 1;
@@ -203,7 +203,7 @@ function paintGroupText(context: Brush, box: PictureBox, picture: Picture, palet
   const room = box.width - TOGGLE.x - 24;
   const font = `600 12px ${FONT}`;
   if (box.kind === "open") {
-    // // Links run through the header, so the text has its own background.
+    // Links run through the header, so the text has its own background.
     context.font = font;
     const width = context.measureText(shortened(context, box.title, room)).width;
     context.fillStyle = palette.canvas;

@@ -50,7 +50,7 @@ function paintAll(
   for (const [key, bucket] of base) {
     strokeBucket(context, bucket, typeof key === "string" ? strokeOf(key, palette) : magnitudeStroke(key, palette), zoom, boost);
   }
-  // // Broken edges come last, on top of all others.
+  // Broken edges come last, on top of all others.
   const broken = edges.filter((edge) => edge.bundle.broken > 0);
   strokeBucket(context, broken, strokeOf("broken", palette), zoom, boost);
   if (zoom >= COARSE) {

@@ -13,7 +13,7 @@ type Special = Exclude<Look, "finite">;
 
 export const LINES: readonly {readonly look: Special; readonly word: string}[] = [
   {look: "broken", word: "disconnected"},
-  {look: "lost", word: "behind the cut"},
+  {look: "lost", word: "beyond the cut"},
   {look: "nan", word: "has NaN"},
   {look: "inf", word: "has infinities"},
   {look: "zero", word: "exactly zero"},

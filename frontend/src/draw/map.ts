@@ -41,7 +41,7 @@ export function paintMap(canvas: HTMLCanvasElement, picture: Picture, scene: Siz
       context.fillStyle = colours[dot];
       context.fillRect(left + (width - wide) / 2, top + (height - high) / 2, wide, high);
     };
-    // // A problem is always visible, whatever is in front of it.
+    // A problem is always visible, whatever is in front of it.
     dot === "bad" || dot === "warning" ? troubles.push(paint) : paint();
   });
   context.setTransform(1, 0, 0, 1, 0, 0);

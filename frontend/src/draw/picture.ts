@@ -29,10 +29,10 @@ export interface PictureBox extends Rectangle {
   readonly missing: boolean;
   /** An op where a gradient ends, or that a warning names. */
   readonly mark: "blocking" | "warning" | null;
-  /** Number of problems inside of a closed group. */
+  /** Number of problems inside a closed group. */
   readonly badge: number;
   readonly warnings: number;
-  /** Number of variables inside of a closed group whose gradient is not finite. */
+  /** Number of variables inside a closed group whose gradient is not finite. */
   readonly notFinite: number;
   /** Number of these with NaN. */
   readonly nan: number;
@@ -40,7 +40,7 @@ export interface PictureBox extends Rectangle {
   readonly part: {readonly norm: number; readonly share: number} | null;
   /** The change from the compared run. */
   readonly change: Mark | null;
-  /** Number of such changes inside of a closed group. */
+  /** Number of such changes inside a closed group. */
   readonly changesInside: number;
 }
 

@@ -49,7 +49,7 @@ export function writePlace(place: Place, remember: boolean): void {
       history[remember ? "pushState" : "replaceState"](history.state, "", hash);
     }
   } catch {
-    // // The surrounding page has a different origin: there is no address to write to.
+    // The surrounding page has a different origin: there is no address to write to.
   }
 }
 
@@ -103,7 +103,7 @@ export function watchPlace(callback: (place: Place) => void): () => void {
     };
     around.addEventListener("popstate", tell);
     const end = (): void => around.removeEventListener("popstate", tell);
-    // // The listener is on a page that outlives this frame.
+    // The listener is on a page that outlives this frame.
     window.addEventListener("pagehide", end, {once: true});
     return end;
   } catch {

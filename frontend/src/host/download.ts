@@ -3,7 +3,7 @@
 export function download(name: string, content: Blob): void {
   const address = URL.createObjectURL(content);
   downloadFrom(name, address);
-  // // The browser has started the download by then.
+  // The browser has started the download by then.
   setTimeout(() => URL.revokeObjectURL(address), 10_000);
 }
 

@@ -15,14 +15,14 @@ export function watchKeys(callback: (event: KeyboardEvent) => void, isServed: bo
   try {
     const around = window.parent;
     const tell = (event: KeyboardEvent): void => {
-      // // Nothing there has the focus, so nothing there expects keys.
+      // Nothing there has the focus, so nothing there expects keys.
       if (event.target === around.document.body && isShown()) {
         callback(event);
       }
     };
     around.addEventListener("keydown", tell);
     const endAround = (): void => around.removeEventListener("keydown", tell);
-    // // The listener is on a page that outlives this frame.
+    // The listener is on a page that outlives this frame.
     window.addEventListener("pagehide", endAround, {once: true});
     return () => {
       end();

@@ -16,6 +16,6 @@ export function remember(name: string, value: string | null): void {
   try {
     value === null ? window.localStorage.removeItem(PREFIX + name) : window.localStorage.setItem(PREFIX + name, value);
   } catch {
-    // // No storage, or it is full: the setting lasts as long as this page.
+    // No storage, or it is full: the setting lasts as long as this page.
   }
 }

@@ -40,7 +40,7 @@ function watchReload(callback: () => void): () => void {
     if (message === null || message.isReply) {
       return;
     }
-    // // TensorBoard waits for a reply to every message.
+    // TensorBoard waits for a reply to every message.
     port1.postMessage(JSON.stringify({type: message.type, id: message.id, payload: null, error: null, isReply: true}));
     if (message.type === RELOADED) {
       callback();

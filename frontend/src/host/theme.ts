@@ -15,7 +15,7 @@ export function watchTheme(callback: (dark: boolean) => void): () => void {
       return () => observer.disconnect();
     }
   } catch {
-    // // The surrounding page has a different origin, as in a notebook: ask the system instead.
+    // The surrounding page has a different origin, as in a notebook: ask the system instead.
   }
   const query = window.matchMedia("(prefers-color-scheme: dark)");
   const tell = (): void => callback(query.matches);

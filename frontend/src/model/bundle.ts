@@ -42,7 +42,7 @@ export function bundleOf(
       value = values[edge];
     }
   }
-  // // There is a gradient, but its measure is unknown: the gradient that arrives at the op was not recorded.
+  // There is a gradient, but its measure is unknown: the gradient that arrives at the op was not recorded.
   const look = ORDER[best] === "finite" && Number.isNaN(value) ? "unrecorded" : ORDER[best];
   return {look, value, count: edges.length, broken, cut};
 }
@@ -76,7 +76,7 @@ export function describeBundle(bundle: Bundle, told: string): string {
     inf: "gradient has infinities",
     unrecorded: "gradient not recorded",
     broken: "no gradient: disconnected",
-    lost: "no gradient: behind the cut",
+    lost: "no gradient: beyond the cut",
     off: "no gradient, none expected",
   };
   const state = bundle.broken === bundle.count && bundle.count > 1 ? "" : words[bundle.look];

@@ -9,7 +9,7 @@ export type Mark = "better" | "worse" | "new" | "changed";
 export interface Changes {
   /** For nodes. */
   readonly marks: ReadonlyMap<number, Mark>;
-  /** Number of changes inside of a group. */
+  /** Number of changes inside a group. */
   readonly inside: ReadonlyMap<number, number>;
   /** All of them, and the groups around them. */
   readonly items: ReadonlySet<number>;

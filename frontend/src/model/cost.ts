@@ -10,8 +10,8 @@ export function percent(share: number): string {
 
 export function costInWords({steps, recorded, seconds, extra, set_up}: Cost): string {
   return (
-    `${recorded} of ${steps} executions were recorded so far. They took ${time(extra)} longer than the others, ` +
-    `out of ${time(seconds)} in total; compiling the first one took another ${time(set_up)}.`
+    `${recorded} of ${steps} executions were recorded so far. This took ${time(extra)} ` +
+    `of ${time(seconds)} in total; compiling the recorded step took another ${time(set_up)}.`
   );
 }
 

@@ -25,7 +25,7 @@ function tableOf(rows: readonly Row[]): string[][] {
 }
 
 function quoted(cell: string): string {
-  // // A spreadsheet would evaluate text that looks like a formula, and a variable may have any name.
+  // A spreadsheet would evaluate text that looks like a formula, and a variable may have any name.
   const tame = /^[=+@]|^-(?!\d)/.test(cell) ? `'${cell}` : cell;
   return /[",\r\n]/.test(tame) ? `"${tame.replaceAll('"', '""')}"` : tame;
 }

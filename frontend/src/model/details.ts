@@ -84,7 +84,7 @@ function opDetails(graph: FlowGraph, index: number, answers: Answers): Details {
   const outputs = op.outputs.map(({shape, dtype}) => `${dtype} ${formatShape(shape)}`).join("; ");
   const facts: [string, string][] = [["Output", outputs || "none"]];
   if (op.api !== null) {
-    facts.unshift(["Made by", op.api]);
+    facts.unshift(["Created by", op.api]);
   }
   if (op.custom_gradient !== null) {
     facts.push(["Custom gradient", op.custom_gradient]);
@@ -108,7 +108,7 @@ function opDetails(graph: FlowGraph, index: number, answers: Answers): Details {
       blocked: input.passes !== "yes" && input.passes !== "unknown",
       words: PASSES[input.passes] + (input.carried ? ", from the previous iteration" : ""),
     })),
-    // // Older logs have none.
+    // Older logs have none.
     ranges: (trace.ranges ?? []).filter((each) => each.op === index).map(({row}) => row),
     tensors: op.outputs.map((_, output) => ({
       name: many ? `Output ${output}` : "",
@@ -140,7 +140,7 @@ function carriesNone({dtype}: Pick<Tensor, "dtype">): string | null {
 
 function inputName(graph: FlowGraph, op: number): string {
   const node = graph.nodes[graph.nodeOfOp[op] ?? -1];
-  return node === undefined ? "data without a variable" : node.name;
+  return node === undefined ? "data, no variable" : node.name;
 }
 
 function variableDetails(graph: FlowGraph, index: number, answers: Answers): Details {

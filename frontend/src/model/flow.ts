@@ -11,7 +11,7 @@ import {isOpen, type FlowGraph} from "./graph.ts";
 /**
  * gradient    a gradient was recorded here: its number says the rest
  * broken      on the way of a variable that gets no gradient, up to the cut
- * lost        behind the cut: it would have flowed
+ * lost        beyond the cut: it would have flowed
  * off         no gradient, and no variable misses it
  * unrecorded  nobody asked, or nobody knows
  */

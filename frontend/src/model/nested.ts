@@ -7,7 +7,7 @@ const CALL = /(^|\/)(Stateful)?PartitionedCall(_\d+)?\//;
 
 export function liesInFunction(ops: readonly Op[], index: number): boolean {
   const op = ops[index];
-  // // An output of a conditional is next to the branches; a variable of a loop is in the loop.
+  // An output of a conditional is next to the branches; a variable of a loop is in the loop.
   const name = isBranching(op) ? bodyOf(op) : op.name;
   return CALL.test(op.name) || ops.some((each) => isControl(each) && name.startsWith(`${bodyOf(each)}/`));
 }

@@ -64,7 +64,7 @@ export class Nesting {
     return group;
   }
 
-  /** The child of a group that an item is, or is inside of. */
+  /** The child of a group that an item is, or is inside. */
   childOf(group: number, item: number): number {
     let child = item;
     while (this.#parent[child] !== group) {
@@ -93,13 +93,13 @@ export class Nesting {
     }
   }
 
-  /** Edges that are visible inside of a group, between its children or from one to the outside: each once, in order. */
+  /** Edges that are visible inside a group, between its children or from one to the outside: each once, in order. */
   edgesIn(group: number): Int32Array {
     const found = this.#found;
     let count = 0;
     for (const child of this.#tree.items[group].children) {
       this.eachCrossing(child, (edge) => {
-        // // An edge between two children was already visited at the child that it leaves.
+        // An edge between two children was already visited at the child that it leaves.
         if (this.isInside(this.from[edge], child) || !this.isInside(this.from[edge], group)) {
           found[count] = edge;
           count += 1;

@@ -46,7 +46,7 @@ export function rowsOf(
     const {row} = answers.variables[index];
     const gradient = numbers?.gradient(row) ?? null;
     const [weight, update] = (numbers?.isFinite(index) ?? true) ? [measured(numbers?.weightNorm(index)), measured(numbers?.updateNorm(index))] : [NaN, NaN];
-    // // The statistics cover only the finite elements, of which there may be none.
+    // The statistics cover only the finite elements, of which there may be none.
     const known = {nan: NaN, inf: Infinity}[String(numbers?.kind(row))];
     return {
       variable: index,
@@ -89,7 +89,7 @@ export function sorted(rows: readonly Row[], {column, descending}: Sorting): rea
 
 function valueOf(row: Row, column: Column): string | number | null {
   if (column === "status") {
-    // // Explained rows come after those that are well.
+    // Explained rows come after those that are well.
     const order = row.status === null ? null : STATUS_ORDER.indexOf(row.status);
     return row.explained && order !== null ? Math.max(order, STATUS_ORDER.indexOf("connected") - 0.5) : order;
   }

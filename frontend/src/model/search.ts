@@ -39,7 +39,7 @@ export function indexOf(tree: Tree, diagnosis: Diagnosis | null): Index {
       const type = node === null ? (layer?.type ?? "") : typeOf(tree, node);
       const texts = [name || label, type, [...(causes.get(id) ?? [])].join(", "), node === null ? "" : codeOf(tree, node)];
       const folded = texts.map((text) => text.toLowerCase());
-      // // Reports write causes with underscores.
+      // Reports write causes with underscores.
       folded[2] += ` ${folded[2].replaceAll(" ", "_")}`;
       return {item: id, texts, folded, label: label.toLowerCase()};
     });

@@ -35,7 +35,7 @@ export interface GroupFlow {
 /** A group with more neighbours than this has one port for all of them. */
 const MOST_PORTS = 10;
 
-/** The segments inside of each group. */
+/** The segments inside each group. */
 export interface Flows {
   get(group: number): GroupFlow;
 }
@@ -66,7 +66,7 @@ export function groupFlows(tree: Tree): Flows {
 
 function flowInside(tree: Tree, nesting: Nesting, crowds: Crowds, group: number): GroupFlow {
   const draft = new Draft(tree, nesting, crowds, group);
-  // // In the order of the graph, so that the picture does not depend on how the edges were found.
+  // In the order of the graph, so that the picture does not depend on how the edges were found.
   for (const edge of nesting.edgesIn(group)) {
     draft.add(edge);
   }
@@ -113,7 +113,7 @@ class Crowds {
   }
 }
 
-/** The segments inside of one group, while they are built. */
+/** The segments inside one group, while they are built. */
 class Draft {
   readonly ports: Port[] = [];
   readonly segments: Segment[] = [];
@@ -131,7 +131,7 @@ class Draft {
     [this.#nesting, this.#crowds, this.#group, this.#most] = [nesting, crowds, group, tree.items.length];
   }
 
-  /** The part of an edge inside of the group: between two of its children, or between a child and a port. */
+  /** The part of an edge inside the group: between two of its children, or between a child and a port. */
   add(edge: number): void {
     const group = this.#group;
     const nesting = this.#nesting;
@@ -162,7 +162,7 @@ class Draft {
   }
 
   #put(from: number, to: number, fromPort: number, toPort: number, edge: number): void {
-    // // Ports are fewer than items, so every pair of ends has a unique number.
+    // Ports are fewer than items, so every pair of ends has a unique number.
     const ends = (from + this.#most) * 2 * this.#most + to + this.#most;
     const known = this.#byEnds.get(ends);
     const same = known?.find((each) => each.fromPort === fromPort && each.toPort === toPort);

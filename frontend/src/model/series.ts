@@ -105,7 +105,7 @@ export function spread(heat: Heat, rows: readonly number[], steps: readonly numb
     colour,
     dashed,
   });
-  // // One NaN among thousands is what a reader looks for in the chart.
+  // One NaN among thousands is what a reader looks for in the chart.
   const troubles = Array.from({length: heat.columns}, (_, column) => {
     const values = rows.map((row) => heat.at(column, row));
     return values.some(Number.isNaN) ? NaN : values.includes(Infinity) ? Infinity : 1;

@@ -7,7 +7,7 @@ import type {Trace} from "../record.ts";
 
 /** Indices of the terms of a loss among those of the trace; none if they were not measured. */
 export function termsOf(trace: Trace, target: number): readonly number[] {
-  // // Older logs have none.
+  // Older logs have none.
   return (trace.terms ?? []).flatMap((term, index) => (term.target === target ? [index] : []));
 }
 

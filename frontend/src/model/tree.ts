@@ -81,7 +81,7 @@ function scopeTree(graph: FlowGraph, homes: readonly string[]): Draft {
     }
   }
   for (const node of graph.nodes) {
-    // // TensorFlow opens a scope with the op's own name for its parts; the op is placed inside of it.
+    // TensorFlow opens a scope with the op's own name for its parts; the op is placed inside it.
     const home = node.kind === "op" && groups.has(node.name) ? node.name : homes[node.id];
     const parent = groups.get(home) as Draft;
     parent.children.push(leaf(node.id, node.label, node.name, parent));

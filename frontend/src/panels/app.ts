@@ -206,7 +206,7 @@ export class App extends LitElement {
       this.#written.write(this.store.state, this.view);
     }
     clearTimeout(this.#finishing);
-    // // Not before the current frame is on the screen.
+    // Not before the current frame is on the screen.
     requestAnimationFrame(() => {
       clearTimeout(this.#finishing);
       this.#finishing = window.setTimeout(() => {

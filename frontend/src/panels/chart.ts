@@ -17,6 +17,25 @@ const HEIGHT = 150;
 /** The height of the legend below, in pixels. */
 const LEGEND = 46;
 
+/** Styles of a panel in which a chart fills the space below a bar of controls. */
+export const chartPanelStyles = css`
+  .bar {
+    display: flex;
+    flex-wrap: wrap;
+    align-items: center;
+    gap: 5px 8px;
+    padding-bottom: 4px;
+  }
+  .problem {
+    color: var(--gf-bad);
+  }
+  gf-chart {
+    flex: 1;
+    min-height: 0;
+    overflow: hidden auto;
+  }
+`;
+
 export class Chart extends LitElement {
   static override properties = {
     steps: {attribute: false},
@@ -136,7 +155,7 @@ export class Chart extends LitElement {
           width: 1.6,
           ...(dashed === true ? {dash: [6, 4]} : {}),
           points: {show: this.steps.length < 40, size: 5},
-          // // Of the series itself: the drawn data has no zero.
+          // Of the series itself: the drawn data has no zero.
           value: (_: uPlot, __: number | null, ___: number, at: number | null) => formatNumber(at === null ? null : this.series[index].values[at]),
         })),
       ],

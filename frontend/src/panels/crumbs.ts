@@ -59,7 +59,7 @@ export class Crumbs extends LitElement {
 
   /** Outermost first; only the innermost few. */
   show(tree: Tree | null, scene: Scene | null, viewport: Viewport): void {
-    // // The first part is the whole scene, which has no header.
+    // The first part is the whole scene, which has no header.
     const around = (scene?.parts ?? []).filter((part, at) => at > 0 && isLeftAbove(part, viewport)).slice(-MOST);
     const inside = around.map(({layout}) => layout.routes.group);
     if (inside.length !== this.groups.length || inside.some((item, at) => item !== this.groups[at].item)) {
@@ -73,7 +73,7 @@ export class Crumbs extends LitElement {
   }
 }
 
-/** Whether the centre of the view is inside of a group whose header is not visible. */
+/** Whether the centre of the view is inside a group whose header is not visible. */
 function isLeftAbove({x, y, layout: {width, height}}: Part, {camera, view, room}: Viewport): boolean {
   const {zoom} = camera;
   const [left, top] = [x * zoom + camera.x, y * zoom + camera.y];

@@ -145,7 +145,7 @@ export class DetailsPanel extends LitElement {
             ${nan_count > 0 ? html`<dt>NaN</dt><dd>${formatNumber(nan_count)}</dd>` : nothing}
             ${inf_count > 0 ? html`<dt>Infinite</dt><dd>${formatNumber(inf_count)}</dd>` : nothing}
           </dl>
-          <div class="muted">Of all other elements:</div>`
+          <div class="muted">All other elements:</div>`
       : nothing;
   }
 
@@ -154,7 +154,7 @@ export class DetailsPanel extends LitElement {
       return nothing;
     }
     const [smallest, largest] = this.numbers.range(ranges[0]);
-    return html`<h2>What it is given at step ${this.step}</h2>
+    return html`<h2>Input range at step ${this.step}</h2>
       <dl>
         <dt>Smallest</dt><dd>${formatNumber(smallest)}</dd>
         <dt>Largest</dt><dd>${formatNumber(largest)}</dd>
@@ -185,7 +185,7 @@ export class DetailsPanel extends LitElement {
         ? nothing
         : html`<h2>${title}</h2>
             <gf-chart .steps=${this.overview?.steps ?? []} .series=${series} .at=${this.step} .palette=${this.palette} .label=${title}></gf-chart>`;
-    return html`${chart("What it is given over the steps", this.rangeSeries)} ${chart("Gradient over the steps", this.gradientSeries)} ${chart("Weight and update over the steps", this.weightSeries)}`;
+    return html`${chart("Input range over the steps", this.rangeSeries)} ${chart("Gradient over the steps", this.gradientSeries)} ${chart("Weight and update over the steps", this.weightSeries)}`;
   }
 
   #inputs(inputs: readonly InputDetail[]): TemplateResult | typeof nothing {
@@ -248,7 +248,7 @@ export class DetailsPanel extends LitElement {
       }
     } catch (error) {
       this.problem = error instanceof Error ? error.message : String(error);
-      // // The next refresh requests it again.
+      // The next refresh requests it again.
       this.#asked = this.#asked === wanted ? "" : this.#asked;
     }
   }

@@ -38,7 +38,7 @@ export function drawer(scope: Scope): TemplateResult {
 }
 
 function handle({view, ask}: Scope, tab: Tab, count: number): TemplateResult {
-  // // One stop of the Tab key for all of them: arrow keys move between them.
+  // One stop of the Tab key for all of them: arrow keys move between them.
   const first = tab === (view.tab ?? TABS[0]);
   return html`<button role="tab" class="handle" tabindex=${first ? 0 : -1} aria-selected=${String(view.tab === tab)} aria-controls=${view.tab === tab ? "numbers" : nothing} @click=${() => ask.look({tab: view.tab === tab ? null : tab})}>
     ${TITLES[tab]} ${tab === "variables" ? html`<span class="muted number">${formatCount(count)}</span>` : nothing}

@@ -50,7 +50,7 @@ export function exportMenu(scope: Scope): TemplateResult {
     ...wholeRun(scope),
     ...link(scope),
   ];
-  // // A menu that closes when one of its entries was chosen.
+  // A menu that closes when one of its entries was chosen.
   const choose = (event: Event, run: () => void): void => {
     (event.currentTarget as Element).closest("details")?.removeAttribute("open");
     run();
@@ -69,7 +69,7 @@ export function exportMenu(scope: Scope): TemplateResult {
       event.stopPropagation();
     }
   };
-  // // Browsers that do not focus a clicked button focus its container, which is still inside.
+  // Browsers that do not focus a clicked button focus its container, which is still inside.
   return html`<details class="menu" @focusout=${leave} @keydown=${key}>
     <summary aria-label="Export" title="Export the picture or the data">⤓</summary>
     <div class="entries" tabindex="-1">${entries.map(([words, run]) => html`<button @click=${(event: Event) => choose(event, run)}>${words}</button>`)}</div>

@@ -158,7 +158,7 @@ export class FindingsPanel extends LitElement {
   #elsewhere(): TemplateResult | typeof nothing {
     return this.timeSeries === null
       ? nothing
-      : html`<a class="series" href=${this.timeSeries} target="_blank" rel="noopener" title="The scalars of this run in TensorBoard's Time Series: see step ${this.step} there" @click=${(event: Event) => event.stopPropagation()}>Scalars at step ${this.step} ↗</a>`;
+      : html`<a class="series" href=${this.timeSeries} target="_blank" rel="noopener" title="The scalars of this run in TensorBoard's Time Series: go to step ${this.step} there" @click=${(event: Event) => event.stopPropagation()}>Scalars at step ${this.step} ↗</a>`;
   }
 
   #code(source: SourceReport): TemplateResult {

@@ -99,7 +99,7 @@ export class GraphView extends LitElement {
 
   override willUpdate(changed: PropertyValues<this>): void {
     this.#viewport.covered = this.covered;
-    // // A reader who has touched nothing sees the same as if the report had been there before.
+    // A reader who has touched nothing sees the same as if the report had been there before.
     const begins = this.judged && changed.get("judged") === false && this.open === null && this.#viewport.isFresh;
     if (changed.has("model") || begins) {
       this.#unfold(begins);
@@ -145,7 +145,7 @@ export class GraphView extends LitElement {
     if (this.#mustPlace && this.#picture !== null && this.#viewport.view.width > 0) {
       this.#mustPlace = false;
       this.#leading.begin(this.#unfolding as Unfolding, this.worst);
-      // // The legend appears only now, before anything is painted.
+      // The legend appears only now, before anything is painted.
       requestAnimationFrame(this.#beginAgain);
     }
     if (this.selected >= 0 && (changed.has("selected") || changed.has("covered"))) {

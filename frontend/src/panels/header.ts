@@ -14,7 +14,7 @@ import "./timeline.ts";
 export function header(scope: Scope): TemplateResult {
   const {derived, view, store, ask} = scope;
   if (view.all && (store.state.runs?.length ?? 0) > 1) {
-    // // The rest is about one run.
+    // The rest is about one run.
     return html`<header>
       ${allRunsButton(scope)} ${runPicker(scope)}
       <button class="quiet last" aria-label="Keys" title="Keys (?)" @click=${ask.toggleKeys}>?</button>
@@ -116,7 +116,7 @@ function besidePicker({store, view, ask}: Scope): TemplateResult | typeof nothin
     const {value} = event.target as HTMLSelectElement;
     ask.look(value === "" ? {beside: null} : {beside: value, tab: "changes"});
   };
-  // // If there is no space for the label next to the list, it is in the list.
+  // If there is no space for the label next to the list, it is in the list.
   const nobody = hasRoom() ? "no other run" : "compare with …";
   return html`<label class="picker beside" title=${others.find((entry) => entry.run === view.beside)?.name ?? ""}
     ><span class="muted wide">Compare with</span>

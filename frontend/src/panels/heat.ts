@@ -173,7 +173,7 @@ export class HeatPanel extends LitElement {
     const box = scroller.getBoundingClientRect();
     const row = Math.floor((event.clientY - box.top + scroller.scrollTop) / ROW);
     const share = (event.clientX - box.left - this.#names) / (scroller.clientWidth - this.#names);
-    // // Over the names it is the row at the chosen step.
+    // Over the names it is the row at the chosen step.
     const column = share < 0 ? this.heat.columnOf(Math.max(0, this.at)) : Math.min(this.heat.columns - 1, Math.floor(share * this.heat.columns));
     this.pointed = row < this.#rows.length ? {row, column} : null;
   };
@@ -224,7 +224,7 @@ export class HeatPanel extends LitElement {
       }
     } catch (error) {
       this.problem = error instanceof Error ? error.message : String(error);
-      // // The next refresh requests it again.
+      // The next refresh requests it again.
       this.#asked = this.#asked === wanted ? "" : this.#asked;
     }
   }

@@ -64,7 +64,7 @@ const GRAPH: readonly (readonly [string, string])[] = [
 export function press(event: KeyboardEvent, shortcuts: readonly Shortcut[]): void {
   const target = event.composedPath()[0];
   const typing = target instanceof HTMLInputElement && target.type === "search";
-  // // Typing in a list selects entries by their first letters.
+  // Typing in a list selects entries by their first letters.
   const choosing = target instanceof HTMLSelectElement && event.key !== "Escape";
   const pressing = event.key === " " && (target instanceof HTMLButtonElement || (target instanceof HTMLElement && target.tagName === "SUMMARY"));
   const reading = event.composedPath().some((each) => each instanceof HTMLDialogElement);

@@ -123,7 +123,7 @@ export class Legend extends LitElement {
 
   override render(): TemplateResult {
     const unfolded = this.chosen ?? this.room >= ROOM;
-    const handle = html`<button class="title" aria-label="Legend" title="Fold or unfold the legend" aria-expanded=${String(unfolded)} @click=${() => (this.chosen = !unfolded)}>
+    const handle = html`<button class="title" aria-label="Legend" title="Show or hide the legend" aria-expanded=${String(unfolded)} @click=${() => (this.chosen = !unfolded)}>
       <span aria-hidden="true">${unfolded ? "▾" : "▸"}</span> ${unfolded ? nothing : "Legend"}
     </button>`;
     return unfolded ? html`<div class="head">${handle} ${this.#choice()}</div> ${this.#lines()}` : handle;

@@ -21,10 +21,10 @@ export function lookAlong(viewport: Viewport, unfolding: Unfolding | null, way: 
   }
   const groups = [...unfolding.scene.byItem.values()].filter(({open}) => open);
   const at = places.indexOf(main);
-  // // Something that is completely visible and large is not made smaller to show a part of it.
+  // Something that is completely visible and large is not made smaller to show a part of it.
   const most = Math.max(1, viewport.whole(unfolding.scene).zoom);
   const [plain, headed] = [places, places.map((place) => withHeaders(place, groups))].map((way) => viewport.along(way, at, most));
-  // // The beginning of a path says more than the names above it, if there is no space for both.
+  // The beginning of a path says more than the names above it, if there is no space for both.
   const beginning = places.find((place) => seesHeightOf(place, plain, viewport.view.height));
   return beginning === undefined || seesHeightOf(beginning, headed, viewport.view.height) ? headed : plain;
 }
@@ -46,7 +46,7 @@ export function firstLook(viewport: Viewport, unfolding: Unfolding, worst: Path 
 function withHeaders(place: Placed, groups: readonly Placed[]): Rectangle {
   const {x, y, width, height} = place;
   const around = groups.filter((group) => group !== place && contains(group, place));
-  // // The innermost first.
+  // The innermost first.
   const top = around.sort((a, b) => b.y - a.y).reduce((top, group) => (top - group.y <= HEADER ? group.y : top), y);
   return {x, y: top, width, height: height + y - top};
 }

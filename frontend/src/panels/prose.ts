@@ -3,7 +3,7 @@
 import {html, type TemplateResult} from "lit";
 import {block, line} from "./code.ts";
 
-/** Longer code would wrap inside of the text, so it gets its own line. */
+/** Longer code would wrap inside the text, so it gets its own line. */
 const INLINE = 26;
 
 export function prose(text: string): TemplateResult {
@@ -37,7 +37,7 @@ export function codeIn(text: string): string {
   return code.length === 0 ? text : code.join("\n");
 }
 
-/** The first sentence, and the rest. A full stop inside of code does not end a sentence. */
+/** The first sentence, and the rest. A full stop inside code does not end a sentence. */
 export function firstSentence(text: string): [string, string] {
   for (const match of text.matchAll(/[.!?:](?=\s)/g)) {
     const end = match.index + 1;

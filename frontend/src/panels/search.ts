@@ -94,7 +94,7 @@ export class SearchField extends LitElement {
 
   #hit({item, where, text}: Hit, index: number): TemplateResult {
     const {name, label} = (this.tree as Tree).items[item];
-    // // Before the field loses the focus, and with it the list.
+    // Before the field loses the focus, and with it the list.
     return html`<li id="hit-${index}" role="option" aria-selected=${String(index === this.at)} @pointerdown=${(event: Event) => this.#choose(event, index)}>
       <span class="label">${where === "name" ? label : name}</span>
       <span class="name">${where === "name" ? name : `${where}: ${text}`}</span>

@@ -9,7 +9,7 @@ import {unnumbered} from "../model/compare.ts";
 import {chartOf, spread, trackOf, type Series, type Track} from "../model/series.ts";
 import type {Trace} from "../record.ts";
 import type {Drawn} from "../state/derived.ts";
-import "./chart.ts";
+import {chartPanelStyles} from "./chart.ts";
 import {given} from "./given.ts";
 import {shared} from "./styles.ts";
 
@@ -41,6 +41,7 @@ export class SeriesPanel extends LitElement {
 
   static override styles = [
     shared,
+    chartPanelStyles,
     css`
       :host {
         display: flex;
@@ -48,13 +49,6 @@ export class SeriesPanel extends LitElement {
         flex-direction: column;
         min-height: 0;
         padding: 0 14px 6px;
-      }
-      .bar {
-        display: flex;
-        flex-wrap: wrap;
-        align-items: center;
-        gap: 5px 8px;
-        padding-bottom: 4px;
       }
       .chip {
         display: flex;
@@ -68,14 +62,6 @@ export class SeriesPanel extends LitElement {
         width: 10px;
         height: 10px;
         border-radius: 5px;
-      }
-      .problem {
-        color: var(--gf-bad);
-      }
-      gf-chart {
-        flex: 1;
-        min-height: 0;
-        overflow: hidden auto;
       }
     `,
   ];
@@ -109,7 +95,7 @@ export class SeriesPanel extends LitElement {
             <i style="background:${colours[index % colours.length]}"></i>${name} <span aria-hidden="true">✕</span>
           </button>`,
         )}
-        ${this.names.length === 0 ? html`<span class="muted">${all.length === 1 ? "The only variable" : `All ${formatCount(all.length)} variables`}; select one in the graph or the table, or add some here.</span>` : nothing}
+        ${this.names.length === 0 ? html`<span class="muted">${all.length === 1 ? "The only variable" : `All ${formatCount(all.length)} variables; select one in the graph or the table, or add some here.`}</span>` : nothing}
         ${this.runs.length > 1 ? html`<span class="muted">– – – ${this.runs[1].overview.name}</span>` : nothing}
       </div>
       ${this.problem === "" ? nothing : html`<div class="problem" role="alert">${this.problem}</div>`}
@@ -171,7 +157,7 @@ export class SeriesPanel extends LitElement {
       }
     } catch (error) {
       this.problem = error instanceof Error ? error.message : String(error);
-      // // The next refresh requests it again.
+      // The next refresh requests it again.
       this.#asked = this.#asked === wanted ? "" : this.#asked;
     }
   }

@@ -68,5 +68,5 @@ export function termBar({store, derived, view, palette, ask}: Scope): TemplateRe
 
 function note(tensors: readonly {readonly term: number}[], term: number): string {
   const where = tensors.some((each) => each.term === term) ? "variables and outputs of layers" : "variables";
-  return `Measured for a single term at ${where}; not at the tensors between them. Findings are about the whole loss.`;
+  return `The gradient of a single term was measured at ${where}, not at the tensors between them. Findings refer to the whole loss.`;
 }

@@ -48,7 +48,7 @@ export const termsStyles = css`
   }
 `;
 
-// // From here on, two terms oppose each other.
+// From here on, two terms oppose each other.
 const AGAINST = -0.5;
 
 /** What the table can be used to choose. */
@@ -70,7 +70,7 @@ export function termsTable(terms: readonly TermReport[], choice: Choice | null =
   return html`${losses(terms).map(
     (own) => html`<div class="terms">
       <table>
-        <caption>Which term of the loss teaches which layer</caption>
+        <caption>Which term of the loss trains which layer</caption>
         <thead>
           <tr>
             <th scope="col">Layer</th>

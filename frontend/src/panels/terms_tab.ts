@@ -1,4 +1,4 @@
-/** The terms of the loss: which layer each teaches at this step, and their shares over the steps. */
+/** The terms of the loss: which layer each trains at this step, and their shares over the steps. */
 
 import {css, html, LitElement, nothing, type TemplateResult} from "lit";
 import type {Source} from "../api/source.ts";
@@ -7,7 +7,7 @@ import {LIGHT, type Palette} from "../draw/palette.ts";
 import {layersReached, stepsOf, TERM_QUANTITIES, termSeries, type TermQuantity} from "../model/term_series.ts";
 import {termNamed, termsOf} from "../model/term_view.ts";
 import type {TermReport, Trace} from "../record.ts";
-import "./chart.ts";
+import {chartPanelStyles} from "./chart.ts";
 import {given} from "./given.ts";
 import type {Scope} from "./scope.ts";
 import {shared} from "./styles.ts";
@@ -37,7 +37,7 @@ export function termsTab(scope: Scope): TemplateResult {
 }
 
 const NOT_MEASURED =
-  "No terms: this loss is no sum of several, or the run was recorded without terms=True. With that, recorded steps also measure the gradient of each term of the loss.";
+  "No terms: this loss is not a sum of several terms, or the run was recorded without terms=True. With terms=True, recorded steps also measure the gradient of each term.";
 
 export class TermsPanel extends LitElement {
   static override properties = {
@@ -67,6 +67,7 @@ export class TermsPanel extends LitElement {
 
   static override styles = [
     shared,
+    chartPanelStyles,
     termsStyles,
     css`
       :host {
@@ -90,21 +91,6 @@ export class TermsPanel extends LitElement {
         flex: 1 1 340px;
         flex-direction: column;
         min-width: 0;
-      }
-      .bar {
-        display: flex;
-        flex-wrap: wrap;
-        align-items: center;
-        gap: 5px 8px;
-        padding-bottom: 4px;
-      }
-      .problem {
-        color: var(--gf-bad);
-      }
-      gf-chart {
-        flex: 1;
-        min-height: 0;
-        overflow: hidden auto;
       }
     `,
   ];
@@ -176,7 +162,7 @@ export class TermsPanel extends LitElement {
       }
     } catch (error) {
       this.problem = error instanceof Error ? error.message : String(error);
-      // // The next refresh requests it again.
+      // The next refresh requests it again.
       this.#asked = this.#asked === wanted ? "" : this.#asked;
     }
   }

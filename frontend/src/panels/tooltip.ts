@@ -15,7 +15,7 @@ export interface Tip {
   readonly lines: readonly string[];
 }
 
-/** Next to its point, and inside of the view. */
+/** Next to its point, and inside the view. */
 export function tooltip({x, y, lines}: Tip, view: Size): TemplateResult {
   const left = Math.min(x + 14, Math.max(0, view.width - 360));
   const top = Math.min(y + 16, Math.max(0, view.height - 90));

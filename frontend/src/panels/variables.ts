@@ -74,7 +74,7 @@ export class VariablesPanel extends LitElement {
   }
 
   override willUpdate(changed: PropertyValues<this>): void {
-    // // Scrolling does not sort again: there may be fifty thousand rows.
+    // Scrolling does not sort again: there may be fifty thousand rows.
     if (!["rows", "onlyTroubled", "filter", "sorting"].some((name) => changed.has(name as keyof VariablesPanel))) {
       return;
     }

@@ -132,7 +132,7 @@ export class Derived {
     } catch (error) {
       this.#unusable = state.trace ?? state.coming;
       this.#update({...state, trace: null, coming: null}, null, measure, term);
-      this.problem = `The recorded graph cannot be shown (${error instanceof Error ? error.message : String(error)}): the log is damaged, copy it again or record a new run. If the log is intact, this is a bug in the page: please report it.`;
+      this.problem = `The recorded graph cannot be shown (${error instanceof Error ? error.message : String(error)}): the log may be damaged: copy it again, or record a new run. If it is intact, this is a bug in the page: please report it.`;
     }
   }
 
@@ -148,7 +148,7 @@ export class Derived {
       this.#prepare(state.coming);
       return;
     }
-    // // Without a report it is not known what to open: wait for it, unless it takes too long.
+    // Without a report it is not known what to open: wait for it, unless it takes too long.
     if (this.diagnosis === null && this.#trace !== trace && !state.impatient && !state.problems.has("report")) {
       this.#prepare(trace);
       return;

@@ -39,7 +39,7 @@ const LEAST: Readonly<Record<Pane, number>> = {side: 220, details: 220, drawer: 
 export function usualSize(pane: Pane, {width, height}: Frame, rows: number | null = null): number {
   const table = rows === null ? Infinity : ABOVE_ROWS + ROW * rows;
   const usual: Readonly<Record<Pane, number>> = {
-    // // Lines of code need the width.
+    // Lines of code need the width.
     side: Math.max(330, Math.min(440, 0.28 * width)),
     details: 310,
     drawer: Math.max(LEAST.drawer, Math.min(380, 0.38 * (height - ABOVE), table)),

@@ -157,7 +157,7 @@ export class Store extends EventTarget {
       return;
     }
     const {run, session} = overview;
-    // // The first picture waits only for its own step: all steps of a chunk may be thirty times as much data.
+    // The first picture waits only for its own step: all steps of a chunk may be thirty times as much data.
     const [part, position, steps] = this.#state.numbers === null ? [chunk.steps.indexOf(step), 0, 1] : [undefined, chunk.steps.indexOf(step), chunk.steps.length];
     await this.#attempt("numbers", async () => {
       const [trace, gradients, variables] = await Promise.all([
@@ -290,7 +290,7 @@ export class Store extends EventTarget {
       }
       apply();
     } catch (error) {
-      // // Not a copy from before: failures in the meantime must be reported as well.
+      // Not a copy from before: failures in the meantime must be reported as well.
       const problems = new Map(this.#state.problems);
       problems.set(name, error instanceof Error ? error.message : String(error));
       this.#set({problems});

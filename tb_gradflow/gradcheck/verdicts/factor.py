@@ -46,7 +46,7 @@ def by_a_factor(comparison: Comparison, factor: float) -> ArgumentCheck:
     elif factor == -1:
         why = " A sign is wrong."
     elif factor in (2.0, 0.5):
-        why = " Check the factor of 2 of a square, or a term that is counted twice or by half."
+        why = " Check the factor of 2 of a square, or a term that is counted twice or only by half."
     elif factor in argument.point.shape or factor == argument.point.size:
         why = (
             f" {factor:.0f} is a dimension of this argument: a sum is used instead of a mean, or a broadcast was "

@@ -33,14 +33,14 @@ _ORDER: tuple[Change, ...] = ("worse", "better", "changed", "new", "gone")
 
 
 class Comparison:
-    """Two runs compared.
+    """A comparison of two runs.
 
     Attributes:
         before: The report of the first.
         now: The report of the second.
         summary: The result in one sentence.
         variables: In the order of the second run, then those that are gone.
-        findings: Most severe first; within one severity those that came, went and stayed.
+        findings: Most severe first; within one severity, new ones, then those that are gone, then those in both.
         new: Findings that the change introduced or made worse; `--fail-on-new` fails for these.
     """
 

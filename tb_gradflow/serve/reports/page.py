@@ -112,7 +112,7 @@ def framed(page: str, text: str) -> str:
 def viewer_code() -> str:
     """The viewer as a script inside HTML: nothing in it may look like the start or the end of a script."""
     if not VIEWER.is_file():
-        raise LogError(f"the page was not built, {VIEWER} is missing: install the package with `pip install -e .`")
+        raise LogError(f"the page was not built ({VIEWER} is missing): install the package with `pip install -e .`")
     code = VIEWER.read_text(encoding="utf-8")
     return re.sub(r"<(?=/script|script|!--)", r"\\x3c", code, flags=re.IGNORECASE)
 

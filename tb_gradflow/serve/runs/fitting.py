@@ -79,7 +79,7 @@ def gradients_that_fit(numbers: Floats, sizes: Sizes) -> tuple[Floats, str]:
     none."""
     steps, rows, columns = numbers.shape
     if rows < sizes.rows:
-        return unmeasured(steps, sizes.rows, columns), f"has {rows} rows, expected {sizes.rows} as its trace says"
+        return unmeasured(steps, sizes.rows, columns), f"has {rows} rows, but its trace has {sizes.rows}"
     if sizes.movements.size == 0 and _are_all_statistics(numbers):
         return numbers, ""
     wrong = np.zeros((steps, rows), bool)
@@ -96,7 +96,7 @@ def variables_that_fit(numbers: Floats, sizes: Sizes) -> tuple[Floats, str]:
     """The same for `[steps, variables, statistics]`."""
     steps, variables, columns = numbers.shape
     if variables != sizes.variables:
-        problem = f"has {variables} variables, expected {sizes.variables} as its trace says"
+        problem = f"has {variables} variables, but its trace has {sizes.variables}"
         return unmeasured(steps, sizes.variables, columns), problem
     wrong = numbers < 0
     wrong[..., 2:] |= np.isinf(numbers[..., 2:])

@@ -123,7 +123,7 @@ class History:
         if not damaged:
             return ""
         more = f", and {len(damaged) - _SAID} more like it" if len(damaged) > _SAID else ""
-        return f"A part of the log is damaged and left out: {'; '.join(damaged[:_SAID])}{more}."
+        return f"Part of the log is damaged and was left out: {'; '.join(damaged[:_SAID])}{more}."
 
     def readable(self) -> RunIndex:
         """The content of the log at the last refresh, without the chunks whose trace cannot be read.
@@ -192,7 +192,7 @@ class History:
         if len(losses) == expected:
             return losses
         tag = Tag("steps", session, head.id)
-        self._leave_out(f"damaged log: {tag} has {len(losses)} losses, expected {expected} as its trace says")
+        self._leave_out(f"damaged log: {tag} has {len(losses)} losses, but its trace has {expected}")
         return ()
 
     def values(self, session: str, step: int, trace: Trace) -> StepValues | None:

@@ -96,7 +96,7 @@ def explanation_of(cause: str) -> Explanation | None:
 def _names() -> list[str]:
     names = sorted(path.stem for path in PAGES.glob("*.md"))
     if not names:
-        raise LogError(f"the pages were not built, {PAGES} holds none: install the package with `pip install -e .`")
+        raise LogError(f"the pages were not built ({PAGES} has none): install the package with `pip install -e .`")
     return names
 
 

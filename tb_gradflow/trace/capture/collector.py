@@ -299,7 +299,7 @@ class Collector:
         return result
 
     def _is_here(self, gradient: Any) -> bool:
-        """Whether it can be measured in the step itself. A function inside of an eager step applies gradients
+        """Whether it can be measured in the step itself. A function inside an eager step applies gradients
         itself."""
         parts = tf.nest.flatten(gradient, expand_composites=True)
         return all(

@@ -60,7 +60,7 @@ def _patch_two(undo: contextlib.ExitStack, here: Here) -> None:
                 lambda original: _applying(original, here),
                 given=_listed,
             )
-    # The first function that a layer calls inside of its name scope, eagerly or not.
+    # The first function that a layer calls inside its name scope, eagerly or not.
     replaced(undo, tf_keras.layers.Layer, "_maybe_cast_inputs", lambda original: _entering(original, here))
 
 

@@ -1,4 +1,4 @@
-"""The gradients of tensors inside of functions and branches, which cannot be requested from a tape.
+"""The gradients of tensors inside functions and branches, which cannot be requested from a tape.
 
 When a gradient passes through a `tf.function` or a `tf.cond`, TensorFlow builds a function that computes it, and
 requests only the gradients of the forward function's inputs. While it does so, the tensors on the path are requested
@@ -80,9 +80,9 @@ class Inside:
 
 
 class NestedGradients(Instrument):
-    """Looks inside of functions and branches, in a step that is run once.
+    """Looks inside functions and branches, in a step that is run once.
 
-    Not inside of loops, where an op has a gradient in each iteration, and the record does not show which was first.
+    Not inside loops, where an op has a gradient in each iteration, and the record does not show which was first.
 
     Functions that compute gradients are built once: a second call of `tape.gradient` through one of them is not
     measured. Functions that XLA compiles are left alone.

@@ -157,7 +157,7 @@ def _kept_in_order(original: Callable[..., Any], here: Here) -> Callable[..., An
 
 
 def _fresh_copies(original: Callable[..., Any], here: Here) -> Callable[..., Any]:
-    """A `tf.function` inside of the step keeps its traces. An instrumented trace must not end up in the user's own
+    """A `tf.function` inside the step keeps its traces. An instrumented trace must not end up in the user's own
     function, nor a plain one in ours: a copy is traced instead.
     """
 

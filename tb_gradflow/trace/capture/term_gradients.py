@@ -101,7 +101,7 @@ class _Terms(Reading):
         if not layers or call.flattener.graph is not request.symbols.root:
             return {}
         between = request.between()
-        # A nested layer ends inside of the outer one; if its output leaves both, it is the same tensor.
+        # A nested layer ends inside the outer one; if its output leaves both, it is the same tensor.
         last = {number for number in last_of_scopes(ops, layers, between) if ops[number].tensors}
         refs = [Ref(number, 0) for number in sorted(last)]
         known = {ref for ref in refs if (answer := call.tensors.get(ref)) is not None and answer.row is not None}

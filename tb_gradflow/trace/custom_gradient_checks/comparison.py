@@ -228,7 +228,7 @@ def _worst(returned: Array, automatic: Array | None) -> list[tuple[int, ...]]:
 def is_cut_off(own: Array, derivative: Array) -> bool:
     """Whether `own` is `derivative` clipped at one limit on both sides of zero.
 
-    This needs an element inside of the limits where the two are equal, or elements at both limits: a gradient that
+    This needs an element inside the limits where the two are equal, or elements at both limits: a gradient that
     lacks a factor may have one element at a limit by chance.
     """
     if not own.size or not (np.all(np.isfinite(own)) and np.all(np.isfinite(derivative))):

@@ -303,7 +303,7 @@ def _measured_in_part(plan: Plan, raised: Explained) -> Explained:
 
 
 _WITHOUT_OVERRIDES = (
-    "This report describes the compiled step. The program runs functions eagerly, and there TensorFlow ignores "
+    "This report describes the compiled step. The program runs functions eagerly, where TensorFlow ignores "
     "`gradient_override_map`."
 )
 _IN_PART = (
@@ -349,7 +349,7 @@ def _seen(plan: Plan, *, eagerly: bool) -> Explained:
 def _eager(plan: Plan) -> Explained:
     """The result of a step that is meant to run eagerly.
 
-    To see inside of a compiled function in it, or what a branch that was not taken computes, the step is also traced,
+    To see inside a compiled function in it, or what a branch that was not taken computes, the step is also traced,
     if possible.
     """
     with decisions() as taken:
@@ -460,7 +460,7 @@ class _Seen:
         said = " and ".join(f"`{name}(...)`" for name in dict.fromkeys(kept))
         return _noted(
             self.explained,
-            f"The step was run eagerly, like a plain function. Inside of `tf.function`, {said} of a tensor stays "
+            f"The step was run eagerly, like a plain function. Inside `tf.function`, {said} of a tensor stays "
             "in TensorFlow.",
         )
 

@@ -219,7 +219,7 @@ class Seen:
 def _replaced(trace: Trace) -> str:
     names = list(dict.fromkeys(f"`{check.function}`" for check in trace.gradient_checks if check.function))
     if names:
-        return f"{' and '.join(names)} {'has a gradient' if len(names) == 1 else 'have gradients'} of your own"
+        return f"{' and '.join(names)} {'has a custom gradient' if len(names) == 1 else 'have custom gradients'}"
     return "A `stop_gradient` is in force" if any(op.type == "StopGradient" for op in trace.ops) else ""
 
 

@@ -35,7 +35,7 @@ def whole_data(execution: Execution) -> Any:
 class StepOfBatch:
     """One step on the batches of one iterator after the other, without the function that Keras compiles around it.
 
-    Keras draws a batch inside of that function and packs its results, which takes a tenth of a short step. The
+    Keras draws a batch inside that function and packs its results, which takes a tenth of a short step. The
     computation of the step itself is compiled in the same way.
 
     Args:

@@ -246,7 +246,7 @@ class Fitting:
         without_xla: bool = False,
         is_paired: bool = False,
     ) -> StepOfBatch:
-        """`step`, compiled as the function inside of the model's training function is that runs the model's own.
+        """`step`, compiled as the function inside the model's training function is that runs the model's own.
 
         `whole` is what to run where the data have ended, and `is_paired` what it returns; see `StepOfBatch`.
         """

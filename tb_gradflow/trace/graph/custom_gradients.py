@@ -115,7 +115,7 @@ def cells_of(function: Any) -> dict[str, Any]:
 
 
 def _name(written: Callable[..., Any], registered: str) -> str:
-    """`my_square` for the `grad` inside of it; a separate gradient function keeps its own name."""
+    """`my_square` for the `grad` inside it; a separate gradient function keeps its own name."""
     qualified = str(getattr(written, "__qualname__", registered))
     outer, _, inner = qualified.rpartition(".<locals>.")
     own = (outer or inner).rpartition(".")[2]

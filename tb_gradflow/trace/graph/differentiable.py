@@ -1,6 +1,6 @@
 """Which inputs of an op propagate a gradient: TensorFlow is asked, there is no table of our own.
 
-The op's gradient function is called once with placeholder gradients inside of a scratch graph; inputs for which it
+The op's gradient function is called once with placeholder gradients inside a scratch graph; inputs for which it
 returns None propagate nothing. Nothing is added to the user's graph, and nothing is run.
 """
 

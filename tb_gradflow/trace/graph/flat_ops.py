@@ -73,12 +73,12 @@ class FlatOp:
     Attributes:
         op: TensorFlow's op.
         tensors: Its outputs; for an output of an `If` or a loop variable, only that tensor.
-        nested: Whether it is inside of a function's body, where the tape records only the call.
+        nested: Whether it is inside a function's body, where the tape records only the call.
         reads: Variable that it reads; None for most.
         writes: Variable that it assigns; None for most.
         backward: Whether it was created while a gradient was computed or applied.
         derived: Whether its value was computed from a gradient.
-        compiled: Whether it is inside of a function that XLA compiles.
+        compiled: Whether it is inside a function that XLA compiles.
         updated: Whether the step had already updated the variable that it reads.
         known: Facts that its graph does not contain; None for most.
         place: Its position among the others by index, if it is not its own.

@@ -42,7 +42,7 @@ def symbol_in(graph: Any, tensor: Any) -> Any:
 
 
 def results_around(graph: Any, name: str) -> Sequence[Any]:
-    """The results of a flat op by its name; for an op inside of a function, those of the call, as far as the graph has
+    """The results of a flat op by its name; for an op inside a function, those of the call, as far as the graph has
     it.
     """
     while name:

@@ -92,7 +92,7 @@ class Recorder:
                 if _sizeless(trace) == _sizeless(known):
                     return known.index
         if len(self._traces) >= MOST_TRACES:
-            raise ValueError(f"{MOST_TRACES} different traces of the step are recorded, and this is another one")
+            raise ValueError(f"a log holds at most {MOST_TRACES} different traces of a step: this is one more")
         numbered = replace(trace, index=len(self._traces))
         self._traces.append(numbered)
         self._open().write_trace(numbered)
@@ -146,7 +146,7 @@ class Recorder:
         if now is None:
             self._start_again("deleted", "its content is lost")
         elif before is not None and before < self._flushed:
-            self._start_again("truncated", "a part of its content is lost")
+            self._start_again("truncated", "part of its content is lost")
         else:
             self._flushed = now
 
@@ -175,7 +175,7 @@ class Recorder:
 
     def _start_again(self, happened: str, lost: str) -> None:
         _LOGGER.warning(
-            "tb_gradflow: the log %s was %s during the training; %s, the following steps are recorded in a new log.",
+            "tb_gradflow: the log %s was %s during the training; %s, and the following steps go into a new log.",
             self._path,
             happened,
             lost,

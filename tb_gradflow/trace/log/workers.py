@@ -49,8 +49,8 @@ def _is_another(strategy: Any) -> bool:
 _recorded: weakref.ref[Any] | None = None
 
 ANOTHER_STRATEGY = (
-    "another strategy with several replicas was recorded in this process, and TensorFlow takes the sums over the "
-    "replicas of both for the same. Use one strategy for all trainings of a process."
+    "another strategy with several replicas was recorded in this process, and TensorFlow confuses the "
+    "all-reduces of the two. Use one strategy for all trainings of a process."
 )
 
 

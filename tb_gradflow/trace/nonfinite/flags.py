@@ -34,7 +34,7 @@ class Flags(Protocol):
         """Called in a step, at its beginning."""
 
     def note(self, wrong: Any) -> None:
-        """Called in a step, or a function inside of it: flags that its gradients are not finite, where `wrong` is
+        """Called in a step, or a function inside it: flags that its gradients are not finite, where `wrong` is
         true.
         """
 

@@ -115,7 +115,7 @@ class FitExecutions:
 
 
 class _Calls:
-    """Keeps the batch that a function which XLA compiles is called with: inside of it nothing could be kept."""
+    """Keeps the batch that a function which XLA compiles is called with: inside it nothing could be kept."""
 
     def __init__(self, keep: Callable[[Any], None]) -> None:
         self._keep = keep

@@ -94,7 +94,7 @@ def _epsilon(dtype: Any) -> float:
 def shared_call(function: Callable[..., Any], *tensors: Any) -> Any:
     """A call of `function`, compiled once for all tensors of these types."""
     # TensorFlow's optimizer would specialise a call whose argument turns out to be constant (the gradient of a mean
-    # is), and inside of a nested function the specialised copy is then not found (seen with TensorFlow 2.21). This is
+    # is), and inside a nested function the specialised copy is then not found (seen with TensorFlow 2.21). This is
     # the only op that is never folded into a constant.
     opaque = [tf.raw_ops.PlaceholderWithDefault(input=tensor, shape=tensor.shape) for tensor in tensors]
     return _compiled(function, *(tensor.dtype for tensor in tensors))(*opaque)

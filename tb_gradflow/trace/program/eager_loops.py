@@ -51,7 +51,7 @@ def install(tensorflow: Any) -> None:
 
 
 def is_part_of_a_step() -> bool:
-    """Whether this thread runs code inside of an eager tape, or one of several replicas, which is not the whole
+    """Whether this thread runs code inside an eager tape, or one of several replicas, which is not the whole
     step.
     """
     return _of_thread.tapes > 0 or _is_one_of_several()

@@ -10,7 +10,7 @@ from tb_gradflow.trace.fidelity.warning import warn
 
 @contextlib.contextmanager
 def reported() -> Iterator[None]:
-    """A fault inside of this context is reported, and the program continues."""
+    """A fault inside this context is reported, and the program continues."""
     try:
         yield
     except Exception as error:
@@ -20,6 +20,6 @@ def reported() -> Iterator[None]:
 def report(fault: Exception) -> None:
     """The same for a fault that was already caught."""
     warn(
-        "tb_gradflow could not record a part of this program; the program continues. Please report this: "
+        "tb_gradflow could not record part of this program; the program continues. Please report this: "
         f"{type(fault).__name__}: {fault}"
     )

@@ -107,7 +107,7 @@ def _step_itself(frames: Sequence[Frame], op_type: str) -> str | None:
 
 
 def users_frame(frames: Sequence[Frame]) -> int:
-    """Index of the innermost frame of the user's code inside of the recorder's step; -1 if there is none."""
+    """Index of the innermost frame of the user's code inside the recorder's step; -1 if there is none."""
     for index in range(len(frames) - 1, -1, -1):
         if frames[index].file == STEP:
             break

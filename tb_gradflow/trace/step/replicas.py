@@ -64,7 +64,7 @@ class ReplicaParts(Instrument):
     Attributes:
         parts: Of the variables' gradients.
         replica: The replica that was seen here, in TensorFlow's terms; `None` where there are none.
-        for_xla: Whether a gradient was taken in a function inside of the step that XLA compiles.
+        for_xla: Whether a gradient was taken in a function inside the step that XLA compiles.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""How functions inside of a step take the eager tensors that a gradient is requested for."""
+"""How functions inside a step take the eager tensors that a gradient is requested for."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tb_gradflow.trace.tf_internals.patching import replaced
 
 @contextlib.contextmanager
 def passed_on(tensors: Collection[Any]) -> Iterator[None]:
-    """While the context is open, a function that is traced inside of another takes these tensors from that one.
+    """While the context is open, a function that is traced inside another takes these tensors from that one.
 
     Otherwise it copies a small tensor as a new constant, which cannot be matched with the tensor.
     """

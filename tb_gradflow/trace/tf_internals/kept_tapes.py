@@ -35,7 +35,7 @@ class Asked:
     def note(
         self, original: Callable[..., Any], tape: Any, sources: Sequence[Any], output_gradients: Sequence[Any] | None
     ) -> None:
-        """The first request is the user's; those inside of it belong to custom gradients."""
+        """The first request is the user's; those inside it belong to custom gradients."""
         if self._original is None:
             self._original, self._tape = original, tape
             self._sources, self.output_gradients = list(sources), output_gradients

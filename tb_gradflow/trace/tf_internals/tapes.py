@@ -20,7 +20,7 @@ def is_recorded(tape: Any) -> bool:
     """Whether the computation of the requested gradient is recorded: by an outer tape, or by the tape itself.
 
     The work of an inner tape is forward computation for the outer tape, and its later consumers are not known yet: it
-    is not known whether measuring it changes the step. A tape that is asked inside of its own `with` block stops
+    is not known whether measuring it changes the step. A tape that is asked inside its own `with` block stops
     recording there, unless it is persistent.
     """
     return bool(record.could_possibly_record()) if getattr(tape, "_persistent", True) else is_watched_by_another(tape)

@@ -18,7 +18,7 @@ def require(version: str) -> None:
         oldest = ".".join(map(str, OLDEST))
         raise ImportError(
             f"tb_gradflow records with TensorFlow {oldest} or newer, and {version} is installed: "
-            f'`pip install --upgrade "tensorflow>={oldest}"`. Logs are read with any version.'
+            f'`pip install --upgrade "tensorflow>={oldest}"`. Logs can be read with any version.'
         )
 
 

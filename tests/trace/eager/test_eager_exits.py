@@ -243,7 +243,7 @@ def test_numpy_function_is_named_in_an_eager_step_too() -> None:
 
 
 def test_float_is_looked_at_as_a_plain_function_runs_it() -> None:
-    """Inside of `tf.function` the code is rewritten, and `float` of a tensor is a cast."""
+    """Inside `tf.function` the code is rewritten, and `float` of a tensor is a cast."""
     scale = tf.Variable(1.37, name="scale")
 
     def loss() -> Any:
@@ -252,4 +252,4 @@ def test_float_is_looked_at_as_a_plain_function_runs_it() -> None:
     report = tb_gradflow.explain(loss, variables=[scale])
 
     assert report.variables["scale"].status == "disconnected"
-    assert "Inside of `tf.function`, `float(...)` of a tensor stays in TensorFlow." in str(report).replace("\n", " ")
+    assert "Inside `tf.function`, `float(...)` of a tensor stays in TensorFlow." in str(report).replace("\n", " ")
