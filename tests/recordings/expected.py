@@ -32,8 +32,9 @@ def expected(group: str) -> Mapping[str, str]:
 def said_of(log: Log) -> str:
     """What is said about the first and the last step of a log, or about its structure if it has no step."""
     steps = sorted({log.steps[0], log.steps[-1]}) if log.steps else [None]
+    session = log.recorded.index().session.id
     diagnoses = [log.report(step).diagnosis for step in steps]
-    traces = {each.trace: log.recorded.trace(each.trace) for each in diagnoses}
+    traces = {each.trace: log.recorded.trace(session, each.trace) for each in diagnoses}
     return "\n".join(line.rstrip() for each in diagnoses for line in _lines(each, traces[each.trace]))
 
 
