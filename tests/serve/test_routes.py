@@ -36,7 +36,7 @@ from tests.store.samples import open_writer, session, write_log
 PREFIX = "/data/plugin/gradflow"
 SESSION = session().id
 TRAINED = "trainings/1_masked_weight_and_adam"
-WITH_TERMS = "cases/vae_reconstruction_averaged_over_pixels"
+WITH_TERMS = "cases/actor_with_a_single_action"
 
 
 class Board:
@@ -191,9 +191,12 @@ def test_terms_are_given_with_what_each_contributes_and_its_gradients(board: Boa
 
 def test_the_course_of_findings_is_known_after_a_while(board: Board) -> None:
     deadline = time.monotonic() + 60
-    while len((answer := told(board.ask("course", run="good/gradflow")))["judged"]) < 1:
+    while not (answer := told(board.ask("course", run="good/gradflow")))["complete"]:
         assert time.monotonic() < deadline
 
+    assert {0, 99} <= set(answer["steps"])
+    assert [finding["cause"] for finding in answer["findings"]] == ["nondiff_comparison"]
+    assert answer["present"] == [[0]] * len(answer["steps"])
     assert answer["damage"] == []
 
 
