@@ -287,7 +287,7 @@ class TestOfAProvider:
         reader, provider = self.reader(tmp_path)
         provider.refuse["read_blob"] = raises(errors.NotFoundError("no such key"))
 
-        with pytest.raises(LogError, match="TensorBoard cannot read the run 'gradflow': .*no such key"):
+        with pytest.raises(LogError, match=r"TensorBoard cannot read the run 'gradflow': .*no such key"):
             reader.blob(Tag("trace", SESSION, 0))
 
     def test_a_name_that_a_loader_cannot_read_is_told_with_what_to_do(self, tmp_path: Path) -> None:
