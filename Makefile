@@ -1,5 +1,6 @@
 # make demo    trains the demonstrations and opens TensorBoard on their logs
 # make check   lint, types, and the tests that need no TensorFlow and no browser: under two minutes
+# make coverage the same tests, measured: fails if they run less than 90 % of the branches of a layer
 # make test    every check, as CI runs it
 # make versions the core of the recorder's tests under the oldest and the newest versions; `make test` includes it
 # make versions TENSORFLOW=2.18.1 KERAS=3.6.0    more tests under the given versions, also with PYTHON=python3.x
@@ -15,14 +16,16 @@ WORKERS := $(shell $(PYTHON) -c 'import os; print(min(4, 2 + (os.cpu_count() or 
 SOURCES := tb_gradflow tests benchmarks hatch_build.py
 NODE_MODULES := frontend/node_modules/.package-lock.json
 # These load no TensorFlow, start no TensorBoard and open no browser. The deselected test takes long.
-PURE := tests/record tests/analyse tests/store tests/serve tests/logs tests/test_layers.py \
-	tests/gradcheck/test_numpy_functions.py --ignore tests/serve/test_tensorboard.py --ignore tests/serve/test_privacy.py \
+PURE := tests/record tests/analyse tests/store tests/serve tests/logs tests/recordings tests/test_layers.py \
+	tests/hostile/test_limits.py tests/hostile/test_names.py tests/gradcheck/test_numpy_functions.py \
+	tests/gradcheck/test_right_gradients.py tests/gradcheck/test_verdicts.py tests/gradcheck/test_what_is_not_known.py \
+	--ignore tests/serve/test_tensorboard.py --ignore tests/serve/test_privacy.py --ignore tests/serve/test_pytest_plugin.py \
 	--deselect tests/gradcheck/test_numpy_functions.py::test_a_million_numbers_are_checked_by_some_directions
 
 # If it is set, every Python process that the tests start compiles the package and the tests again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo check test tests static versions page chromium clean
+.PHONY: demo check coverage test tests static versions page chromium clean
 .DELETE_ON_ERROR:
 
 demo: .venv/for-demo page
@@ -30,6 +33,12 @@ demo: .venv/for-demo page
 
 check: static
 	$(BIN)/python -m pytest -q -n 2 $(PURE)
+
+coverage: .venv/for-test page
+	@mkdir -p build/coverage
+	COVERAGE_FILE=build/coverage/data $(BIN)/python -m coverage run --branch --source tb_gradflow \
+		-m pytest -q -p tests.analyse.contexts $(PURE)
+	@$(BIN)/python -m tests.coverage_of_layers build/coverage/data
 
 # Other versions are downloaded and tested at the same time.
 test: static chromium

@@ -44,6 +44,7 @@ _INDICES = (
     ("movements", "optimizer", "optimizers", 0),
     ("overrides", "source", "sources", 0),
     ("dropped_masks", "target", "targets", 0),
+    ("dropped_masks", "op", "ops", -1),
     ("terms", "target", "targets", 0),
     ("terms", "op", "ops", -1),
     ("terms", "source", "sources", 0),

@@ -123,12 +123,6 @@ def parse(file: BinaryIO, place: Place, *, known: bool = False) -> tuple[Event, 
         raise LogError(f"{place.path} is damaged at byte {place.offset}: no event there ({damage})") from damage
 
 
-def _fits(data: bytes, footer: bytes) -> bool:
-    if _crc32c is None:
-        return True
-    return len(footer) == FOOTER.size and _masked(_crc32c(data)) == FOOTER.unpack(footer)[0]
-
-
 def _masked(checksum: int) -> int:
     # As the format of TFRecords has it.
     return (((checksum >> 15) | (checksum << 17)) + 0xA282EAD8) & 0xFFFFFFFF

@@ -1,10 +1,10 @@
 """Changes `analyse/` in one place at a time, and prints the changes that the pure tests do not notice.
 
-    coverage run --rcfile FILE -m pytest tests/analyse          # FILE: docs/dependability.md
-    python -m tests.analyse.mutants .coverage --sample 300 --seed 1
+    make coverage                                               # leaves build/coverage/data
+    python -m tests.analyse.mutants build/coverage/data --sample 300 --seed 1
 
-A place is changed only if tests run it, and only the tests that run it are run again, in a process forked for each
-change. Needs the package `coverage`, whose `dynamic_context` must have been `test_function`.
+A place is changed only if tests run it, and only the tests that run it are run again, at most sixty of them, in a
+process forked for each change. Needs the package `coverage`, which must have measured with `tests.analyse.contexts`.
 """
 
 from __future__ import annotations
@@ -140,14 +140,8 @@ def is_noticed(path: Path, tree: ast.Module, tests: list[str]) -> bool:
 
 
 def tests_of(contexts: list[str]) -> list[str]:
-    """What pytest calls the tests that coverage calls `tests.analyse.test_status.test_name`."""
-    found = set()
-    for context in filter(None, contexts):
-        module, _, name = context.rpartition(".")
-        path = Path(*module.split(".")).with_suffix(".py")
-        if (ROOT / path).is_file():
-            found.add(f"{path}::{name}")
-    return sorted(found)
+    """The tests of the contexts, in which coverage also files what was run outside of tests."""
+    return sorted({context for context in contexts if "::" in context})
 
 
 def say(line: str) -> None:

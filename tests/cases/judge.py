@@ -176,25 +176,25 @@ def answers_of_a_batch(
     return {name: found[name] for name in names}
 
 
-def explained(name: str, directory: Path = HERE, *, try_fixes: bool = False) -> Any:
-    """The report of `tb_gradflow.explain` on one case, in this process."""
+def explained(name: str, directory: Path = HERE, *, file: str = "case.py", try_fixes: bool = False) -> Any:
+    """The report of `tb_gradflow.explain` on one case, or on another program beside it, in this process."""
     import tb_gradflow
 
-    case = built(name, directory)
+    case = built(name, directory, file)
     if case["kind"] == "keras":
         batch_size = case.get("fit_kwargs", {}).get("batch_size")
         return tb_gradflow.explain(case["model"], case["x"], case["y"], batch_size=batch_size, try_fixes=try_fixes)
     return tb_gradflow.explain(case["loss_fn"], args=case["args"], variables=case["variables"], try_fixes=try_fixes)
 
 
-def built(name: str, directory: Path = HERE) -> dict[str, Any]:
+def built(name: str, directory: Path = HERE, file: str = "case.py") -> dict[str, Any]:
     """The model or the loss of one case, made in this process, with its module, which a program keeps while
     it runs.
     """
     import keras
 
     keras.utils.clear_session(free_memory=False)
-    spec = importlib.util.spec_from_file_location(name, directory / name / "case.py")
+    spec = importlib.util.spec_from_file_location(name, directory / name / file)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

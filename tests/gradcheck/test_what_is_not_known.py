@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 import tb_gradflow
 from tb_gradflow.errors import IncorrectGradients, SetupError
@@ -85,30 +84,17 @@ def test_a_cusp_is_a_kink() -> None:
     assert check.arguments["0"].verdict == "kink"
 
 
-@pytest.mark.parametrize("of_tensors", [False, True])
-def test_an_argument_that_the_gradient_leaves_out_is_said_not_to_be_compared(of_tensors: bool) -> None:
-    points = tuple(tf.constant(POINT) for _ in range(2)) if of_tensors else (POINT, POINT)
-    total = tf.reduce_sum if of_tensors else np.sum
-
-    check = tb_gradflow.check_gradients(lambda v, w: total(v**2 * w), points, lambda v, w: 2 * v * w)
+def test_an_argument_that_the_gradient_leaves_out_is_said_not_to_be_compared() -> None:
+    check = tb_gradflow.check_gradients(lambda v, w: np.sum(v**2 * w), (POINT, POINT), lambda v, w: 2 * v * w)
 
     assert {name: each.verdict for name, each in check.arguments.items()} == {"0": "agrees"}
     assert "Argument 1 was not compared: your gradient returns nothing for it." in str(check)
 
 
 def test_what_cannot_be_compared_is_told_at_once() -> None:
-    for point in (POINT, tf.constant(POINT)):
-        with pytest.raises(SetupError, match="returned only None"):
-            tb_gradflow.check_gradients(lambda v: v[0] ** 2, (point,), lambda v: None)
-        with pytest.raises(SetupError, match="returns 3 values"):
-            tb_gradflow.check_gradients(lambda v: v**2, (point,), lambda v: 2 * v)
-    for number in (np.array(1j), tf.constant(1j)):
-        with pytest.raises(SetupError, match="real and imaginary part"):
-            tb_gradflow.check_gradients(abs, (number,), lambda z: z)
-
-
-def test_a_complex_argument_beside_a_real_one_is_said_not_to_be_compared() -> None:
-    check = tb_gradflow.check_gradients(lambda z, v: tf.abs(z) * v, (tf.constant(2j), tf.constant(3.0, tf.float64)))
-
-    check.assert_correct()
-    assert "Argument 0 was not compared: it is complex" in str(check)
+    with pytest.raises(SetupError, match="returned only None"):
+        tb_gradflow.check_gradients(lambda v: v[0] ** 2, (POINT,), lambda v: None)
+    with pytest.raises(SetupError, match="returns 3 values"):
+        tb_gradflow.check_gradients(lambda v: v**2, (POINT,), lambda v: 2 * v)
+    with pytest.raises(SetupError, match="real and imaginary part"):
+        tb_gradflow.check_gradients(abs, (np.array(1j),), lambda z: z)

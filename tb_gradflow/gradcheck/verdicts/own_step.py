@@ -66,15 +66,14 @@ def of_step(problem: Problem, place: int, comparison: Comparison, step: float) -
     right = np.array([each.slope for each in comparison.smooth])
     error, best = relative(yours, right), comparison.best_step
     unsure = float(np.linalg.norm([each.uncertainty for each in comparison.smooth])) / (np.linalg.norm(right) or 1.0)
-    good = f"{best:.1g}" if best is not None else "none"
+    assert best is not None
     if error <= comparison.tolerance + 3 * unsure:
         message = f"Central differences with a step of {step:g} match the derivative to {percent(error)}."
         return told(argument, "agrees", message, True, comparison, error)
-    small = abs(np.log10(step)) if best is None else step < best
-    why = "so small that rounding dominates" if small else "so large that the curvature matters"
+    why = "so small that rounding dominates" if step < best else "so large that the curvature matters"
     message = (
         f"Central differences with a step of {step:g} are off by {percent(error)}: it is {why}. A step of about "
-        f"{good} is accurate."
+        f"{best:.1g} is accurate."
     )
     return told(argument, "step", message, False, comparison, error)
 

@@ -189,8 +189,10 @@ class TensorFunction:
         trace, words = explained.trace, {}
         if any(missing):
             diagnosis = diagnose(trace, explained.session, None, None, (), -1)
+            # A tensor that is passed as two arguments is one variable.
+            places = {identity: place for place, identity in enumerate(dict.fromkeys(map(id, sources)))}
             for place, (name, _) in enumerate(self._leaves):
-                known = trace.variables[place].name
+                known = trace.variables[places[id(sources[place])]].name
                 message = next((each.message for each in diagnosis.findings if known in each.variables), "")
                 if missing[place] and message:
                     words[name] = f"Why: {message.partition(': ')[2]}"
