@@ -67,13 +67,15 @@ class Caches:
     Attributes:
         numbers: Chunks, by bytes: a thousand steps of ResNet50 take 28 MB. Chunks of a longer run are read again for
             each series, which takes a fraction of a second.
-        traces: Decoded traces with their topologies, by their packed content and its format. One of 30,000 ops takes
-            about 45 MB.
+        traces: Decoded traces with their topologies, by their packed content and its format: about 1.5 KB for each op,
+            by which they are counted.
         diagnoses: Results for a step, about 0.6 KB for each variable: users move the slider back to the same steps.
     """
 
     numbers: Cache[Floats] = field(default_factory=lambda: Cache(48 * 2**20, cost=_bytes))
-    traces: Cache[tuple[Trace, Topology]] = field(default_factory=lambda: Cache(6))
+    traces: Cache[tuple[Trace, Topology]] = field(
+        default_factory=lambda: Cache(180_000, cost=lambda analysed: 1 + len(analysed[0].ops))
+    )
     diagnoses: Cache[Diagnosis] = field(
         default_factory=lambda: Cache(100_000, cost=lambda diagnosis: 1 + len(diagnosis.variables))
     )
