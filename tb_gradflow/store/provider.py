@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from tensorboard.context import RequestContext
@@ -47,17 +48,37 @@ def list_runs(
     return {name: found for name, found in tags.items() if any(tag.kind == "session" for tag in found)}
 
 
-def newest_steps(provider: DataProvider, context: RequestContext, experiment_id: str) -> dict[str, Tag]:
-    """For each run, the tag of its newest chunk of steps, which changes when the run grows. One request for all
-    runs.
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """The tags of a run at one time.
+
+    Attributes:
+        tags: All of them.
+        lengths: For each blob, by its tag as text, how many TensorBoard has.
     """
-    listed = _asked(provider.list_tensors, context, experiment_id=experiment_id, plugin_name=PLUGIN)
-    found: dict[str, Tag] = {}
-    for run, texts in listed.items():
-        steps = [tag for tag in map(parse_tag, texts) if tag is not None and tag.kind == "steps"]
-        if steps:
-            found[run] = max(steps, key=lambda tag: (tag.session, tag.number))
+
+    tags: frozenset[Tag]
+    lengths: Mapping[str, int]
+
+
+def list_all(provider: DataProvider, context: RequestContext, experiment_id: str) -> dict[str, Listed]:
+    """The runs that have a session of ours, by TensorBoard's name, with all of their tags. Two requests for all
+    runs."""
+    blobs, tensors = (
+        _asked(listing, context, experiment_id=experiment_id, plugin_name=PLUGIN)
+        for listing in (provider.list_blob_sequences, provider.list_tensors)
+    )
+    found: dict[str, Listed] = {}
+    for run in sorted(blobs):
+        texts = [*blobs[run], *tensors.get(run, ())]
+        tags = frozenset(tag for tag in map(parse_tag, texts) if tag is not None)
+        if any(tag.kind == "session" for tag in tags):
+            found[run] = Listed(tags, _lengths(blobs[run]))
     return found
+
+
+def _lengths(listed: Mapping[str, Any]) -> dict[str, int]:
+    return {text: getattr(series, "max_length", 1) for text, series in listed.items()}
 
 
 class ProviderReader:
@@ -74,13 +95,17 @@ class ProviderReader:
         texts = [*self._listed(self._provider.list_blob_sequences), *self._listed(self._provider.list_tensors)]
         return {tag for tag in map(parse_tag, texts) if tag is not None}
 
+    def knows(self, lengths: Mapping[str, int]) -> None:
+        """Called with what was listed for all runs together, which need not be listed again."""
+        self._lengths.update(lengths)
+
     def _listed(self, listing: Callable[..., Any], tag: str | None = None) -> Mapping[str, Any]:
         only = RunTagFilter(runs=[self._run], tags=None if tag is None else [tag])
         listed = _asked(
             listing, self._context, experiment_id=self._experiment_id, plugin_name=PLUGIN, run_tag_filter=only
         )
         found: Mapping[str, Any] = listed.get(self._run, {})
-        self._lengths.update({text: getattr(series, "max_length", 1) for text, series in found.items()})
+        self._lengths.update(_lengths(found))
         return found
 
     def _check_length(self, tag: Tag) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -25,6 +25,8 @@ from tb_gradflow.store.layout import MOST_JSON, MOST_JSON_OF_SESSION, Tag, unpac
 LOGGER = logging.getLogger("tb_gradflow")
 
 Read = TypeVar("Read")
+
+_COLUMNS = {"gradients": len(GRADIENT_STATISTICS), "variables": len(VARIABLE_STATISTICS)}
 
 
 class TagReader(Protocol):
@@ -91,18 +93,21 @@ class StoredRun:
         self._costs: dict[Tag, Cost] = {}
         self._damaged: dict[Tag, str] = {}
 
-    def index(self) -> RunIndex:
-        """What is there now. Raises LogError if that cannot be read, or if there is nothing.
+    def index(self, tags: Collection[Tag] | None = None) -> RunIndex:
+        """What is there now, or was when `tags` were listed. Raises LogError if that cannot be read, or if there is
+        nothing.
 
         A chunk that is damaged is left out, and said to be.
         """
-        tags = self._reader.tags()
+        tags = self._reader.tags() if tags is None else tags
         session = self.session(newest_session(tags))
         of_session = [tag for tag in tags if tag.session == session.id]
         traces = sorted(tag.number for tag in of_session if tag.kind == "trace")
-        heads = self._read_heads([tag for tag in of_session if tag.kind == "steps"])
+        costs = [tag for tag in of_session if tag.kind == "cost"]
+        newest_cost = max(costs, key=lambda tag: tag.number, default=None)
+        heads = self._read_heads([tag for tag in of_session if tag.kind == "steps"], newest_cost)
         earlier = {tag.session for tag in tags if tag.kind == "trace"} - {session.id}
-        cost = self._read_cost([tag for tag in of_session if tag.kind == "cost"])
+        cost = self._read_cost(costs)
         measured = frozenset(tag.number for tag in of_session if tag.kind == "values")
         damaged = (*self._reader.problems(), *(self._damaged[tag] for tag in of_session if tag in self._damaged))
         return RunIndex(session, tuple(traces), tuple(heads), len(earlier), cost, measured, damaged)
@@ -117,15 +122,21 @@ class StoredRun:
             self._sessions[id] = session
         return self._sessions[id]
 
-    def trace(self, session: str, index: int) -> Trace:
-        """Raises KeyError if there is none, LogError if it cannot be read."""
+    def trace(self, session: str, index: int, packed: bytes | None = None) -> Trace:
+        """Raises KeyError if there is none, LogError if it cannot be read. `packed` is what `packed_trace` returned, if
+        that was read before."""
         tag = Tag("trace", session, index)
-        blob, written = self._json(tag), self.session(session).format
+        value = _unpacked(tag, self._reader.blob(tag) if packed is None else packed)
+        written = self.session(session).format
         with _naming(tag):
-            trace = read_trace(blob, written)
+            trace = read_trace(value, written)
         if trace.index != index:
             raise DamagedRecord(f"damaged log: {tag} holds the trace {trace.index}")
         return trace
+
+    def packed_trace(self, session: str, index: int) -> bytes:
+        """The same as it lies in the log, unchecked. Raises KeyError."""
+        return self._reader.blob(Tag("trace", session, index))
 
     def trace_blob(self, session: str, index: int) -> bytes:
         """The same as it lies in the log: gzipped JSON, in the format of its session. Only its size is checked."""
@@ -136,11 +147,11 @@ class StoredRun:
 
     def gradients(self, session: str, chunk: int) -> Array:
         """Float32 `[steps, rows, 6]`. Raises KeyError if there is no such chunk, LogError if it cannot be read."""
-        return self._numbers(Tag("gradients", session, chunk), len(GRADIENT_STATISTICS))
+        return self._numbers(Tag("gradients", session, chunk))
 
     def variables(self, session: str, chunk: int) -> Array:
         """Float32 `[steps, variables, 4]`. Raises KeyError if there is no such chunk, LogError if it cannot be read."""
-        return self._numbers(Tag("variables", session, chunk), len(VARIABLE_STATISTICS))
+        return self._numbers(Tag("variables", session, chunk))
 
     def values(self, session: str, step: int, trace: Trace) -> StepValues:
         """What the forward pass of a step of that trace computed. Raises KeyError if that was not measured, LogError if
@@ -153,12 +164,23 @@ class StoredRun:
             raise DamagedRecord(f"damaged log: {tag} holds the values of step {values.step}")
         return values
 
-    def _numbers(self, tag: Tag, columns: int) -> Array:
+    def read_ahead(self, tags: Collection[Tag]) -> dict[Tag, Array]:
+        """Gradients and variables of chunks in the index, in one request; without those that cannot be read."""
+        found = {}
+        for tag, array in self._reader.arrays(tags).items():
+            head = self._heads.get(Tag("steps", tag.session, tag.number))
+            with suppress(DamagedRecord):
+                if head is not None:
+                    check_numbers(tag, array, head, _COLUMNS[tag.kind])
+                    found[tag] = array
+        return found
+
+    def _numbers(self, tag: Tag) -> Array:
         steps = Tag("steps", tag.session, tag.number)
         wanted = [tag] if steps in self._heads else [tag, steps]
         found = self._reader.arrays(wanted)
         head = self._heads.get(steps) or read_head(steps, found[steps])
-        check_numbers(tag, found[tag], head, columns)
+        check_numbers(tag, found[tag], head, _COLUMNS[tag.kind])
         return found[tag]
 
     def _read_cost(self, tags: Collection[Tag]) -> Cost | None:
@@ -180,15 +202,19 @@ class StoredRun:
         return None
 
     def _json(self, tag: Tag) -> object:
-        most = MOST_JSON_OF_SESSION if tag.kind == "session" else MOST_JSON
-        return _opened(tag, lambda blob: unpack_json(blob, most), self._reader.blob(tag))
+        return _unpacked(tag, self._reader.blob(tag))
 
-    def _read_heads(self, tags: Collection[Tag]) -> list[ChunkHead]:
+    def _read_heads(self, tags: Collection[Tag], cost: Tag | None) -> list[ChunkHead]:
+        """The heads of chunks; the cost is read in the same request."""
         unknown = [tag for tag in tags if tag not in self._heads and tag not in self._damaged]
         if unknown:
-            for tag, table in self._reader.arrays(unknown).items():
+            with_it = [cost] if cost is not None and cost not in self._costs and cost not in self._damaged else []
+            for tag, table in self._reader.arrays([*unknown, *with_it]).items():
                 try:
-                    self._heads[tag] = read_head(tag, table)
+                    if tag.kind == "cost":
+                        self._costs = {tag: read_cost(tag, table)}
+                    else:
+                        self._heads[tag] = read_head(tag, table)
                 except DamagedRecord as damage:
                     self._leave_out(tag, damage)
         kept, left_out = in_order([self._heads[tag] for tag in tags if tag in self._heads])
@@ -202,6 +228,11 @@ class StoredRun:
         if tag not in self._damaged:
             self._damaged[tag] = str(damage)
             LOGGER.warning("%s; it is left out", damage)
+
+
+def _unpacked(tag: Tag, packed: bytes) -> object:
+    most = MOST_JSON_OF_SESSION if tag.kind == "session" else MOST_JSON
+    return _opened(tag, lambda blob: unpack_json(blob, most), packed)
 
 
 def _opened(tag: Tag, unpack: Callable[[bytes], Read], blob: bytes) -> Read:

@@ -271,6 +271,15 @@ class Topology:
         return found
 
     @cached_property
+    def tensor_targets(self) -> frozenset[int]:
+        """The targets whose gradient was requested only for tensors, not for variables."""
+        requested: dict[int, list[bool]] = {}
+        for entry in self.trace.variable_gradients:
+            if entry.outcome != "not_asked":
+                requested.setdefault(entry.target, []).append(self.trace.variables[entry.variable].computed)
+        return frozenset(target for target, computed in requested.items() if all(computed))
+
+    @cached_property
     def by_type(self) -> dict[str, list[int]]:
         """The ops of each type, in the order of the trace."""
         found: dict[str, list[int]] = {}

@@ -9,6 +9,7 @@ from tb_gradflow.analyse.causes import precedence
 from tb_gradflow.analyse.causes.judge import judge, judge_cuts, judge_zeros
 from tb_gradflow.analyse.evidence.by_hand import is_given
 from tb_gradflow.analyse.evidence.penalties import is_penalty_alone
+from tb_gradflow.analyse.evidence.stops import STOPS
 from tb_gradflow.analyse.evidence.suspects import (
     NO_OP,
     Rule,
@@ -148,8 +149,24 @@ _NOTHING = GradientReport(norm=0.0, max_abs=0.0, mean_abs=0.0, zero_fraction=1.0
 
 def _judge_terms(suspects: Iterable[Suspect]) -> tuple[Suspect, Verdict] | None:
     """A gradient that was stopped on purpose is not reported."""
-    found = judge_cuts(suspects)
+    found = judge_cuts(_with_nearest_stop(suspects))
     return None if found is None or found[1].cause in ("stop_gradient_misuse", "custom_gradient_wrong") else found
+
+
+def _with_nearest_stop(suspects: Iterable[Suspect]) -> list[Suspect]:
+    """The suspects for one variable without the stops that cannot decide: the verdict on a stop does not depend on
+    which one it is, and the nearest to the loss is chosen. Each batch normalisation has one."""
+    kept: list[Suspect] = []
+    nearest: dict[bool, tuple[int, int, Suspect]] = {}
+    for suspect in suspects:
+        if suspect.op.type not in STOPS:
+            kept.append(suspect)
+            continue
+        place = suspect.topology.influence(suspect.target).hops[suspect.culprit], suspect.culprit, suspect
+        known = nearest.get(suspect.op.backward)
+        if known is None or place[:2] < known[:2]:
+            nearest[suspect.op.backward] = place
+    return kept + [suspect for *_, suspect in nearest.values()]
 
 
 def _as_in_turn(judged: Judged) -> Judged:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+import math
 import re
 from dataclasses import dataclass
 
@@ -65,14 +66,20 @@ class Moved:
 
 def movement_of(measured: Measured, variable: int) -> Moved | None:
     """How a variable was updated; `None` if that was not recorded."""
+    return measured.once(("movement", variable), lambda: _movement_of(measured, variable))
+
+
+def _movement_of(measured: Measured, variable: int) -> Moved | None:
     trace = measured.topology.trace
-    known = next((each for each in trace.movements if each.variable == variable), None)
+    # The first of a variable counts.
+    movements = measured.once("movements", lambda: {each.variable: each for each in reversed(trace.movements)})
+    known = movements.get(variable)
     if known is None or measured.gradients is None or np.isnan(measured.gradients[known.row, 0]):
         return None
     numbers = dict(zip(MOVEMENT_STATISTICS, measured.gradients[known.row].tolist(), strict=True))
     rate = numbers.pop("rate")
     counts = {name: round(number) for name, number in numbers.items()}
-    size = int(np.prod(trace.variables[variable].shape, dtype=np.int64))
+    size = math.prod(trace.variables[variable].shape)
     return Moved(known, trace.optimizers[known.optimizer], size, rate=None if np.isnan(rate) else rate, **counts)
 
 

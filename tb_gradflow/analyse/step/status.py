@@ -114,15 +114,6 @@ def is_integer_source(trace: Trace, variable: int) -> bool:
     return source.computed and source.dtype.startswith(("int", "uint"))
 
 
-def tensor_targets(trace: Trace) -> frozenset[int]:
-    """The targets whose gradient was requested only for tensors, not for variables."""
-    requested: dict[int, list[bool]] = {}
-    for entry in trace.variable_gradients:
-        if entry.outcome != "not_asked":
-            requested.setdefault(entry.target, []).append(trace.variables[entry.variable].computed)
-    return frozenset(target for target, computed in requested.items() if all(computed))
-
-
 def _answered(topology: Topology, measured: Measured, entry: VariableGradient, unregistered: frozenset[int]) -> State:
     gradient = measured.of_variable(entry)
     # The structure says nothing about a gradient that was computed by hand.
@@ -159,7 +150,7 @@ def _not_asked(topology: Topology, variable: int, entries: list[VariableGradient
     """A variable whose gradient was not requested gets none, even if one would arrive. Calls that request only
     gradients of tensors, such as that of an image, train nothing, so they leave nothing out.
     """
-    of_tensors = tensor_targets(topology.trace)
+    of_tensors = topology.tensor_targets
     if not topology.trace.targets:
         return State(variable, "not_measured", -1, None, None, False)
     targets = [entry.target for entry in entries] or range(len(topology.trace.targets))

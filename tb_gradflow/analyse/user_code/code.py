@@ -42,6 +42,20 @@ class Code:
         """Its lines, without line breaks."""
         return self._lines
 
+    @functools.cached_property
+    def imports(self) -> dict[str, str]:
+        """The imported names, and the modules or parts of modules that they stand for."""
+        found = {}
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Import):
+                for each in node.names:
+                    found[each.asname or each.name.partition(".")[0]] = (
+                        each.name if each.asname else each.name.partition(".")[0]
+                    )
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                found.update({each.asname or each.name: f"{node.module}.{each.name}" for each in node.names})
+        return found
+
     def span(self, node: ast.AST) -> tuple[int, int]:
         """Where a node begins and ends in the text, in characters."""
         first, last = getattr(node, "lineno", 1), getattr(node, "end_lineno", 1)
@@ -190,16 +204,9 @@ class Program:
     def modules(self, file: str) -> dict[str, str]:
         """The imported names of a file, and the modules or parts of modules that they stand for: `tf` for
         `tensorflow`."""
-        found = {}
+        found: dict[str, str] = {}
         for code in self.of_file(file):
-            for node in ast.walk(code.tree):
-                if isinstance(node, ast.Import):
-                    for each in node.names:
-                        found[each.asname or each.name.partition(".")[0]] = (
-                            each.name if each.asname else each.name.partition(".")[0]
-                        )
-                elif isinstance(node, ast.ImportFrom) and node.module:
-                    found.update({each.asname or each.name: f"{node.module}.{each.name}" for each in node.names})
+            found.update(code.imports)
         return found
 
 

@@ -23,7 +23,7 @@ from tb_gradflow.serve.runs.shared_settings import shared_settings, varying
 from tb_gradflow.serve.runs.standing import Health, Standing, standing_or_unknown
 from tb_gradflow.store.hyperparameters import Hyperparameters, of_provider, of_run
 from tb_gradflow.store.layout import Tag, name_of_root, run_name
-from tb_gradflow.store.provider import ProviderReader, list_runs, newest_steps
+from tb_gradflow.store.provider import Listed, ProviderReader, list_all, list_runs
 from tb_gradflow.store.run import RunIndex, StoredRun, newest_session
 
 LOGGER = logging.getLogger("tb_gradflow")
@@ -79,6 +79,7 @@ class Runs:
         self._provider = provider
         self._logdir = logdir
         self._caches = Caches()
+        self._readers: dict[tuple[str, str], ProviderReader] = {}
         self._histories: dict[tuple[str, str], History] = {}
         self._courses: dict[tuple[str, str], Course] = {}
         self._looks: Background[_Key, _Look] = Background()
@@ -90,7 +91,7 @@ class Runs:
 
         If there are many runs, the newest are analysed for a moment; the others do not have a health yet.
         """
-        runs = list_runs(self._provider, context, experiment_id)
+        runs = list_all(self._provider, context, experiment_id)
         seconds = SECONDS_FOR_FEW if len(runs) <= FEW_RUNS else SECONDS_FOR_MANY
         # With a single run, the page shows it anyway.
         look = self._problem if len(runs) == 1 else self._health
@@ -101,15 +102,15 @@ class Runs:
                 "run": run,
                 "name": self._name(run, runs),
                 "error": told[run].problem if run in told else None,
-                "began": int(newest_session(tags)) / 1000,
+                "began": int(newest_session(listed.tags)) / 1000,
                 "health": told[run].health if run in told else None,
             }
-            for run, tags in runs.items()
+            for run, listed in runs.items()
         ]
 
     def standings(self, context: RequestContext, experiment_id: str) -> Json:
         """The state of each run, as far as it is known."""
-        runs = list_runs(self._provider, context, experiment_id)
+        runs = list_all(self._provider, context, experiment_id)
         known = self._standings.ask(self._jobs(context, experiment_id, runs, self._standing), SECONDS_OF_JUDGING)
         logged = self._hyperparameters(context, experiment_id)
         told = {
@@ -157,31 +158,34 @@ class Runs:
         name = run_name(run)
         return name if name != "." else name_of_root(self._logdir, run, {run_name(each) for each in runs})
 
-    def _history(self, context: RequestContext, experiment_id: str, run: str) -> History:
-        reader = ProviderReader(self._provider, context, experiment_id, run)
-        history = History(StoredRun(reader), f"{experiment_id}/{run}", self._caches)
+    def _history(self, context: RequestContext, experiment_id: str, run: str, listed: Listed | None = None) -> History:
+        key = (experiment_id, run)
         with self._lock:
-            return self._histories.setdefault((experiment_id, run), history)
+            if key not in self._histories:
+                reader = self._readers[key] = ProviderReader(self._provider, context, experiment_id, run)
+                self._histories[key] = History(StoredRun(reader), f"{experiment_id}/{run}", self._caches)
+            if listed is not None:
+                self._readers[key].knows(listed.lengths)
+            return self._histories[key]
 
     def _jobs(
         self,
         context: RequestContext,
         experiment_id: str,
-        runs: Mapping[str, set[Tag]],
-        look: Callable[[History, set[Tag]], Found],
+        runs: Mapping[str, Listed],
+        look: Callable[[History, Collection[Tag]], Found],
     ) -> dict[_Key, Callable[[], Found]]:
         """The analyses to request for each run, the newest first; a run that has grown has another key."""
-        newest = newest_steps(self._provider, context, experiment_id)
-        order = sorted(runs, key=lambda run: newest_session(runs[run]), reverse=True)
+        sessions = {run: newest_session(listed.tags) for run, listed in runs.items()}
         return {
-            _Key(experiment_id, run, newest_session(runs[run]), newest.get(run)): partial(
-                look, self._history(context, experiment_id, run), runs[run]
+            _Key(experiment_id, run, sessions[run], _newest_steps(runs[run].tags)): partial(
+                look, self._history(context, experiment_id, run, runs[run]), runs[run].tags
             )
-            for run in order
+            for run in sorted(runs, key=lambda run: sessions[run], reverse=True)
         }
 
     @staticmethod
-    def _problem(history: History, tags: set[Tag]) -> _Look:
+    def _problem(history: History, tags: Collection[Tag]) -> _Look:
         try:
             history.newest_session(tags)
         except LogError as error:
@@ -189,13 +193,21 @@ class Runs:
         return _Look(None, None)
 
     @classmethod
-    def _health(cls, history: History, tags: set[Tag]) -> _Look:
+    def _health(cls, history: History, tags: Collection[Tag]) -> _Look:
         found = cls._problem(history, tags)
-        return found if found.problem is not None else _Look(None, standing_or_unknown(history, since=False).health)
+        if found.problem is not None:
+            return found
+        return _Look(None, standing_or_unknown(history, since=False, tags=tags).health)
 
     @staticmethod
-    def _standing(history: History, _: set[Tag]) -> Standing:
-        return standing_or_unknown(history)
+    def _standing(history: History, tags: Collection[Tag]) -> Standing:
+        return standing_or_unknown(history, tags=tags)
+
+
+def _newest_steps(tags: Collection[Tag]) -> Tag | None:
+    """The newest chunk, which changes when the run grows."""
+    steps = (tag for tag in tags if tag.kind == "steps")
+    return max(steps, key=lambda tag: (tag.session, tag.number), default=None)
 
 
 def overview(run: str, name: str, history: History) -> Json:

@@ -5,6 +5,7 @@ The plugin and `open_log` both read runs through this class; where a run is stor
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -41,6 +42,12 @@ _SAID = 3
 Floats = npt.NDArray[np.float32]
 
 
+_COLUMNS = {"gradients": len(GRADIENT_STATISTICS), "variables": len(VARIABLE_STATISTICS)}
+
+_MOST_AHEAD = 5 * 2**20
+"""Limit in bytes for numbers that are read in one request, a part of `Caches.numbers` for each thread that analyses."""
+_BYTES_OF_ROW = 4 * len(GRADIENT_STATISTICS)
+
 _BAD = [GRADIENT_STATISTICS.index(name) for name in ("nan_count", "inf_count")]
 
 
@@ -60,12 +67,15 @@ class Caches:
     Attributes:
         numbers: Chunks, by bytes: a thousand steps of ResNet50 take 28 MB. Chunks of a longer run are read again for
             each series, which takes a fraction of a second.
-        traces: Decoded traces with their topologies. One of 30,000 ops takes about 45 MB.
+        traces: Decoded traces with their topologies, by their packed content and its format: about 1.5 KB for each op,
+            by which they are counted.
         diagnoses: Results for a step, about 0.6 KB for each variable: users move the slider back to the same steps.
     """
 
     numbers: Cache[Floats] = field(default_factory=lambda: Cache(48 * 2**20, cost=_bytes))
-    traces: Cache[tuple[Trace, Topology]] = field(default_factory=lambda: Cache(6))
+    traces: Cache[tuple[Trace, Topology]] = field(
+        default_factory=lambda: Cache(180_000, cost=lambda analysed: 1 + len(analysed[0].ops))
+    )
     diagnoses: Cache[Diagnosis] = field(
         default_factory=lambda: Cache(100_000, cost=lambda diagnosis: 1 + len(diagnosis.variables))
     )
@@ -88,14 +98,15 @@ class History:
         self._index: RunIndex | None = None
         self._changes = 0
         self._unreadable: dict[tuple[str, int], LogError] = {}
+        self._contents: dict[tuple[str, int], tuple[bytes, int]] = {}
         self._sizes: dict[tuple[str, int], Sizes] = {}
         self._fitting: set[Tag] = set()
         self._damaged_numbers: set[Tag] = set()
         self._damaged: dict[str, None] = {}
 
-    def refresh(self) -> RunIndex:
-        """Reads the log again and returns its index."""
-        index = self._run.index()
+    def refresh(self, tags: Collection[Tag] | None = None) -> RunIndex:
+        """Reads the log again and returns its index; the first time, of these tags, if they were listed before."""
+        index = self._run.index(tags if self._index is None else None)
         if index != self._index:
             self._index = index
             self._changes += 1
@@ -171,11 +182,11 @@ class History:
 
     def gradients(self, session: str, chunk: int) -> Floats:
         """`[steps, rows, statistics]`. Raises NotRecorded if there is no such chunk."""
-        return self._numbers(Tag("gradients", session, chunk), self._run.gradients, len(GRADIENT_STATISTICS))
+        return self._numbers(Tag("gradients", session, chunk), self._run.gradients)
 
     def variables(self, session: str, chunk: int) -> Floats:
         """`[steps, variables, statistics]`. Raises NotRecorded if there is no such chunk."""
-        return self._numbers(Tag("variables", session, chunk), self._run.variables, len(VARIABLE_STATISTICS))
+        return self._numbers(Tag("variables", session, chunk), self._run.variables)
 
     def measured(self, session: str, head: ChunkHead) -> Floats:
         """The same as `gradients`, but checked against the trace: damaged values are NaN, as if they had not been
@@ -227,7 +238,7 @@ class History:
             return self._known
         index = self.index() if step is not None else self.refresh()
         if step is None:
-            step = self._last(index)
+            step = self.last(index)
         if index.find(step) is None:
             index = self.refresh()
         found = index.find(step)
@@ -242,7 +253,7 @@ class History:
         trace, topology = self._analysed(index.session.id, index.traces[-1])
         return diagnose(trace, index.session, None, None, (), -1, topology=topology)
 
-    def _last(self, index: RunIndex) -> int:
+    def last(self, index: RunIndex) -> int:
         """The last step that can be judged; the last of all if none can; -1 if there is none."""
         readable = (head for head, _ in self.with_traces(index.session.id, reversed(index.chunks)))
         head = next(readable, index.chunks[-1] if index.chunks else None)
@@ -250,8 +261,11 @@ class History:
 
     def _diagnose(self, session: Session, head: ChunkHead, at: int) -> Diagnosis:
         trace, topology = self._analysed(session.id, head.trace)
+        self._read_ahead(session.id, head)
         gradients, variables = self.measured(session.id, head)[at], self.moved(session.id, head)[at]
-        recorded = (trace, session, gradients, variables, self.losses(session.id, head, at), head.steps[at])
+        losses = self.losses(session.id, head, at)
+        recorded = (trace, session, gradients, variables, losses, head.steps[at])
+        is_finite = _is_finite(gradients[self._sizes_of(session.id, head.trace).statistics], losses)
         values = self.values(session.id, head.steps[at], trace)
         pieces = partial(self._pieces_backwards, session, head, at)
         return diagnose(
@@ -264,10 +278,29 @@ class History:
                 rest=rest_of(pieces(), partial(self._beginning, session)),
                 turns=turns_of(pieces()),
                 silences=silences_of(pieces()),
-                value_courses={} if _is_finite(gradients, recorded[4]) else value_courses_of(pieces()),
+                value_courses={} if is_finite else value_courses_of(pieces()),
                 began=self._first_losses(session),
             ),
         )
+
+    def _read_ahead(self, session: str, head: ChunkHead) -> None:
+        """Reads the numbers of the chunks up to one in a single request, as far as they are not large: each request
+        to TensorBoard's fast loader takes about 40 ms."""
+        wanted: list[Tag] = []
+        left = _MOST_AHEAD
+        chunks = self.index().chunks
+        for chunk in reversed(chunks[: chunks.index(head) + 1]):
+            sizes = self._sizes.get((session, chunk.trace))
+            if sizes is None:
+                continue
+            tags = Tag("variables", session, chunk.id), Tag("gradients", session, chunk.id)
+            for tag, rows in zip(tags, (sizes.variables, sizes.rows), strict=True):
+                left -= _BYTES_OF_ROW * rows * len(chunk.steps)
+                if left >= 0 and self._caches.numbers.find((self.name, tag)) is None:
+                    wanted.append(tag)
+        if len(wanted) > 1:
+            for tag, array in self._run.read_ahead(wanted).items():
+                self._caches.numbers.get((self.name, tag), partial(_floats, array, _COLUMNS[tag.kind]))
 
     def _first_losses(self, session: Session) -> dict[str, float]:
         """The losses of the first recorded step, by the names of their targets."""
@@ -332,22 +365,32 @@ class History:
         return np.concatenate([each for _, each in parts]) if parts else np.empty((0, statistics), np.float32)
 
     def _analysed(self, session: str, index: int) -> tuple[Trace, Topology]:
-        def analyse() -> tuple[Trace, Topology]:
-            with without_collections():
-                try:
-                    trace = self._run.trace(session, index)
-                except KeyError:
-                    raise NotRecorded(f"the log has no trace {index} of session {session}") from None
-                self._sizes[session, index] = Sizes.of(trace)
-                return trace, Topology(trace)
-
         if (session, index) in self._unreadable:
             raise self._unreadable[session, index]
+        known = self._contents.get((session, index))
+        analysed = self._caches.traces.find(known) if known is not None else None
+        if analysed is not None:
+            return analysed
         try:
-            return self._caches.traces.get((self.name, session, index), analyse)
+            packed = self._run.packed_trace(session, index)
+        except KeyError:
+            raise NotRecorded(f"the log has no trace {index} of session {session}") from None
+
+        def analyse() -> tuple[Trace, Topology]:
+            with without_collections():
+                trace = self._run.trace(session, index, packed)
+                return trace, Topology(trace)
+
+        # The runs of a sweep often have the same trace, which then is decoded once.
+        content = hashlib.blake2b(packed, digest_size=16).digest(), self._run.session(session).format
+        try:
+            analysed = self._caches.traces.get(content, analyse)
         except DamagedRecord as damage:
             self._unreadable[session, index] = damage
             raise
+        self._contents[session, index] = content
+        self._sizes[session, index] = Sizes.of(analysed[0])
+        return analysed
 
     def _sizes_of(self, session: str, trace: int) -> Sizes:
         if (session, trace) not in self._sizes:
@@ -391,18 +434,22 @@ class History:
             self._damaged[problem] = None
             LOGGER.warning("%s: %s", self.name, problem)
 
-    def _numbers(self, tag: Tag, read: Callable[[str, int], Array], statistics: int) -> Floats:
+    def _numbers(self, tag: Tag, read: Callable[[str, int], Array]) -> Floats:
         def numbers() -> Floats:
             try:
                 array = read(tag.session, tag.number)
             except KeyError:
                 raise NotRecorded(f"the log has no chunk {tag.number} of session {tag.session}") from None
-            values = np.frombuffer(array.data, dtype="<f4").reshape(array.shape)
-            # Older logs lack the columns that were added later.
-            later = statistics - array.shape[2]
-            return np.pad(values, ((0, 0), (0, 0), (0, later)), constant_values=np.nan) if later else values
+            return _floats(array, _COLUMNS[tag.kind])
 
         return self._caches.numbers.get((self.name, tag), numbers)
+
+
+def _floats(array: Array, statistics: int) -> Floats:
+    """`[steps, rows, statistics]`, NaN in columns that older logs lack."""
+    values = np.frombuffer(array.data, dtype="<f4").reshape(array.shape)
+    later = statistics - array.shape[2]
+    return np.pad(values, ((0, 0), (0, 0), (0, later)), constant_values=np.nan) if later else values
 
 
 def _is_finite(gradients: Floats, losses: Iterable[float]) -> bool:

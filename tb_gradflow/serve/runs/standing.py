@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -13,6 +13,7 @@ from tb_gradflow.record.report import Diagnosis, Finding
 from tb_gradflow.serve.runs.course import MOST_OPS
 from tb_gradflow.serve.runs.history import History
 from tb_gradflow.store.hyperparameters import Hyperparameters
+from tb_gradflow.store.layout import Tag
 from tb_gradflow.store.run import RunIndex
 
 LOGGER = logging.getLogger("tb_gradflow")
@@ -60,15 +61,21 @@ class Standing:
         return asdict(self)
 
 
-def standing_of(history: History, diagnosis: Diagnosis | None = None, *, since: bool = True) -> Standing:
+def standing_of(
+    history: History,
+    diagnosis: Diagnosis | None = None,
+    *,
+    since: bool = True,
+    tags: Collection[Tag] | None = None,
+) -> Standing:
     """The standing of a run; `since` also searches for the first step with an error or a warning, which takes some more
-    diagnoses.
+    diagnoses. `tags` are those of the run, if they were listed just now.
 
     Raises LogError if the run cannot be read.
     """
-    history.refresh()
+    last = history.last(history.refresh(tags))
     index = history.readable()
-    diagnosis = diagnosis or history.diagnose()
+    diagnosis = diagnosis or history.diagnose(last)
     worst = worst_of(diagnosis.findings)
     found = index.find(diagnosis.step)
     losses = () if found is None else found[0].losses[found[1]]
@@ -85,10 +92,10 @@ def standing_of(history: History, diagnosis: Diagnosis | None = None, *, since: 
     )
 
 
-def standing_or_unknown(history: History, *, since: bool = True) -> Standing:
+def standing_or_unknown(history: History, *, since: bool = True, tags: Collection[Tag] | None = None) -> Standing:
     """The same, but `unknown` for a run that cannot be read or analysed."""
     try:
-        return standing_of(history, since=since)
+        return standing_of(history, since=since, tags=tags)
     except LogError as error:
         return unknown(str(error))
     except Exception:
