@@ -44,7 +44,7 @@ def summary_of(measured: Measured, states: Sequence[State], findings: Sequence[F
         if unseen:
             return f"Not verified: {unseen} of {_count(len(trainable), noun)} were not measured."
         if len(fine) == len(trainable):
-            return f"Healthy: the gradient reaches {_all(len(trainable), noun)}."
+            return f"Healthy: the gradient reaches {_all(len(trainable), noun)}{_silent_terms(measured, findings)}."
         others = [state for state in trainable if state not in fine]
         if not fine and all(state.status in _SMALL and measured.is_small(state.target) for state in others):
             return "Healthy: the loss is close to zero, and so is the gradient of " + _all(len(trainable), noun) + "."
@@ -71,6 +71,16 @@ def summary_of(measured: Measured, states: Sequence[State], findings: Sequence[F
     same = [name for name in affected if plights.get(name) == plight] or list(first.variables)
     verb = "gets" if len(same) == 1 else "get"
     return f"{len(same)} of {_count(len(trainable), noun)} {verb} {plight}{_because(measured, first)}"
+
+
+def _silent_terms(measured: Measured, findings: Sequence[Finding]) -> str:
+    """The terms of a loss that contribute nothing to a gradient that arrives."""
+    ops = {finding.culprit for finding in findings if finding.cause == "term_teaches_nothing"} - {-1}
+    names = [f"`{term.name}`" for term in measured.topology.trace.terms if term.op in ops]
+    if not names:
+        return ""
+    listed = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    return f", but the term{'s' * (len(names) > 1)} {listed} contribute{'s' * (len(names) == 1)} nothing to it"
 
 
 def _is_beside_the_loss(measured: Measured, finding: Finding) -> bool:

@@ -14,6 +14,7 @@ from tb_gradflow.trace.graph.flat_ops import Ref, consumers
 from tb_gradflow.trace.graph.reach import influenced_by, last_of_scopes
 from tb_gradflow.trace.graph.term_answers import UNMEASURED, TermAnswers
 from tb_gradflow.trace.graph.variables import is_replica
+from tb_gradflow.trace.terms.inside_calls import Calls
 from tb_gradflow.trace.terms.measured import measure
 from tb_gradflow.trace.terms.named import terms_of
 from tb_gradflow.trace.terms.summands import Ground, summands_of
@@ -72,8 +73,13 @@ class _Terms(Reading):
         given = self._noted.output_gradients or [None] * len(flat)
         weights = [tf.ones_like(each) if weight is None else weight for each, weight in zip(flat, given, strict=True)]
         whole = list(zip(map(symbols.symbol, flat), weights, strict=True))
-        terms = terms_of(summands_of(whole, self._ground()), self._layer_behind)
+        summands = summands_of(whole, self._ground())
+        calls = Calls(call.flattener, self._moved(), symbols.actual, exact=self._exact)
+        if not is_replica() and call.flattener.graph is symbols.root:
+            summands = calls.opened(summands)
+        terms = terms_of(summands, self._layer_behind)
         if len(terms) < 2:
+            call.terms = TermAnswers(problem=calls.problem)
             return
         if is_replica():
             call.terms = TermAnswers(problem=_OF_REPLICAS)
@@ -92,6 +98,7 @@ class _Terms(Reading):
             call.rows,
             exact=self._exact,
         )
+        call.terms.problem = calls.problem
         call.rows.stack()
 
     def _outputs_of_layers(self) -> dict[Ref, Any]:
@@ -123,9 +130,15 @@ class _Terms(Reading):
             lambda op: bool(_layer_of(op.name, request.layers)),
         )
 
+    def _moved(self) -> set[int]:
+        """The flat ops that depend on the sources."""
+        ops = self._request.call.flattener.ops
+        return influenced_by(ops, consumers(ops), self._request.starts())
+
     def _layer_behind(self, tensor: Any) -> str:
         """The layer that a tensor was computed in, or from whose output it was computed; empty if there is none."""
-        ops, ref = self._request.call.flattener.ops, self._request.call.flattener.ref(tensor)
+        flattener = self._request.call.flattener
+        ops, ref = flattener.ops, flattener.ref(tensor) if tensor.graph is flattener.graph else None
         queue = [] if ref is None else [ref.op]
         for index in queue:  # grows while it is walked
             if layer := _layer_of(ops[index].name, self._request.layers):

@@ -17,7 +17,7 @@ from tensorflow.python.ops import cond_v2, while_v2
 
 from tb_gradflow.trace.graph.flat_ops import FlatOp, Input, Known, Ref, Scope, held_by, runs_functions
 
-_CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
+CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
 BRANCHES = frozenset({"If", "StatelessIf", "Case", "StatelessCase"})
 _WHILES = frozenset({"While", "StatelessWhile"})
 _WRITE_PREFIXES = ("Assign", "ResourceScatter", "ResourceApply", "ResourceSparseApply", "ResourceStridedSliceAssign")
@@ -148,7 +148,7 @@ class Flattener:
         for op in operations:
             if op.type == "Placeholder":
                 self._placeholder(graph, op, frame)
-            elif op.type in _CALLS and not self._backward:
+            elif op.type in CALLS and not self._backward:
                 self._call(op, frame)
             elif op.type in BRANCHES:
                 self._if(op, frame)
@@ -242,7 +242,7 @@ class Flattener:
             flat.inputs.append(Input(ref, slot, flat.known.passes_to(slot) if flat.known is not None else None))
 
     def _call(self, op: Any, frame: Scope) -> None:
-        body = _function_graph(op, op.get_attr("f").name)
+        body = function_graph(op, op.get_attr("f").name)
         if body is None:
             self._plain(op, frame)
             return
@@ -350,7 +350,7 @@ def _within(frame: Scope, name: str) -> str:
     return name if not frame.caller or name.startswith(frame.caller + "/") else f"{frame.caller}/{name}"
 
 
-def _function_graph(op: Any, name: str) -> Any:
+def function_graph(op: Any, name: str) -> Any:
     """The body of a called function, with its tracebacks if it was traced in this process."""
     function = op.graph._get_function(name)
     graph = getattr(function, "graph", None)

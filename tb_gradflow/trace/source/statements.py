@@ -20,6 +20,17 @@ def statement_at(file: str, line: int) -> ast.stmt | None:
     return max(found, key=lambda each: each.lineno, default=None)
 
 
+def arguments_at(file: str, line: int) -> frozenset[str]:
+    """The names of the arguments of the function that `line` belongs to."""
+    functions = (each for each in _statements(file) if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef)))
+    found = [each for each in functions if each.lineno <= line <= (each.end_lineno or each.lineno)]
+    inner = max(found, key=lambda each: each.lineno, default=None)
+    given = inner.args if inner is not None else None
+    return (
+        frozenset(each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs)) if given else frozenset()
+    )
+
+
 def written_at(file: str, line: int) -> str:
     """The user's code on a line; if the line is part of a statement over several lines, the whole statement."""
     text = linecache.getline(file, line).strip()

@@ -244,8 +244,6 @@ class InstrumentedStep(StepBeside):
     def _more_rows(self, collector: Collector, given: Named, before: Sequence[Any]) -> _MoreRows:
         block, settings = Block(), self._settings
         collector.rows.append(block)
-        # The ranges of several replicas would have to be combined differently from statistics.
-        is_alone = not is_shared(collector) and not is_replica()
         more = _MoreRows(
             [(name, block.add(gradient_statistics(tensor))) for name, tensor in given],
             [
@@ -253,9 +251,11 @@ class InstrumentedStep(StepBeside):
                 for variable, number, each in collector.moving(len(before))
             ],
             value_ranges(collector, block, exact=settings.exact and not settings.eager)
-            if is_alone and settings.tensors == "all"
+            if settings.tensors == "all"
             else (),
         )
+        if (kept := parts_of(collector)) is not None:
+            kept.ranges = [each.row for each in more.ranges]
         block.stack()
         return more
 

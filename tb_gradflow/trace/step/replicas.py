@@ -16,6 +16,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.distribute.values import PerReplica
 
+from tb_gradflow.record.schema import RANGE_STATISTICS
 from tb_gradflow.trace.capture.collector import Collector
 from tb_gradflow.trace.capture.instruments import Instrument, Reading, Request
 from tb_gradflow.trace.capture.patches import is_for_xla
@@ -26,6 +27,8 @@ from tb_gradflow.trace.numerics.statistics import gradient_statistics
 from tb_gradflow.trace.numerics.statistics_table import Row
 from tb_gradflow.trace.tf_internals.resource_cells import Sink, brought_home
 from tb_gradflow.trace.tf_internals.tapes import flat_gradients
+
+SMALLEST, LARGEST = (RANGE_STATISTICS.index(name) for name in ("smallest", "largest"))
 
 Measured = dict[str, Any]
 """The numbers of a step, by the names that the recorder knows them by."""
@@ -65,12 +68,14 @@ class ReplicaParts(Instrument):
         parts: Of the variables' gradients.
         replica: The replica that was seen here, in TensorFlow's terms; `None` where there are none.
         for_xla: Whether a gradient was taken in a function inside the step that XLA compiles.
+        ranges: The rows with the ranges of values that functions are given.
     """
 
     def __init__(self) -> None:
         self.parts: list[Part] = []
         self.replica: Any = None
         self.for_xla = False
+        self.ranges: Sequence[Row] = ()
 
     def reading(self, request: Request) -> Reading:
         return _OfReplica(self, request)
@@ -177,8 +182,12 @@ def _placed(kept: ReplicaParts, measured: Measured) -> Mapping[str, Any]:
 
 def combined(first: Collector, total: Mapping[str, Any]) -> Measured:
     """The numbers of the whole step, from the sums over its replicas."""
-    parts, number_of = _parts_in_step(first).parts, first.rows.numbers()
-    rows = _together(total["gradients"])
+    kept, number_of = _parts_in_step(first), first.rows.numbers()
+    parts, rows = kept.parts, _together(total["gradients"])
+    if kept.ranges:
+        numbers = [number_of(row) for row in kept.ranges]
+        ranges = _widest(tf.gather(total["gradients"], numbers, axis=1))
+        rows = tf.tensor_scatter_nd_update(rows, [[number] for number in numbers], ranges)
     if parts:
         summed = [
             unscaled([gradient_statistics(total[f"part {number}"])], part.scale) for number, part in enumerate(parts)
@@ -202,3 +211,20 @@ def _together(tables: Any) -> Any:
     whole = most * tf.sqrt(tf.reduce_sum(tf.square(tf.math.divide_no_nan(norm, most)), 0))
     columns = [whole, tf.reduce_max(largest, 0), tf.reduce_mean(mean, 0), tf.reduce_mean(zeros, 0)]
     return tf.stack([*columns, tf.reduce_sum(nan_count, 0), tf.reduce_sum(inf_count, 0)], -1)
+
+
+def _widest(ranges: Any) -> Any:
+    """From `[replicas, ranges, 6]` to `[ranges, 6]`: those over all replicas, NaN where none has a finite value."""
+    smallest, largest = ranges[..., SMALLEST], ranges[..., LARGEST]
+    known = tf.logical_not(tf.math.is_nan(smallest))
+    ends = {
+        SMALLEST: tf.reduce_min(tf.where(known, smallest, float("inf")), 0),
+        LARGEST: tf.reduce_max(tf.where(known, largest, float("-inf")), 0),
+    }
+    is_known = tf.reduce_any(known, 0)
+    none = tf.zeros_like(ends[SMALLEST])
+    columns = [
+        tf.where(is_known, ends[place], float("nan")) if place in ends else none
+        for place in range(len(RANGE_STATISTICS))
+    ]
+    return tf.stack(columns, -1)

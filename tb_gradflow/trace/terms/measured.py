@@ -17,6 +17,7 @@ from tb_gradflow.trace.numerics.statistics import GRADIENT_COLUMNS, gradient_cos
 from tb_gradflow.trace.numerics.statistics_table import Block
 from tb_gradflow.trace.terms.linear import Actual
 from tb_gradflow.trace.terms.named import Term
+from tb_gradflow.trace.terms.summands import Summand
 from tb_gradflow.trace.tf_internals.kept_tapes import Asked
 
 
@@ -53,7 +54,7 @@ def measure(
     values = [rows.add(_value_row(term, actual, scale, exact=exact)) for term in terms]
     gradients = [_gradients(term, asked, count, list(outputs.values()), actual) for term in terms]
     for term, value, arrived in zip(terms, values, gradients, strict=True):
-        ref = ref_of(term.summands[0].tensor) if len(term.summands) == 1 else None
+        ref = _ref_of(term.summands[0], ref_of) if len(term.summands) == 1 else None
         answer = TermAnswer(term.name, term.kind, ref, term.frames, term.moves, value)
         for variable, place in sources.items():
             if arrived[place] is not None:
@@ -68,6 +69,10 @@ def measure(
         if len(reaching) > 1:
             found.cosines[variable], *_ = [rows.add(row) for row in _cosine_rows(reaching)]
     return found
+
+
+def _ref_of(summand: Summand, ref_of: Callable[[Any], Ref | None]) -> Ref | None:
+    return ref_of(summand.tensor) if summand.inside is None else summand.inside.ref
 
 
 def _apart(term: Term) -> Term:
@@ -86,14 +91,23 @@ def _gradients(term: Term, asked: Asked, count: int, outputs: Sequence[Any], act
     # which could then no longer be merged with the op that multiplies it. Ops with a control dependency are not equal
     # to ops without one.
     with tf.control_dependencies([each.weight for each in moving]):
-        return asked.again([actual(each.tensor) for each in moving], [each.weight for each in moving], count, outputs)
+        pairs = [
+            pair
+            for each in moving
+            for pair in (
+                [(actual(each.tensor), each.weight)]
+                if each.inside is None
+                else zip(each.inside.targets, each.inside.gradients, strict=True)
+            )
+        ]
+        return asked.again([target for target, _ in pairs], [weight for _, weight in pairs], count, outputs)
 
 
 def _value_row(term: Term, actual: Actual, scale: Any, *, exact: bool) -> Any:
     """A term's contribution to the loss, and its contribution if it were one throughout."""
     parts, weights = [], []
     for each in term.summands:
-        given = _seen(each.tensor) if exact else actual(each.tensor)
+        given = _value_of(each, actual, exact=exact)
         weight = tf.cast(each.weight, tf.float32)
         weights.append(tf.reduce_sum(tf.abs(weight)))
         # A NaN in the term is a NaN in the loss, whatever its weight.
@@ -101,6 +115,12 @@ def _value_row(term: Term, actual: Actual, scale: Any, *, exact: bool) -> Any:
     row = tf.stack([tf.add_n(parts), tf.add_n(weights)])
     row = row if scale is None else row / tf.cast(scale, tf.float32)
     return tf.concat([row, tf.zeros([GRADIENT_COLUMNS - 2])], 0)
+
+
+def _value_of(summand: Summand, actual: Actual, *, exact: bool) -> Any:
+    if summand.inside is not None:
+        return summand.inside.value
+    return _seen(summand.tensor) if exact else actual(summand.tensor)
 
 
 def _seen(tensor: Any) -> Any:

@@ -13,7 +13,7 @@ from tb_gradflow.trace.graph.variables import distinct
 from tb_gradflow.trace.source.frames import Frame, frames_of
 from tb_gradflow.trace.source.user_line import is_users
 from tb_gradflow.trace.terms.summands import Summand
-from tb_gradflow.trace.terms.written import assigned_by, begun_by, line_of
+from tb_gradflow.trace.terms.written import assigned_by, begun_by, is_input_of_layer, line_of
 
 MOST_TERMS = 16
 """Each costs a backward pass. If a loss has more, the last ones are measured together."""
@@ -60,6 +60,8 @@ def terms_of(summands: Sequence[Summand], layer_of: Callable[[Any], str]) -> lis
             continue
         several = by_compile and sum(compiled) > 1
         name = begun_by(stack, each.written.totals) or each.written.name
+        if name and is_input_of_layer(stack, name):
+            name = layer_of(each.tensor)
         name = name or _own_name(stack, layer_of(each.tensor), by_compile, several)
         terms.append(Term(name, "term", [each], stack))
     if len(terms) > MOST_TERMS:

@@ -30,6 +30,23 @@ _DEEPEST = 150
 
 
 @dataclass(frozen=True, slots=True)
+class Inside:
+    """A term that a nested function computes, of which the step's tape knows only the call.
+
+    Attributes:
+        value: Its value, in the step.
+        targets: The inputs of the call that its gradient reaches.
+        gradients: The gradient at each of them.
+        ref: Its flat op.
+    """
+
+    value: Any
+    targets: Sequence[Any]
+    gradients: Sequence[Any]
+    ref: Any
+
+
+@dataclass(frozen=True, slots=True)
 class Summand:
     """A term, or a node on the path to terms.
 
@@ -39,6 +56,8 @@ class Summand:
         written: The user's expression for it.
         moves: Whether it depends on the sources of a gradient.
         origin: The tensor whose line names it; None if that is the tensor itself.
+        inside: If it lies inside of a nested function: what is known of it outside.
+        operand: The only thing that it is computed from, by a mean or a weight; None if that is not a term.
     """
 
     tensor: Any
@@ -46,6 +65,8 @@ class Summand:
     written: Written
     moves: bool = True
     origin: Any = None
+    inside: Inside | None = None
+    operand: Summand | None = None
 
     @property
     def made_by(self) -> Any:
@@ -70,13 +91,13 @@ class Ground:
     in_layer: Callable[[Any], bool]
 
 
-def summands_of(targets: Sequence[tuple[Any, Any]], ground: Ground) -> list[Summand]:
+def summands_of(targets: Sequence[tuple[Any, Any]], ground: Ground, written: Written | None = None) -> list[Summand]:
     """The terms of the differentiated value, each tensor once; `targets` are tensors of the graph, with the weight of
-    each.
+    each, and `written` is the user's expression for them.
     """
     found: list[Summand] = []
     for tensor, weight in targets:
-        for each in _taken_apart(Summand(tensor, weight, Written()), ground, 0):
+        for each in _taken_apart(Summand(tensor, weight, written or Written()), ground, 0):
             if not ground.is_constant(each.tensor):
                 _add(found, replace(each, moves=ground.moves(each.tensor)))
     return found
@@ -92,6 +113,7 @@ def _taken_apart(here: Summand, ground: Ground, depth: int) -> list[Summand]:
         return found or [here]
     # A value with a name is the term. Without a name, it is the number, and not the operand of its mean.
     behind = written_by(here.tensor.op, here.written)
+    here = replace(here, operand=found[0])
     if behind.is_settled:
         return [here if here.written.name else replace(here, written=behind)]
     if not _is_like(here.tensor, parts[0].tensor):

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tb_gradflow.trace.source.frames import PACKAGE, Frame, frames_of
-from tb_gradflow.trace.source.statements import statement_at
+from tb_gradflow.trace.source.statements import arguments_at, statement_at
 from tb_gradflow.trace.source.user_line import STEP, is_users
 
 # Functions that sum losses on behalf of others: Keras, in its different versions.
@@ -144,6 +144,16 @@ def assigned_by(frames: Sequence[Frame]) -> str:
         if len(targets) == 1 and (name := name_of(targets[0], calls=False)):
             return name
     return ""
+
+
+def is_input_of_layer(frames: Sequence[Frame], name: str) -> bool:
+    """Whether a layer adds a loss that it computes from an input with this name, which says nothing about the loss."""
+    for frame in reversed(_inside(frames)):
+        statement = statement_at(frame.file, frame.line) if is_users(frame.file) else None
+        value = getattr(statement, "value", None)
+        if isinstance(value, ast.Call) and name_of(value.func, calls=False) == "add_loss":
+            return frame.function.removeprefix("tf__") == "call" and name in arguments_at(frame.file, frame.line)
+    return False
 
 
 def line_of(frames: Sequence[Frame]) -> Frame | None:

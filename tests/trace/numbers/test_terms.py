@@ -501,6 +501,31 @@ def test_a_loss_that_a_layer_adds_is_a_term_with_its_name() -> None:
     check_norm_of_sum(report)
 
 
+class Sparse(layers.Layer):
+    """Adds formulas of its input, which have no name."""
+
+    def call(self, x: Any) -> Any:
+        self.add_loss(1e-3 * keras.ops.mean(keras.ops.abs(x)))
+        self.add_loss(self.size_of(x))
+        spread = keras.ops.var(x)
+        self.add_loss(1e-3 * spread)
+        return x
+
+    def size_of(self, x: Any) -> Any:
+        return 1e-3 * keras.ops.mean(keras.ops.square(x))
+
+
+def test_a_formula_of_a_layers_input_is_named_after_the_layer() -> None:
+    x = keras.Input((6,))
+    model = keras.Model(x, layers.Dense(6, name="out")(Sparse(name="sparse")(layers.Dense(4)(x))))
+    model.compile("adam", "mse")
+    data = batch_of_heads()[0]
+
+    report = tb_gradflow.explain(model, data, data)
+
+    assert names(report) == ["mean_squared_error", "sparse", "sparse (2)", "spread"]
+
+
 def test_a_loss_function_given_to_compile_may_have_terms() -> None:
     def blurred(y: Any, p: Any) -> Any:
         pixels = keras.ops.mean(keras.ops.square(y - p), axis=-1)

@@ -217,6 +217,7 @@ def test_a_generator_that_its_critic_does_not_teach_beside_its_repaired_twin(tmp
         assert term.value == pytest.approx(weight * float(value), rel=1e-5)
     silent = [each for each in report.findings if each.cause == "term_teaches_nothing"]
     assert len(silent) == broken
+    assert ("but the term `fooling` contributes nothing to it." in " ".join(str(report).split())) == broken
     assert all("`fooling`" in each.message and "`tf.stop_gradient` (test_terms_in" in each.fix for each in silent)
 
 

@@ -37,6 +37,13 @@ def data() -> Any:
     return random.normal(size=(ROWS, 6)).astype("float32"), random.normal(size=(ROWS, 2)).astype("float32")
 
 
+def bad_data() -> Any:
+    x, y = data()
+    x = np.abs(x) + 1.0
+    x[ROWS // 2 :, 0] = -9.0
+    return x, y
+
+
 def network(norm: bool = True) -> Any:
     normed = [layers.BatchNormalization(name="bn")] if norm else []
     return keras.Sequential(
@@ -113,10 +120,7 @@ def loop(compiled: Any, nested: bool = False, bad: bool = False, late: bool = Fa
     def step(x: Any, y: Any) -> Any:
         return strategy.reduce("SUM", strategy.run(replica, args=(x, y)), axis=None)
 
-    x, y = data()
-    if bad:
-        x = np.abs(x) + 1.0
-        x[ROWS // 2 :, 0] = -9.0
+    x, y = bad_data() if bad else data()
     batches = tf.data.Dataset.from_tensor_slices((x, y)).batch(ROWS).repeat()
     iterator = iter(strategy.experimental_distribute_dataset(batches))
     losses = []
@@ -154,6 +158,14 @@ def on_one_device() -> tuple[dict[str, float], float]:
     return dict(zip([v.path for v in model.trainable_variables], norms, strict=True)), of_hidden
 
 
+def range_under_the_root() -> list[float]:
+    """The range of what the root in `loop(bad=True)` is given."""
+    keras.utils.set_random_seed(7)
+    x, _ = bad_data()
+    given = tf.square(network(norm=False).layers[0](x))[:, :1] + x[:, 0:1]
+    return [float(tf.reduce_min(given)), float(tf.reduce_max(given))]
+
+
 def main(directory: Path) -> None:
     def callback(name: str) -> Any:
         keras.utils.clear_session()
@@ -175,7 +187,9 @@ def main(directory: Path) -> None:
     found["late"] = [tried(lambda: loop(tf.function, late=True)), tried(lambda: loop(watch("late"), late=True))]
     keras.utils.clear_session()
     norms, of_hidden = on_one_device()
-    sys.stdout.write(f"FOUND {json.dumps({'trainings': found, 'norms': norms, 'hidden': of_hidden})}\n")
+    keras.utils.clear_session()
+    told = {"trainings": found, "norms": norms, "hidden": of_hidden, "range": range_under_the_root()}
+    sys.stdout.write(f"FOUND {json.dumps(told)}\n")
 
 
 if __name__ == "__main__":

@@ -126,6 +126,17 @@ def test_a_nan_on_one_replica_is_found(mirrored: tuple[Path, Any]) -> None:
     assert finding.op.type == "Sqrt"
 
 
+def test_the_range_of_what_a_function_is_given_is_that_over_all_replicas(mirrored: tuple[Path, Any]) -> None:
+    """The rows of the first replica have the largest value, those of the second the smallest."""
+    directory, found = mirrored
+
+    recorded = read(directory / "bad")
+
+    [row] = [each.row for each in recorded.trace.ranges if recorded.trace.ops[each.op].type == "Sqrt"]
+    assert recorded.gradients[0][row][2:4].tolist() == pytest.approx(found["range"], rel=1e-5)
+    assert found["range"][0] < -8 < 1 < found["range"][1]
+
+
 @pytest.mark.parametrize("kind", ["fit", "loop"])
 def test_of_two_workers_the_chief_writes_and_both_train_as_without_it(kind: str, tmp_path: Path) -> None:
     found = workers(kind, tmp_path)
