@@ -76,7 +76,7 @@ _ADDING_UP = frozenset({"Sum", "Mean", "Reshape", "Squeeze", "ExpandDims", "Iden
 def _square_below_a_floor(suspect: Suspect) -> int:
     """The square of a difference, if none of its sums reaches the tiny lower bound that keeps them from zero, as the
     zeros after `maximum` show: both sides are equal, or almost. -1 if there is no such bound."""
-    topology, ops = suspect.topology, suspect.topology.trace.ops
+    ops = suspect.topology.trace.ops
     floor = max((constant_of(suspect.op, side) or 0.0) for side in (0, 1)) if suspect.op.type == "Maximum" else 0.0
     if not 0 < floor <= _FLOOR:
         return -1
