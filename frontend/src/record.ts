@@ -247,6 +247,8 @@ export interface Target {
    * Whether its gradients were passed to `summary.gradients` rather than taken from a tape; not known in older logs.
    */
   readonly by_hand: boolean;
+  /** Whether the answers were passed to `summary.gradients`, so that no tape was observed; not known in older logs. */
+  readonly passed: boolean;
 }
 
 /** What the tape returned for one variable and one target. */

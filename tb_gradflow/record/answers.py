@@ -31,6 +31,8 @@ class Target:
         variable: Whether what was differentiated is a variable; not known in older logs.
         by_hand: Whether its gradients were passed to `summary.gradients` rather than taken from a tape; not known in
             older logs.
+        passed: Whether the answers were passed to `summary.gradients`, so that no tape was observed; not known in older
+            logs.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Target:
     sources: int | None = None
     variable: bool = False
     by_hand: bool = False
+    passed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -203,6 +203,7 @@ class SummaryLog:
         call = Call(flattener, () if ref is None else (ref,), None, frames, "none", frozenset())
         call.sources = len(variables)
         symbolic = [each for each in gradients if each is not None and tf.is_symbolic_tensor(_values_of(each))]
+        call.passed = True
         call.by_hand = bool(symbolic) and not any(map(_is_taken, symbolic))
         for variable, gradient in zip(variables, gradients, strict=True):
             index = self._variables.index_of(variable)

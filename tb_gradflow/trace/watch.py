@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
+import inspect
 import os
 import time
 import types
@@ -181,7 +183,13 @@ class Watched:
         return AlikeCalls(self._compiled_as_plain(step), is_paired=is_paired)
 
     def _compiled_as_plain(self, step: Callable[..., Any]) -> Any:
-        return self._plain._clone(python_function=tf.autograph.experimental.do_not_convert(step))
+        # The optimizer sorts the terms of a sum by name, and an argument is named after its parameter.
+        def alike(*args: Any, **kwargs: Any) -> Any:
+            return step(*args, **kwargs)
+
+        with contextlib.suppress(TypeError, ValueError):  # a callable without a signature
+            alike.__signature__ = inspect.signature(self._plain.python_function)  # type: ignore[attr-defined]
+        return self._plain._clone(python_function=tf.autograph.experimental.do_not_convert(alike))
 
     def _prepared(self, args: Any, kwargs: Any) -> Any:
         eagerly = tf.config.functions_run_eagerly()

@@ -123,11 +123,13 @@ def _many(number: int) -> str:
 def _because(measured: Measured, finding: Finding) -> str:
     trace, rest = measured.topology.trace, measured.rest
     many, cause = "them" if len(finding.variables) > 1 else "it", CATALOGUE[finding.cause]
+    source = finding.source
+    line = f" in {file_name(source.file)}:{source.line}" if source is not None else ""
+    if finding.cause == "tape_scope" and trace.ops and trace.targets[finding.target].passed:
+        return f": `None` was passed for {many}{line}."
     if finding.culprit < 0 and is_given(measured.topology, finding.target):
         return "."
     if finding.culprit < 0 and cause.without_op:
-        source = finding.source
-        line = f" in {file_name(source.file)}:{source.line}" if source is not None else ""
         since = f" since step {rest.since}" if rest is not None and rest.moved else ""
         if finding.cause == "gradient_not_applied" and is_held_by_optimizer(measured, finding):
             return f": the optimizer does not move {many}."

@@ -438,6 +438,7 @@ class _Builder:
                     call.sources,
                     call.of_variable,
                     call.by_hand,
+                    call.passed,
                 )
             )
         return tuple(targets)

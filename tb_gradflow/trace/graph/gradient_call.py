@@ -41,6 +41,7 @@ class Call:
         sources: The number of its sources.
         of_variable: Whether it differentiates a variable.
         by_hand: Whether its gradients were passed to the recorder, not computed by a tape.
+        passed: Whether its answers were passed to the recorder: whatever computed them was not observed.
         rows: The statistics of all results that are gradients, unscaled; without a tensor until there is a result. In a
             nested function's graph, their tensor and the loss are sinks.
         aliases: For tensors that were not requested, the one whose gradient has the same statistics.
@@ -65,6 +66,7 @@ class Call:
     sources: int | None = None
     of_variable: bool = False
     by_hand: bool = False
+    passed: bool = False
     rows: Block = field(default_factory=Block)
     aliases: dict[Ref, Ref] = field(default_factory=dict)
     variables: dict[int, Answer] = field(default_factory=dict)

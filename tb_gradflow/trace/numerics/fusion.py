@@ -191,7 +191,7 @@ def _is_reordered(made: Any, taker: Any, needed: Needed | None) -> bool:
     if not _is_product(made) or not _is_product(taker):
         return False
     for _ in range(_CHAIN):
-        takers = [each for each in _takers(taker.outputs[0]) if needed is None or each in needed]
+        takers = _needed_takers(taker, needed)
         if len(takers) != 1 or not _is_product(takers[0]):
             break
         [taker] = takers
@@ -199,7 +199,7 @@ def _is_reordered(made: Any, taker: Any, needed: Needed | None) -> bool:
     while stack and len(shapes) < 2:
         for factor in stack.pop().inputs:
             maker = _maker(factor.op)
-            if maker is made or (_is_product(maker) and len(_takers(maker.outputs[0])) == 1):
+            if maker is made or (_is_product(maker) and len(_needed_takers(maker, needed)) == 1):
                 stack.append(maker)
             else:
                 shapes.add(str(factor.shape))
@@ -218,7 +218,7 @@ def _meets_constant(op: Any, needed: Needed | None) -> bool:
             return False
         if _has_constant(op):
             return True
-        takers = [taker for taker in _takers(op.outputs[0]) if needed is None or taker in needed]
+        takers = _needed_takers(op, needed)
         if len(takers) != 1:
             return False
         [op] = takers
@@ -241,6 +241,10 @@ def _takers(tensor: Any) -> list[Any]:
         else:
             found.append(op)
     return found
+
+
+def _needed_takers(op: Any, needed: Needed | None) -> list[Any]:
+    return [taker for taker in _takers(op.outputs[0]) if needed is None or taker in needed]
 
 
 def _is_of_broadcast(op: Any) -> bool:

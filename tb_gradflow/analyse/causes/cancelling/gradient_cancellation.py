@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from tb_gradflow.analyse.causes.cancelling.sums import NOISE, cancelling_users, takers_of, where_ways_join
 from tb_gradflow.analyse.causes.cause import Cause
@@ -16,6 +17,7 @@ from tb_gradflow.analyse.words.code import Call, call_on, calls_in_order
 from tb_gradflow.analyse.words.fields import SIZE, ZERO, Template, fields, filled
 from tb_gradflow.analyse.words.names import Group, Text, call_of, namespace
 from tb_gradflow.analyse.words.phrases import braces
+from tb_gradflow.record.schema import Op
 
 
 def rule(suspect: Suspect) -> Verdict | None:
@@ -38,17 +40,31 @@ def equal_sides(suspect: Suspect) -> Verdict | None:
     incoming = suspect.measured.of_op(suspect.target, suspect.culprit)
     if not suspect.exact or incoming is None or incoming.zero_fraction > 0 or not incoming.max_abs:
         return None
-    difference = suspect.culprit if suspect.op.type == "SquaredDifference" else -1
-    if suspect.op.type in ("Square", "Abs") and suspect.type_of(suspect.producer) == "Sub":
-        difference = suspect.producer
+    both = _is_of_both_sides(suspect, _difference_in(suspect.topology.trace.ops, suspect.culprit))
+    return Verdict("gradient_cancellation", "warning") if both else None
+
+
+def _difference_in(ops: Sequence[Op], op: int) -> int:
+    """The difference that an op squares, or whose absolute value it takes; -1 if it does neither."""
+    if op < 0 or ops[op].type == "SquaredDifference":
+        return op
+    given = {edge.op for edge in ops[op].inputs if edge.op >= 0}
+    square = ops[op].type in ("Square", "Abs") or (ops[op].type == "Pow" and (constant_of(ops[op], 1) or 0.0) > 1.0)
+    square = square or (ops[op].type == "Mul" and [edge.op for edge in ops[op].inputs] == [*given] * 2)
+    if ops[op].type == "Pow":
+        given = {edge.op for edge in ops[op].inputs if edge.input == 0 and edge.op >= 0}
+    return next((each for each in given if ops[each].type == "Sub"), -1) if square and len(given) == 1 else -1
+
+
+def _is_of_both_sides(suspect: Suspect, difference: int) -> bool:
+    """Whether the variable is on both sides of a difference, and both get a gradient by the structure of the step."""
     topology = suspect.topology
     sides = [edge.op for edge in topology.trace.ops[difference].inputs] if difference >= 0 else []
     readers = topology.readers[suspect.state.variable]
     gets = topology.gradient(suspect.target).hops
-    both = len(set(sides)) == 2 and all(
+    return len(set(sides)) == 2 and all(
         side >= 0 and gets[side] >= 0 and not (topology.made_by(side) | {side}).isdisjoint(readers) for side in sides
     )
-    return Verdict("gradient_cancellation", "warning") if both else None
 
 
 # A lower bound of distances that only protects the square root after it.
@@ -59,21 +75,15 @@ _ADDING_UP = frozenset({"Sum", "Mean", "Reshape", "Squeeze", "ExpandDims", "Iden
 
 def _square_below_a_floor(suspect: Suspect) -> int:
     """The square of a difference, if none of its sums reaches the tiny lower bound that keeps them from zero, as the
-    zeros after `maximum` show: both sides are equal. -1 if there is no such bound."""
-    topology, ops = suspect.topology, suspect.topology.trace.ops
+    zeros after `maximum` show: both sides are equal, or almost. -1 if there is no such bound."""
+    ops = suspect.topology.trace.ops
     floor = max((constant_of(suspect.op, side) or 0.0) for side in (0, 1)) if suspect.op.type == "Maximum" else 0.0
     if not 0 < floor <= _FLOOR:
         return -1
     op = next((edge.op for edge in suspect.op.inputs if edge.op >= 0), -1)
     while op >= 0 and ops[op].type in _ADDING_UP:
         op = next((edge.op for edge in ops[op].inputs if edge.input == 0), -1)
-    differences = [edge.op for edge in ops[op].inputs if edge.op >= 0] if op >= 0 else []
-    squares = op >= 0 and (
-        ops[op].type == "SquaredDifference"
-        or (ops[op].type in ("Square", "Pow", "Mul") and {ops[each].type for each in differences} == {"Sub"})
-    )
-    ways = len(topology.readers[suspect.state.variable]) > 1
-    return op if squares and ways else -1
+    return op if _is_of_both_sides(suspect, _difference_in(ops, op)) else -1
 
 
 def same_on_both_sides(suspect: Suspect) -> Verdict | None:
@@ -157,8 +167,11 @@ def message_and_fix(group: Group) -> Text:
     """The fix for a density at its own sample: stop the sample, by its name if the user's line shows it."""
     below = _square_below_a_floor(group.suspect) >= 0
     if group.op is not None and (below or (group.op.type in _WITHOUT_SLOPE and group.verdict.culprit < 0)):
+        sides = "both sides of the difference that {op} is given"
+        sides = "both sides of {op}" if group.op.type == "SquaredDifference" else sides
+        equal = "equal, or almost equal, in every element" if below else "equal in every element"
         return Template(
-            ZERO + "both sides of {op} are computed from {them}, and in this step they are equal in every element.",
+            ZERO + sides + " are computed from {them}, and in this step they are " + equal + ".",
             "Make them differ, with augmentation or with active dropout (`training=True`), or remove this term.",
         )(group)
     if same_on_both_sides(group.suspect) is not None:
@@ -203,7 +216,7 @@ def _same(group: Group) -> Text:
 
 
 # Flat, because there is no difference.
-_WITHOUT_SLOPE = ("SquaredDifference", "Square", "Abs")
+_WITHOUT_SLOPE = ("SquaredDifference", "Square", "Abs", "Pow", "Mul")
 
 
 def _stopped_sample(group: Group) -> str:

@@ -24,6 +24,13 @@ def message_and_fix(group: Group) -> Text:
             "not depend on {them}, or something on the path blocks the gradient.",
             "Run the step inside `tf.function`, or record it with `tb_gradflow.watch`, to see where the path ends.",
         )(group)
+    if group.suspect.target >= 0 and group.trace.targets[group.suspect.target].passed:
+        return Template(
+            "{they_get} no gradient: `None` was passed for {them}{line}, although a differentiable path leads to the "
+            "loss. The tape was not observed here: either the `None` is not the result of `tape.gradient`, or part of "
+            "the forward pass ran outside the `with` block of the tape.",
+            "Pass what `tape.gradient(loss, variables)` returns, with the whole forward pass inside the `with` block.",
+        )(group)
     if paused_block(group) is not None:
         return Template(
             "{they_get} no gradient: there is a differentiable path to the loss, but the tape did not record it{line}. "
