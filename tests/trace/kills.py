@@ -3,9 +3,9 @@
     python -m tests.trace.kills 200 [--seed 0] [--keep DIRECTORY]
 
 A process that has imported TensorFlow, and run nothing, forks each training. In one log directory four of them are
-killed one after the other, and the fifth ends by itself. After each, its files are read by `open_log` and by TensorBoard's
-Python loader, the files of the runs before it must be unchanged, and the whole directory must open. At the end
-TensorBoard's Rust loader reads all directories.
+killed one after the other, and the fifth ends by itself. After each, its files are read by `open_log` and by
+TensorBoard's Python loader, the files of the runs before it must be unchanged, and the whole directory must open. At
+the end TensorBoard's Rust loader reads all directories.
 """
 
 from __future__ import annotations
