@@ -25,6 +25,7 @@ from tb_gradflow.serve.reports.page import name_in_page, page
 from tb_gradflow.serve.reports.report import Report
 from tb_gradflow.serve.runs.history import Caches, History
 from tb_gradflow.serve.terminal.example_text import told_of_examples
+from tb_gradflow.serve.terminal.text import one_line
 from tb_gradflow.store.directory import DirectoryReader, find_runs
 from tb_gradflow.store.memory import MemoryReader
 from tb_gradflow.store.run import ChunkHead, StoredRun
@@ -224,7 +225,7 @@ class Log:
     def __repr__(self) -> str:
         steps = self._history.index().steps
         told = f"{len(steps)} recorded steps from {steps[0]} to {steps[-1]}" if steps else "no recorded step yet"
-        return f"<Log of {self._history.name}: {told}>"
+        return f"<Log of {one_line(self._history.name)}: {told}>"
 
     @property
     def last_recorded(self) -> float | None:

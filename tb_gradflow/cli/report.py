@@ -176,7 +176,7 @@ def save(path: str, logs: Sequence[Log], reports: Sequence[Report], step: int | 
     except OSError as error:
         raise LogError(f"the page cannot be written to {path}: {error.strerror or error}") from error
     size = len(content.encode()) / 1e6
-    hint = f"; `--run {logs[0].name}` makes a smaller one" if size > MAILED and len(logs) > 1 else ""
+    hint = f"; `--run {one_line(logs[0].name)}` makes a smaller one" if size > MAILED and len(logs) > 1 else ""
     print(f"{path}: {count(len(logs), 'run')}, {size:.1f} MB, opens in any browser{hint}", file=sys.stderr)
 
 

@@ -10,7 +10,7 @@ from tb_gradflow.cli.report import print_text
 from tb_gradflow.errors import LogError
 from tb_gradflow.serve.formats.batch import SEVERITIES_THAT_FAIL
 from tb_gradflow.serve.reports.report import Report
-from tb_gradflow.serve.terminal.text import count
+from tb_gradflow.serve.terminal.text import count, one_line
 from tb_gradflow.store.directory import find_runs
 
 
@@ -26,7 +26,7 @@ def report_on(logdir: str, names: Sequence[str], fail_on: str | None) -> bool:
             unreadable[log.name] = str(error)
     print()
     for name, problem in unreadable.items():
-        print(f"tb-gradflow: run {name}: {problem}")
+        print(one_line(f"tb-gradflow: run {name}: {problem}"))
     if reports:
         print_text(logs, reports, unreadable, None, is_over=True)
         print(f"\n{count(len(reports), 'run')} recorded. Look at the graph: tensorboard --logdir {shlex.quote(logdir)}")

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import is_dataclass, replace
 from pathlib import Path
+from typing import Any, Literal, get_origin, get_type_hints
 
+from benchmarks.lengthened import records
 from tb_gradflow.record.schema import Layer, Passage, Session, Source, Trace
+from tb_gradflow.store.directory import DirectoryReader
+from tb_gradflow.store.run import StoredRun
 from tests.store.samples import open_writer, session, step, trace
 
 MARKUP = "<img src=x onerror=\"document.title='pwned'\"><script>document.title='pwned'</script>"
@@ -56,3 +60,38 @@ def write_hostile(logdir: Path, long: str = LONG) -> Path:
         for number in range(4):
             writer.write_step(step(number))
     return directory
+
+
+KEPT = {("Op", "type"), ("Tensor", "dtype"), ("Variable", "dtype"), ("Session", "id")}
+"""Strings without which a log says nothing, or something else."""
+
+CODE = {("Source", "code"), ("Passage", "text"), ("Passage", "after"), ("Trial", "after")}
+"""Here each line has a comment, so that it can still be edited."""
+
+
+def renamed(record: Any, place: tuple[str, str] = ("", "")) -> Any:
+    """The same record, with something hostile after every string of it, whatever it stands for."""
+    if isinstance(record, str) and record and place not in KEPT:
+        if place in CODE:
+            comment = EVERYTHING.replace("\n", " ").replace("\r", " ")
+            return "\n".join(f"{line}  # {comment}" if line.strip() else line for line in record.split("\n"))
+        return record + EVERYTHING
+    if isinstance(record, tuple):
+        return tuple(renamed(each, place) for each in record)
+    if not is_dataclass(record):
+        return record
+    kind = type(record).__name__
+    # What is one of a few words has no others: a log with more is refused.
+    free = [name for name, hint in get_type_hints(type(record)).items() if get_origin(hint) is not Literal]
+    return replace(record, **{name: renamed(getattr(record, name), (kind, name)) for name in free})
+
+
+def write_renamed(log_dir: Path, of: Path) -> None:
+    """A log with every kind of record, all of whose strings are hostile."""
+    run = StoredRun(DirectoryReader(str(of / "gradflow")))
+    index = run.index()
+    with open_writer(log_dir, renamed(index.session)) as writer:
+        for number in index.traces:
+            writer.write_trace(renamed(run.trace(index.session.id, number)))
+        for record in records(run):
+            writer.write_step(record if record.values is None else replace(record, values=renamed(record.values)))

@@ -10,8 +10,10 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+import tb_gradflow
 from tb_gradflow.cli.main import main
-from tests.hostile.names import LONG, write_hostile
+from tests.hostile.mutations import SEEDS
+from tests.hostile.names import LONG, write_hostile, write_renamed
 
 STEERING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
@@ -21,6 +23,15 @@ def logdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("hostile")
     write_hostile(root)
     return root
+
+
+@pytest.fixture(scope="module", params=["trained", "explained"])
+def everywhere(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Logs with terms, examples, ranges, trials and layers, in which every string is hostile."""
+    directory = tmp_path_factory.mktemp("renamed") / "run"
+    [of] = [path.parents[1] for path in SEEDS if path.parents[1].name == request.param]
+    write_renamed(directory, of)
+    return directory
 
 
 def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -37,6 +48,28 @@ def test_nothing_in_a_report_steers_a_terminal(logdir: Path, capsys: pytest.Capt
 
     assert "pwned" in out
     assert not STEERING.search(out)
+
+
+@pytest.mark.parametrize("format", ["text", "json", "github", "sarif", "junit"])
+def test_no_string_of_any_record_steers_a_terminal_or_a_build_server(
+    everywhere: Path, capsys: pytest.CaptureFixture[str], format: str
+) -> None:
+    out = said(capsys, "report", str(everywhere), "--format", format)
+
+    assert "pwned" in out
+    assert not STEERING.search(out)
+    assert not any(line.startswith(("::error file=/etc", "##[")) for line in out.splitlines())
+
+
+def test_no_string_of_any_record_steers_it_in_the_report_of_any_step(everywhere: Path) -> None:
+    log = tb_gradflow.open_log(everywhere)
+    others = tb_gradflow.compare(log, tb_gradflow.open_log(SEEDS[0].parents[1]))
+    reports = [log.report(step) for step in log.steps]
+
+    texts = [str(others), repr(others), repr(log), *map(str, reports), *map(repr, reports)]
+
+    assert all("<img" in text for text in texts[3 : 3 + len(reports)])
+    assert [found[0] for text in texts if (found := STEERING.search(text))] == []
 
 
 def test_a_name_begins_no_line_of_a_build_server_s(logdir: Path, capsys: pytest.CaptureFixture[str]) -> None:

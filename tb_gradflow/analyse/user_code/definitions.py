@@ -88,7 +88,7 @@ def _is_made_once(defined: Definition) -> bool:
     return bool(defined.bound_to) or defined.code.is_evaluated_once(defined.call)
 
 
-_NUMBER = re.compile(r"_(\d+)$")
+_NUMBER = re.compile(r"_(\d{1,9})$")
 
 
 def _is_repeated(defined: Definition) -> bool:

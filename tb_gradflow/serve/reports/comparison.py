@@ -13,7 +13,7 @@ from tb_gradflow.record.report import Finding, VariableReport
 from tb_gradflow.serve.reports.report import Report, finding_as_json
 from tb_gradflow.serve.runs.finite import finite
 from tb_gradflow.serve.terminal.report_text import finding_lines, heading
-from tb_gradflow.serve.terminal.text import Look, Printer, Role, clean, count, table
+from tb_gradflow.serve.terminal.text import Look, Printer, Role, clean, count, one_line, table
 
 FORMAT = 1
 SHOWN = 20
@@ -80,7 +80,8 @@ class Comparison:
         printer.text(self.text())
 
     def __repr__(self) -> str:
-        return f"<Comparison of {self.before.run or 'a step'} and {self.now.run or 'a step'}: {self.summary}>"
+        before, now = self.before.run or "a step", self.now.run or "a step"
+        return one_line(f"<Comparison of {before} and {now}: {self.summary}>")
 
 
 def _summary(difference: Difference) -> str:

@@ -18,7 +18,7 @@ from tb_gradflow.serve.runs.began import beginnings
 from tb_gradflow.serve.runs.finite import finite
 from tb_gradflow.serve.runs.history import History
 from tb_gradflow.serve.terminal.report_text import lines_of
-from tb_gradflow.serve.terminal.text import Look, Printer
+from tb_gradflow.serve.terminal.text import Look, Printer, one_line
 
 _VARIABLE_KEYS = ("name", "status", "shape", "dtype", "gradient")
 FINDING_KEYS = ("cause", "severity", "variables", "op", "source", "message", "fix", "edit", "tried", "examples")
@@ -135,7 +135,7 @@ class Report:
         return page({name_in_page(history.name): history}, self.text_in_page, step=self.step)
 
     def __repr__(self) -> str:
-        return f"<Report of {self.run or 'a step'}, step {self.step}: {self.summary}>"
+        return one_line(f"<Report of {self.run or 'a step'}, step {self.step}: {self.summary}>")
 
 
 def finding_as_json(finding: dict[str, Any]) -> dict[str, Any]:

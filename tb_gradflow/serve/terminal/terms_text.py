@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from tb_gradflow.analyse.step.term_layers import LayerTerms, layers_of
 from tb_gradflow.record.report import TermReport
@@ -20,6 +21,7 @@ _AGAINST = -0.5
 def term_lines(terms: Sequence[TermReport], look: Look) -> Iterator[str]:
     """Nothing if no term was measured."""
     layers = layers_of(terms)
+    terms = [replace(term, name=look.short(term.name, look.width // 2)) for term in terms]
     for target in dict.fromkeys(term.target for term in terms):
         own = [term for term in terms if term.target == target]
         values = ", ".join(f"{term.name} {_value(term.value)}" for term in own)

@@ -199,8 +199,10 @@ class Recorder:
         full.flush()
         later = replace(self._session, id=f"{max(time.time_ns() // 1_000_000, int(self._session.id) + 1):013d}")
         path = event_file_path(self._log_dir)
-        # Readers do not take it for a log before it is complete.
-        part = f"{path}.part"
+        # Every file with "tfevents" in its name is a log, for TensorBoard and for us. This one must not be before it is
+        # complete: if the process were killed, half of the steps would hide the file that has all of them.
+        directory, name = posixpath.split(path)
+        part = posixpath.join(directory, name.replace("tfevents", "thinned"))
         try:
             sink = tf.io.TFRecordWriter(part)
             writer = LogWriter(later, sink, cap_bytes=self._cap_bytes, stride=2 * full.stride)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,8 @@ import pytest
 from tb_gradflow import GradFlowCallback, open_log
 from tb_gradflow.store.directory import DirectoryReader
 from tb_gradflow.store.run import StoredRun
+from tb_gradflow.store.thinning import thin
+from tb_gradflow.store.writer import LogWriter
 from tb_gradflow.trace.log.recorder import Identity, Recorder
 from tests.store.samples import step, trace
 from tests.trace import models
@@ -69,7 +72,27 @@ def test_a_log_that_cannot_be_thinned_goes_on(tmp_path: Path, monkeypatch: pytes
 
     assert index.steps[:100] == tuple(range(100))
     assert index.steps[-1] > 300
-    assert [name for name in os.listdir(tmp_path / "gradflow") if name.endswith(".part")] == []
+    assert len(os.listdir(tmp_path / "gradflow")) == 1
+
+
+def test_a_log_that_is_being_thinned_is_read_with_all_its_steps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after a kill at that moment: what is complete hides nothing, and TensorBoard takes no other file for a log."""
+    read: list[tuple[int, int]] = []
+
+    def reduced(run: StoredRun, writer: LogWriter, pinned: Collection[int] = ()) -> int:
+        steps = thin(run, writer, pinned)
+        read.append((len(open_log(tmp_path).steps), steps))
+        assert sum("tfevents" in name for name in os.listdir(tmp_path / "gradflow")) == 1
+        return steps
+
+    monkeypatch.setattr("tb_gradflow.trace.log.recorder.thin", reduced)
+
+    recorded(tmp_path, 300)
+
+    assert read
+    assert all(seen == steps for seen, steps in read)
 
 
 def test_the_log_says_what_recording_cost(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.edits.settings import of_two_classes, other_axis
 from tb_gradflow.analyse.evidence.bodies import unrecorded_before
@@ -91,7 +93,7 @@ def _as_called(group: Group) -> tuple[int | None, ...]:
     shape = list((group.op.outputs[-1].shape if group.op is not None and group.op.outputs else None) or ())
     call = call_of(group)
     said = (call.argument(1, "axis") if call is not None else None) or "-1"
-    axis = int(said) if said.lstrip("-").isdigit() else -1
+    axis = int(said) if re.fullmatch(r"-?\d{1,9}", said) else -1
     if -len(shape) <= axis < len(shape):
         shape[axis], shape[-1] = shape[-1], shape[axis]
     return tuple(shape)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 
 from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
@@ -76,11 +77,20 @@ def clipped_away(suspect: Suspect) -> Verdict | None:
 
 def _is_clipped_away(suspect: Suspect, moved: Moved) -> bool:
     """Whether the update from a clipped gradient is so small that it is rounded away."""
-    limits = [float(each.partition("=")[2]) for each in moved.optimizer.clips.split(", ") if each]
+    limits = _limits(moved.optimizer.clips)
     if not limits or not moved.rate or suspect.measured.variables is None:
         return False
     spacing = _epsilon(suspect) * float(suspect.measured.variables[suspect.state.variable, WEIGHT_NORM])
     return min(limits) < _CLIPPED_TO_NOTHING or moved.rate * min(limits) < spacing
+
+
+def _limits(clips: str) -> list[float]:
+    """The numbers in `clipnorm=1.0, clipvalue=0.5`. In a log from someone else it may be any text."""
+    found = []
+    for each in clips.split(", "):
+        with contextlib.suppress(ValueError):
+            found.append(float(each.partition("=")[2]))
+    return found
 
 
 def summed_up(suspect: Suspect) -> Verdict | None:
