@@ -186,8 +186,9 @@ class Measured:
         """How many times larger the target was in the first recorded step; 1 for a single step, or if it is not
         known."""
         began, now = self.began.get(self.topology.trace.targets[target].name), abs(self.losses[target])
-        known = began is not None and isfinite(began) and isfinite(now)
-        return abs(began) / max(now, _LEARNED) if known else 1.0
+        if began is None or not isfinite(began) or not isfinite(now):
+            return 1.0
+        return abs(began) / max(now, _LEARNED)
 
     def of_row(self, row: int | None) -> GradientReport | None:
         """The statistics in a row; None if this step did not measure it."""
