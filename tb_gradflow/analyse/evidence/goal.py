@@ -41,7 +41,7 @@ def is_fitted(suspect: Suspect) -> bool:
     if gradient is None or not measured.is_small(target):
         return False
     untrained = measured.step == 0 if measured.alone else measured.shrunk_by(target) < _HAS_LEARNED
-    if untrained or _is_negative(suspect):
+    if (untrained and not measured.is_learned(target)) or _is_negative(suspect):
         return False
     return gradient.max_abs * 10 ** _decades_of_loss(suspect) >= VANISHING_BELOW
 

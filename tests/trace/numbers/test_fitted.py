@@ -28,7 +28,8 @@ def next_to_nothing(wanted: Any, told: Any) -> Any:
     return 1e-9 * from_logits(wanted, told)
 
 
-def trained(activation: str | None, loss: str | Callable[[Any, Any], Any], directory: Path) -> Any:
+def trained(activation: str | None, loss: str | Callable[[Any, Any], Any], directory: Path) -> tuple[Any, Any]:
+    """The model, and what the log of its training says."""
     keras.utils.set_random_seed(0)
     model = keras.Sequential(
         [keras.Input((4,)), keras.layers.Dense(32, "relu"), keras.layers.Dense(4, activation, name="last")]
@@ -37,23 +38,25 @@ def trained(activation: str | None, loss: str | Callable[[Any, Any], Any], direc
     model.fit(
         _ROWS, _ROWS, epochs=100, verbose=0, shuffle=False, callbacks=[tb_gradflow.GradFlowCallback(str(directory))]
     )
-    return tb_gradflow.open_log(str(directory)).report()
+    return model, tb_gradflow.open_log(str(directory)).report()
 
 
 @pytest.mark.parametrize(
     ("activation", "loss"), [("softmax", "categorical_crossentropy"), ("softmax", by_hand), (None, from_logits)]
 )
 def test_predictions_that_match_are_no_trouble(activation: str | None, loss: Any, tmp_path: Path) -> None:
-    report = trained(activation, loss, tmp_path)
+    model, recorded = trained(activation, loss, tmp_path)
 
-    assert report.healthy
-    assert report.summary.startswith("Healthy")
-    for finding in report.findings:
-        assert "the loss is close to zero, so there is nothing left to learn from this batch" in finding.message
+    for report in (recorded, tb_gradflow.explain(model, _ROWS, _ROWS)):
+        assert report.healthy
+        assert report.summary.startswith("Healthy")
+        for finding in report.findings:
+            assert "the loss is close to zero, so there is nothing left to learn from this batch" in finding.message
 
 
 def test_a_loss_that_is_multiplied_by_next_to_nothing_has_not_been_learned_from(tmp_path: Path) -> None:
-    (finding,) = trained(None, next_to_nothing, tmp_path).findings
+    _, report = trained(None, next_to_nothing, tmp_path)
+    (finding,) = report.findings
 
     assert (finding.cause, finding.severity, finding.op.type) == ("vanishing_depth", "warning", "Mul")
     assert "`*`" in finding.message
