@@ -427,7 +427,7 @@ def test_what_is_given_to_add_loss_has_to_be_added_by_a_step_of_ones_own() -> No
         (
             "EagerPyFunc",
             "tf.py_function",
-            "such a function passes one only to its arguments",
+            "passes a gradient only to its arguments",
             "Pass `gain` to that function",
         ),
         ("PyFunc", "tf.numpy_function", "passes no gradient at all", "Compute that with TensorFlow functions"),

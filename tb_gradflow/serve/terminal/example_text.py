@@ -1,4 +1,4 @@
-"""The sentence of a report about the gradients of single rows of the batch."""
+"""The sentence of a report about the gradients of individual rows of the batch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def told_of_examples(examples: ExampleGradients | None) -> str:
     if examples is None or outlying_rows(examples):
         return ""
     if examples.reason:
-        return f"The gradients of single rows of the batch are not known: {examples.reason}."
+        return f"The gradients of individual rows of the batch are not known: {examples.reason}."
     broken = [row for row, norm in enumerate(examples.norms) if not math.isfinite(norm)]
     if broken:
         more = f" and {len(broken) - _WRITTEN} more" if len(broken) > _WRITTEN else ""

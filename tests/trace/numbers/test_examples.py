@@ -78,7 +78,7 @@ def test_a_row_that_gives_most_of_the_gradient_is_named() -> None:
     assert report.examples.shares[5] > 0.5
     [finding] = [each for each in report.findings if each.cause == "outlying_rows"]
     assert finding.examples == (5,)
-    assert "Row 5 of the batch of 24 gives 100% of its gradient" in finding.message
+    assert "Row 5 of the batch of 24 contributes 100% of its gradient" in finding.message
     assert report.healthy
     assert "median row" not in str(report).splitlines()[-1]  # it is said once
 

@@ -1,4 +1,4 @@
-"""A mask gets lost, so that padding trains like data."""
+"""A mask gets lost, so that padding is treated as data."""
 
 from __future__ import annotations
 
