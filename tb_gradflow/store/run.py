@@ -1,4 +1,4 @@
-"""One recorded run, wherever it is stored: finds its newest session and reads it piece by piece.
+"""One recorded run, regardless of where it is stored: finds its newest session and reads it piece by piece.
 
 The sources (a directory of event files, TensorBoard's DataProvider) differ only in how they list tags and fetch their
 data: that is `TagReader`. Arrays stay bytes until they are needed.
@@ -40,7 +40,7 @@ class TagReader(Protocol):
         """Steps, gradients or variables; those that are not there are left out, those that cannot be read say why."""
 
     def problems(self) -> Collection[str]:
-        """What is damaged in the place itself, so that nobody knows what lay there."""
+        """Damage to the storage itself, where it is not known which record was lost."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,7 +149,7 @@ class SummaryLog:
         self._step = self._last = -1
         self._told = False
         self.protection = Protection(self._ends)
-        # TensorFlow runs the calls of a compiled step in threads of its own.
+        # TensorFlow runs the calls of a compiled step in its own threads.
         self._lock = threading.RLock()
         self._recorder = WriterRecorder(writer)
         before_flush(writer, self.flush)

@@ -23,12 +23,12 @@ from tb_gradflow.trace.tf_internals.tapes import flat_sources
 
 @dataclass(frozen=True, slots=True)
 class Owned:
-    """A variable that somebody owns.
+    """A variable with an owner, such as a model or an optimizer.
 
     Attributes:
         variable: The `tf.Variable`, or a `GivenTensor`.
         name: Its name for the owner.
-        trainable: Whether its owner means it to be trained.
+        trainable: Whether its owner intends it to be trained.
         tracked: Whether the model lists it.
         rebound: The attribute that held it and holds a tensor now; empty if there is none.
         elsewhere: The method of the model that uses it, if no training step does; empty if there is none.

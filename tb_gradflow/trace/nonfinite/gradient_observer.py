@@ -112,7 +112,7 @@ class GradientObserver:
 
 @contextlib.contextmanager
 def observed(observers: Sequence[GradientObserver], failed: Failed) -> Iterator[None]:
-    """What is traced while the context is open is observed, by one for each replica; `failed` is told of faults."""
+    """Observes what is traced while the context is open, one observer per replica; reports faults to `failed`."""
     with faults_go_to(failed), watching(*observers):
         yield
 

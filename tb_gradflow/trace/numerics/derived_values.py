@@ -1,7 +1,7 @@
 """Whether one array was computed from another, judged only by their values.
 
-The evidence must be beyond chance: numbers that a person would type (0, 1, 0.5, 1e-3) prove nothing, and many relations
-are tried. So a relation counts only for values with digits that nobody types, or for many elements at once.
+The evidence must be beyond chance: numbers that people type (0, 1, 0.5, 1e-3) prove nothing, and many relations are
+tried. So a relation counts only for values with digits that nobody would type, or for many elements at once.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def _equal(made: Array, after: Array) -> bool:
 
 
 def is_telling(values: Any) -> bool:
-    """Whether some values have digits that nobody types."""
+    """Whether some values have digits that nobody would type."""
     return bool(_untyped(np.asarray(values, np.float64)).size)
 
 

@@ -99,7 +99,7 @@ class _OfReplica(Reading):
 
 
 def parts_of(collector: Collector) -> ReplicaParts | None:
-    """What was kept beside a collector; `None` where nothing is, because the step cannot be one of a replica."""
+    """The parts that a collector keeps for its replica; `None` if it keeps none, because its step cannot run on a replica."""
     return next((each for each in collector.instruments if isinstance(each, ReplicaParts)), None)
 
 
