@@ -232,7 +232,7 @@ class GradFlowCallback(KerasCallback):
         self._plain = self.model.train_function
 
     def _is_alone(self) -> bool:
-        """Whether no other recorder has this fit. Two would replace each other's function, so only the first records."""
+        """Whether no other recorder has this fit. Two would replace each other's function, so the first records."""
         if not isinstance(owner(self.model), GradFlowCallback):
             return True
         self._plain = None  # the function of the model belongs to the other one

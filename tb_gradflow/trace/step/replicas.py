@@ -99,7 +99,7 @@ class _OfReplica(Reading):
 
 
 def parts_of(collector: Collector) -> ReplicaParts | None:
-    """The parts that a collector keeps for its replica; `None` if it keeps none, because its step cannot run on a replica."""
+    """The parts that a collector keeps for its replica; `None` if its step cannot run on a replica."""
     return next((each for each in collector.instruments if isinstance(each, ReplicaParts)), None)
 
 
