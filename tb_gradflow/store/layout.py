@@ -87,7 +87,7 @@ def parse_tag(text: str) -> Tag | None:
     if kind == "session":
         return Tag(kind, rest[1], -1)
     tag = Tag(kind, rest[1], int(rest[2])) if _NUMBER.fullmatch(rest[2]) else None
-    # What lies there is looked for under the same text again.
+    # Its content will be looked up under the same text.
     return tag if str(tag) == text else None
 
 

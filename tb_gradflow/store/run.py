@@ -54,7 +54,7 @@ class RunIndex:
         earlier: Number of other sessions that recorded something in the same place.
         cost: The cost of recording up to the newest chunk; None in logs that do not contain it.
         with_values: The steps whose forward pass was measured.
-        damaged: What of the log cannot be read, and is left out.
+        damaged: The parts of the log that cannot be read and are left out.
     """
 
     session: Session
@@ -128,7 +128,7 @@ class StoredRun:
         return trace
 
     def trace_blob(self, session: str, index: int) -> bytes:
-        """The same as it lies in the log: gzipped JSON, in the format of its session. Only its size is checked."""
+        """The same as it is stored: gzipped JSON, in the format of its session. Only its size is checked."""
         tag = Tag("trace", session, index)
         blob = self._reader.blob(tag)
         _opened(tag, unzipped, blob)

@@ -51,8 +51,8 @@ def _report_fault(error: Exception, cost: str) -> None:
     warn(f"tb_gradflow stopped recording; training continues. Please report this: {type(error).__name__}: {error}")
 
 
-# Inside a `tf.function` AutoGraph would convert all that is called here, and the log keep the converted code as the
-# user's. TensorFlow ships no type information.
+# Inside a `tf.function` AutoGraph would convert everything that is called here, and the log would keep the converted
+# code as the user's. TensorFlow ships no type information.
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
 @protected_function(SetupError, _report_fault)
 def record_gradients(loss: Any, variables: Sequence[Any], gradients: Sequence[Any], name: str) -> None:

@@ -227,7 +227,7 @@ def _sources(listed: Sequence[Any], variables: Any) -> list[Owned]:
 
 
 def _is_to_be_watched(item: Owned) -> bool:
-    """Whether the tape must be told to watch a source: a differentiable tensor, unless it has replaced a variable,
+    """Whether the tape must explicitly watch a source: a differentiable tensor, unless it has replaced a variable,
     which the user's own tape would not watch either.
     """
     given = isinstance(item.variable, GivenTensor)

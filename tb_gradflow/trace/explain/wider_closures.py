@@ -68,8 +68,8 @@ def _kept(around: str, file: str, name: str, others: Iterable[FunctionType]) -> 
 
 
 def with_globals(text: str, file: str, wanted: Mapping[CodeType, frozenset[str]], flags: int) -> CodeType:
-    """A file compiled so that some of its functions have the cells named, and read what else they read from around them
-    among the globals; those functions are given by the code that the text has for them as it stands."""
+    """Compiles a file so that some of its functions have only the named cells, and read their other enclosing variables
+    from the globals. Those functions are identified by the code that the unchanged text has for them."""
     tree = ast.parse(text, file)
     for code, cells in wanted.items():
         for node in ast.walk(tree):

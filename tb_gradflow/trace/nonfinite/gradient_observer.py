@@ -57,7 +57,7 @@ class GradientObserver:
         return is_of_graph(tensor)
 
     def gradient(self, original: Callable[..., Any], tape: Any, target: Any, sources: Any, *rest: Any) -> Any:
-        """Stands in for `tape.gradient`."""
+        """Replaces `tape.gradient`."""
         answer = original(tape, target, sources, *rest)
         # For the outer tape, the work of an inner tape is forward computation, and the outer tape sees the same values.
         if not record.could_possibly_record() and (self._in_xla or not is_for_xla()):

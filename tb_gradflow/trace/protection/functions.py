@@ -52,10 +52,10 @@ class Called:
     """One call of a replacement, and the results of the original in it.
 
     Attributes:
-        of: What stands in.
-        args: With which the original was called last.
-        results: What it has returned.
-        error: What it has raised; null while it has not.
+        of: The replacement.
+        args: The arguments of the last call of the original.
+        results: The values that it has returned.
+        error: The exception that it raised; `None` if it has not.
     """
 
     def __init__(self, of: object) -> None:

@@ -36,10 +36,10 @@ class Part:
     """A replica's own part of a variable's gradient.
 
     Attributes:
-        call: What was asked.
+        call: The request.
         variable: Index of the variable.
-        gradient: As the tape answered, float32; a sink where it lies in a nested function's graph.
-        scale: What the loss was multiplied with; null if it was not.
+        gradient: The result of the tape, float32; a sink if it is in the graph of a nested function.
+        scale: The factor by which the loss was multiplied; `None` if there was none.
     """
 
     call: Call
