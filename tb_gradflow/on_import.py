@@ -40,7 +40,7 @@ class OnImport:
         """Called by Python's import system: returns what the other finders find."""
         if name not in self._names:
             return None
-        # Only the finders after this one: another finder of this class asks the ones after it in the same way.
+        # Only the finders after this one: another finder of this class queries those after itself in the same way.
         for finder in sys.meta_path[sys.meta_path.index(self) + 1 :] if self in sys.meta_path else []:
             found = getattr(finder, "find_spec", None)
             spec = found(name, path, target) if found is not None else None

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 
-# Signals that somebody may send to end a training, or to make it do something.
+# Signals that users send to end a training, or to make it do something.
 _FORWARDED = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGALRM", "SIGWINCH", "SIGCONT")
 
 

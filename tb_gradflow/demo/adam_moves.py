@@ -1,7 +1,7 @@
 """A head with a zero gradient, which Adam moves nevertheless. Expect: mask_multiplies_to_zero.
 
 A model has two tasks, and after some steps there are no labels for the second: a mask multiplies its error by zero. Its
-head then gets a gradient of exactly zero but keeps moving, because Adam remembers earlier gradients. Made from a
+head then gets a gradient of exactly zero but keeps moving, because Adam remembers earlier gradients. Based on a
 question on Stack Overflow.
 """
 

@@ -1,8 +1,8 @@
 """A bump whose width only decides which branch is taken. Expect: predicate_only.
 
 The bump is exp(-1 / (1 - x²)) for numbers closer to zero than a width, which should be learnt, and zero elsewhere. The
-width is used only in the condition of `tf.cond`: neither branch is computed from it, so no gradient can reach it. Made
-from a question on Stack Overflow.
+width is used only in the condition of `tf.cond`: neither branch is computed from it, so no gradient can reach it. Based
+on a question on Stack Overflow.
 """
 
 from __future__ import annotations

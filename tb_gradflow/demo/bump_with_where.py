@@ -1,8 +1,8 @@
 """A finite bump that `tf.where` selects from a formula infinite elsewhere. Expect: where_inactive_branch.
 
 The bump is exp(-w² / (w² - x²)) within a width w, which should be learnt, and zero outside. `tf.where` computes the
-formula for all numbers and hides the results outside. Just outside of the width the formula is infinite, and since the
-gradient of a hidden result is zero times infinity, the width becomes NaN after some steps. Made from an answer on Stack
+formula for all numbers and hides the results outside. Just outside the width the formula is infinite, and since the
+gradient of a hidden result is zero times infinity, the width becomes NaN after some steps. Based on an answer on Stack
 Overflow.
 """
 

@@ -1,7 +1,7 @@
 """A floor with a custom gradient, which is zero. Expect: custom_gradient_wrong.
 
 `tf.floor` has no gradient, so somebody wrote one with `tf.custom_gradient`: zero, which is the slope of a floor almost
-everywhere, and nothing learns from it. The intended gradient is the slope of the line that the steps follow. Made from
+everywhere, and nothing learns from it. The intended gradient is the slope of the line that the steps follow. Based on
 a question on Stack Overflow.
 """
 

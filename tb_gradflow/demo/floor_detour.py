@@ -1,7 +1,7 @@
 """Whole numbers by a detour around `tf.floor`, which does not help. Expect: nondiff_rounding.
 
 A counter's gain should be learnt, and counts are whole numbers. `x - (x - floor(x))` seems to keep the slope of x,
-but the slopes of the two x cancel, and only the floor remains, which has no slope. Made from a question on Stack
+but the slopes of the two x cancel, and only the floor remains, which has no slope. Based on a question on Stack
 Overflow.
 """
 

@@ -2,7 +2,7 @@
 
 A probe reads one sample of each signal, and its position should be learnt. `tf.gather` is differentiable with respect
 to the values that it reads, but not with respect to the position: an index cannot move by a small amount. The value is
-scaled, and the scale does learn. Made from a question on Stack Overflow.
+scaled, and the scale does learn. Based on a question on Stack Overflow.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A mask holds some elements of a weight fixed, and Adam moves them. Expect: mask_multiplies_to_zero.
 
 In each iteration a mask selects half of a weight for training. The other half gets a gradient of exactly zero, but Adam
-still moves it, because it remembers earlier iterations. Made from a question on Stack Overflow. The fixed program
+still moves it, because it remembers earlier iterations. Based on a question on Stack Overflow. The fixed program
 restores those elements after each update.
 """
 

@@ -2,7 +2,7 @@
 
 Recordings of different lengths are padded with zeros at the front, and the outputs at the padding should be masked. The
 mask is inverted: it is zero for everything that was recorded, including the last sample, and the LSTM learns nothing.
-Made from a question on Stack Overflow.
+Based on a question on Stack Overflow.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A throw is drawn around a mean that a network aims at, and throws that hit well should become more likely. But the
 sample is the mean plus noise, so the sample moves with the mean, and the distance between the two, which is all that
-the likelihood depends on, stays the same. Made from a question on Stack Overflow.
+the likelihood depends on, stays the same. Based on a question on Stack Overflow.
 """
 
 from __future__ import annotations

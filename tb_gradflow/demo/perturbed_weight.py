@@ -1,7 +1,7 @@
 """The gradient at a perturbed weight that the loss does not use. Expect: output_not_used.
 
 Sharpness-aware training needs the gradient at a point close to the weights. `slope + nudge` is a new tensor, and a loss
-that was computed from `slope` itself does not depend on it: there is nothing to differentiate. Made from a question on
+that was computed from `slope` itself does not depend on it: there is nothing to differentiate. Based on a question on
 Stack Overflow.
 """
 

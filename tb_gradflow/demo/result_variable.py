@@ -1,8 +1,8 @@
 """A table of results, filled cell by cell in a `tf.Variable`. Expect: variable_assign.
 
 The share of each of two boxes that a product leaves empty is computed from the lengths of their sides; the sizes of the
-boxes should be learnt. A tape tracks tensors: a value that is assigned to a variable and read back has no history. Made
-from a question on Stack Overflow.
+boxes should be learnt. A tape tracks tensors: a value that is assigned to a variable and read back has no history.
+Based on a question on Stack Overflow.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Probabilities rounded by `tf.maximum` and `tf.minimum`. Expect: saturation_clip.
 
 Both functions have derivatives, so a sufficiently steep ramp between them should round and still learn. But the ramp is
-only a ten-thousandth wide: every probability is outside of it, at a limit, where the slope is zero. Made from an answer
+only a ten-thousandth wide: every probability is outside it, at a limit, where the slope is zero. Based on an answer
 on Stack Overflow.
 """
 

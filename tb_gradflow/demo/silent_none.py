@@ -1,7 +1,7 @@
 """Two heads, a loss that uses only one, and a step that hides it. Expect: output_not_used.
 
 The model has two outputs, and the loss in its custom training step uses one of them. The gradients of the other head
-are None, and because the step skips variables without a gradient, not even Keras's warning appears. Made from an answer
+are None, and because the step skips variables without a gradient, not even Keras's warning appears. Based on an answer
 on Stack Overflow.
 """
 

@@ -1,7 +1,7 @@
 """A handwritten sigmoid, so steep that its exponential overflows. Expect: exp_overflow.
 
 A step has no slope, so a steep sigmoid should replace it. Far below the threshold `tf.exp` is infinite: one divided
-by infinity is zero, which looks right, but the derivative is infinity times zero. Made from an answer on Stack
+by infinity is zero, which looks right, but the derivative is infinity times zero. Based on an answer on Stack
 Overflow.
 """
 

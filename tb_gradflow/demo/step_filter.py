@@ -1,7 +1,7 @@
 """A filter whose thresholds should be learnt, but never move. Expect: nondiff_comparison.
 
 Each of four sensors has a signal up to a certain sample, and only noise after it. A layer with a trainable threshold
-per channel should learn where to stop. Made from a question on Stack Overflow.
+per channel should learn where to stop. Based on a question on Stack Overflow.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from tb_gradflow.gradcheck.report import ArgumentCheck, GradientsCheck, StepErro
 
 _WIDTH, _HEIGHT, _MARGIN = 372, 162, 44
 
-# Grounds for white letters: they read alike on the white page of a notebook and on a dark one.
+# Backgrounds for white text: equally readable on a light and on a dark page of a notebook.
 _RIGHT, _WRONG, _UNKNOWN = "#1a7f37", "#c62828", "#616770"
 
 

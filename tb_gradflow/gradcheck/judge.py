@@ -28,8 +28,8 @@ from tb_gradflow.gradcheck.verdicts.words import count, told
 
 
 def check_argument(problem: Problem, place: int, middle: float, step: float | None = None) -> ArgumentCheck:
-    """The verdict on one argument. With an absolute `step`, and without a gradient, on the finite differences that
-    somebody takes with that step instead of one."""
+    """The verdict on one argument. With an absolute `step` and no gradient, it is about finite differences with that
+    step, which the user takes instead of a gradient."""
     argument = problem.arguments[place]
     try:
         return _checked(problem, place, middle, step)

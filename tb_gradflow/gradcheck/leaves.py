@@ -1,4 +1,4 @@
-"""The arrays inside a function's arguments, wherever they are nested, and the same with others in their places."""
+"""The arrays inside a function's arguments, at any depth, and the same arguments with other arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Along which directions an argument is moved: each of its elements; of a large one some, and all of them at once."""
+"""The directions in which an argument is moved: each element; if it is large, some elements, and all together."""
 
 from __future__ import annotations
 

@@ -34,11 +34,10 @@ class Argument:
         point: Its value, in the precision that the function gets.
         gradient: The gradient to check; `None` if there is none.
         resolution: Machine epsilon of the function's arithmetic.
-        rounds: Whether the function is known to round, compare or choose on the way, and to have a
+        rounds: Whether the function is known to round, compare or choose on the path, and to have a
             custom gradient instead of the derivative there.
         missing: Why there is no gradient, in a sentence; empty if that is not known.
-        replaced: What of the user's own takes part in the gradient in the place of a derivative, in words; empty if
-            nothing is known to.
+        replaced: The user's gradients that replace a derivative in this one, in words; empty if none are known.
     """
 
     name: str

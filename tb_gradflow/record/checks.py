@@ -1,5 +1,5 @@
-"""Conditions on a decoded record besides the right fields, checked once, where it enters the program. A log may come
-from anybody. After these checks every index refers to something that exists, every size and count is possible, and no
+"""Conditions on a decoded record beyond the right fields, checked once, where it enters the program. A log may come
+from anyone. After these checks every index refers to something that exists, every size and count is possible, and no
 part is larger than a program could have recorded.
 """
 

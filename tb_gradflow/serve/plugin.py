@@ -1,6 +1,6 @@
 """The TensorBoard plugin: the routes of docs/http.md.
 
-It only parses requests, queries `History`, and assembles responses; where that is work, in turns. All data comes
+It only parses requests, queries `History`, and assembles responses; expensive requests take turns. All data comes
 through the DataProvider, so it works with both of TensorBoard's loaders and with any other provider.
 """
 

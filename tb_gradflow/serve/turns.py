@@ -45,7 +45,7 @@ LOOK_AGAIN = 0.5
 
 
 class TooMany(Exception):
-    """There are so many requests that the response would come too late."""
+    """Too many requests are waiting, so the response would come too late."""
 
 
 class NotWanted(Exception):

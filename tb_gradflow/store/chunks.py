@@ -15,14 +15,14 @@ from tb_gradflow.store.layout import COST_COLUMNS, FIXED_STEP_COLUMNS, Tag
 
 _FLOAT32_BYTES, _FLOAT64_BYTES = 4, 8
 
-# Beyond it float64 has no every integer; and the years from 1 to 9999, which is what Python can tell the time of.
+# Above it float64 cannot represent every integer; and the years from 1 to 9999, which Python can represent.
 _MOST_STEPS = 10**15
 _FIRST_SECOND, _LAST_SECOND = -62_135_596_800, 253_402_300_799
 
 
 @dataclass(frozen=True, slots=True)
 class Array:
-    """Numbers as they lie in the log: little-endian, row by row.
+    """Numbers as they are stored in the log: little-endian, row by row.
 
     Attributes:
         shape: Sizes.

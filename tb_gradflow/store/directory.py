@@ -36,9 +36,9 @@ def find_runs(root: str) -> dict[str, str]:
         return _named(root, elsewhere.files_below(root), elsewhere.is_event_file)
     path = elsewhere.local_path(root)
     if not os.path.exists(path):
-        raise LogError(f"{root} does not exist: expected the directory that was given to GradFlowCallback")
+        raise LogError(f"{root} does not exist: expected the directory that was given to the recorder")
     if not os.path.isdir(path):
-        raise LogError(f"{root} is a file: expected the directory that was given to GradFlowCallback")
+        raise LogError(f"{root} is a file: expected the directory that was given to the recorder")
     return _named(path, _walked(path), is_event_file)
 
 

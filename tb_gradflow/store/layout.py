@@ -87,7 +87,7 @@ def parse_tag(text: str) -> Tag | None:
     if kind == "session":
         return Tag(kind, rest[1], -1)
     tag = Tag(kind, rest[1], int(rest[2])) if _NUMBER.fullmatch(rest[2]) else None
-    # What lies there is looked for under the same text again.
+    # Its content will be looked up under the same text.
     return tag if str(tag) == text else None
 
 
@@ -135,8 +135,8 @@ def pack_json(value: Json) -> bytes:
 
 
 def unpack_json(blob: bytes, most: int = MOST_JSON) -> Json:
-    """What `pack_json` was given, with question marks for what is no Unicode. Raises ValueError where the bytes are
-    something else, or so much that nobody can have recorded it."""
+    """The value that was passed to `pack_json`, with question marks for what is not Unicode. Raises ValueError if the
+    bytes are something else, or more than a program could have recorded."""
     text = unzipped(blob, most)
     values = sum(map(text.count, (b",", b"[", b"{")))
     if values > MOST_JSON_VALUES:

@@ -142,7 +142,7 @@ class ProviderReader:
         try:
             return self._arrays(tags)
         except _NO_TENSOR as error:
-            # TensorBoard makes tensors of what lies there, of all or none.
+            # TensorBoard creates the tensors, either all or none of them.
             if len(tags) > 1:
                 return {found: array for tag in tags for found, array in self.arrays([tag]).items()}
             return {tag: Array((), b"", _unreadable(tag, error)) for tag in tags}

@@ -1,4 +1,4 @@
-"""One recorded run, wherever it is stored: finds its newest session and reads it piece by piece.
+"""One recorded run, regardless of where it is stored: finds its newest session and reads it piece by piece.
 
 The sources (a directory of event files, TensorBoard's DataProvider) differ only in how they list tags and fetch their
 data: that is `TagReader`. Arrays stay bytes until they are needed.
@@ -42,7 +42,7 @@ class TagReader(Protocol):
         """Steps, gradients or variables; those that are not there are left out, those that cannot be read say why."""
 
     def problems(self) -> Collection[str]:
-        """What is damaged in the place itself, so that nobody knows what lay there."""
+        """Damage to the storage itself, where it is not known which record was lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class RunIndex:
         earlier: Number of other sessions that recorded something in the same place.
         cost: The cost of recording up to the newest chunk; None in logs that do not contain it.
         with_values: The steps whose forward pass was measured.
-        damaged: What of the log cannot be read, and is left out.
+        damaged: The parts of the log that cannot be read and are left out.
     """
 
     session: Session
@@ -139,7 +139,7 @@ class StoredRun:
         return self._reader.blob(Tag("trace", session, index))
 
     def trace_blob(self, session: str, index: int) -> bytes:
-        """The same as it lies in the log: gzipped JSON, in the format of its session. Only its size is checked."""
+        """The same as it is stored: gzipped JSON, in the format of its session. Only its size is checked."""
         tag = Tag("trace", session, index)
         blob = self._reader.blob(tag)
         _opened(tag, unzipped, blob)

@@ -232,10 +232,10 @@ class GradFlowCallback(KerasCallback):
         self._plain = self.model.train_function
 
     def _is_alone(self) -> bool:
-        """Two recorders would take the model's function from each other: the first one of the list keeps it."""
+        """Whether no other recorder has this fit. Two would replace each other's function, so the first records."""
         if not isinstance(owner(self.model), GradFlowCallback):
             return True
-        self._plain = None  # what the model has is the other one's
+        self._plain = None  # the function of the model belongs to the other one
         self.protection.stop()
         warn(
             "tb_gradflow: this fit has two GradFlowCallbacks, but only one can record. The second one, for "
@@ -244,7 +244,7 @@ class GradFlowCallback(KerasCallback):
         return False
 
     def _due(self) -> bool:
-        """Whether one of the steps of the next execution is to be recorded."""
+        """Whether a step of the next execution should be recorded."""
         since = self._steps.now - (self._first_step or 0)
         is_due, is_last = self._options.cadence.is_due, self._steps.is_last(self._epoch, self.params)
         due = self._postponed or any(
@@ -309,7 +309,7 @@ class GradFlowCallback(KerasCallback):
         return monitor_of_fit(self._fitting, step, RecordedStep(self._instrumented, self._sampled, self._again))
 
     def _again(self) -> OwnFunction:
-        """The function that records, to be traced anew. To compile what measures a forward pass takes XLA minutes."""
+        """A fresh recording function, without XLA, which takes minutes to compile the measurement of a forward pass."""
         assert self._fitting is not None
         return self._fitting.recording(lambda data: self._instrumented(data), self._numbers, without_xla=True)
 
@@ -324,8 +324,8 @@ class GradFlowCallback(KerasCallback):
 
 
 def _beside_this() -> Sequence[Any] | None:
-    """The callbacks of the same `fit`: Keras tells a callback of the model, and not of these, whose list calls it. Null
-    if nobody knows them."""
+    """The callbacks of the same `fit`, from the list that calls this one: Keras gives a callback only the model. `None`
+    if they are not known."""
     frame: FrameType | None = sys._getframe(2)
     while frame is not None and frame.f_globals.get("__name__", "").startswith("tb_gradflow."):
         frame = frame.f_back

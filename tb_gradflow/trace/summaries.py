@@ -51,8 +51,8 @@ def _report_fault(error: Exception, cost: str) -> None:
     warn(f"tb_gradflow stopped recording; training continues. Please report this: {type(error).__name__}: {error}")
 
 
-# Inside a `tf.function` AutoGraph would convert all that is called here, and the log keep the converted code as the
-# user's. TensorFlow ships no type information.
+# Inside a `tf.function` AutoGraph would convert everything that is called here, and the log would keep the converted
+# code as the user's. TensorFlow ships no type information.
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
 @protected_function(SetupError, _report_fault)
 def record_gradients(loss: Any, variables: Sequence[Any], gradients: Sequence[Any], name: str) -> None:
@@ -149,7 +149,7 @@ class SummaryLog:
         self._step = self._last = -1
         self._told = False
         self.protection = Protection(self._ends)
-        # TensorFlow runs the calls of a compiled step in threads of its own.
+        # TensorFlow runs the calls of a compiled step in its own threads.
         self._lock = threading.RLock()
         self._recorder = WriterRecorder(writer)
         before_flush(writer, self.flush)

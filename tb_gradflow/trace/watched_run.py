@@ -69,7 +69,7 @@ class WatchedRun:
         )
 
     def report_fault(self, error: Exception, cost: str = "") -> None:
-        """Tells of a fault in a warning."""
+        """Reports a fault in a warning."""
         warn(fault_message(self._step, error, cost))
 
     def _report_fault(self, error: Exception, cost: str = "") -> None:

@@ -1,16 +1,16 @@
-"""How right `tb_gradflow.explain` is on the cases of this directory.
+"""Checks the answers of `tb_gradflow.explain` on the cases of this directory.
 
     python -m tests.cases.judge [NAME …]
 
-Prints a line for each case that is not answered as its `truth.json` says, and the shares of right answers:
+Prints a line for each case whose answer differs from its `truth.json`, and the share of right answers:
 
-report  cases that have a report at all: neither building the case nor explaining it raised or ended the process
-status  variables whose status is right, over all that a truth is about
-op      variables without a good gradient whose first finding names an op of the guilty type
+report  cases that have a report: neither building nor explaining the case raised or ended the process
+status  variables with the right status, of all that have an expected one
+op      variables without a good gradient whose first finding names an op of the expected type
 cause   bugs and benign cases whose first finding on an affected variable has the right cause, or one of
-        `accept_causes`; any cause will do where `any_cause` says that no word is the one right answer
-alarms  healthy cases with an error, a warning or a status that is neither connected nor frozen; benign ones with
-        an error; others with an error or a warning of another cause about variables that are not affected
+        `accept_causes`; with `any_cause`, every cause is accepted
+alarms  false alarms: healthy cases with an error, a warning or a status that is neither connected nor frozen; benign
+        cases with an error; other cases with an error or a warning of another cause about unaffected variables
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """A wrong answer, and in words what is wrong with it."""
+    """A wrong answer, and a sentence that says what is wrong with it."""
 
     kind: Kind
     text: str
@@ -86,7 +86,7 @@ def case_names() -> list[str]:
 
 
 def judge(truth: dict[str, Any], answer: Answer) -> Verdict:
-    """Compare an answer with the truth. Where there is no report, everything that the truth asks for is wrong."""
+    """Compares an answer with the truth. If there is no report, everything that the truth expects is wrong."""
     verdict = Verdict()
     verdict.count("report", answer.report is not None, f"no report: {answer.failure}")
     report = answer.report or {"variables": [], "findings": []}
@@ -262,7 +262,7 @@ def truth_of(name: str) -> dict[str, Any]:
 
 
 def share(verdicts: Iterable[Verdict], kind: Kind) -> tuple[int, int]:
-    """How many answers of a kind were right, and how many were asked for."""
+    """How many answers of a kind were right, and how many were expected."""
     counts = [verdict.counts[kind] for verdict in verdicts]
     return sum(right for right, _ in counts), sum(asked for _, asked in counts)
 

@@ -1,20 +1,21 @@
 #!/usr/bin/env python3
-"""Check every truth beside the cases against TensorFlow itself, eagerly and traced. tb_gradflow takes no part.
+"""Checks the truth of each case against TensorFlow itself, eagerly and traced. Does not use tb_gradflow.
 
     python tests/cases/verify.py [--show] [--fit] [slug-prefix ...]
 
-A case of kind "keras" runs its model's own `train_step` on the first batch, and what `tf.GradientTape.gradient`
-handed to that step is what counts. A loss of a "function" case is differentiated by a tape around it. Checked are
+A case of kind "keras" runs the `train_step` of its model on the first batch; its gradients are those that
+`tf.GradientTape.gradient` returned to that step. The loss of a "function" case is differentiated by a tape around it.
+Checks
 
-    status      of each variable, from the gradient; one that is None is `unused` where moving the variable cannot
-                move the loss, else `disconnected` (`no_path_check` in truth.json leaves this distinction unchecked)
-    op          `blocking_ops`: some op of the type, in the traced step, whose output has a good gradient and whose
-                input has none, zero or a non-finite one (`no_transition_check` leaves that out)
-    numbers     `numerically_wrong`: some gradient disagrees with central differences
+    status      of each variable, from its gradient; if that is None, the status is `unused` if changing the variable
+                cannot change the loss, else `disconnected` (`no_path_check` in truth.json turns this check off)
+    op          `blocking_ops`: the traced step has an op of this type whose output has a good gradient and whose
+                input has none, zero or a non-finite one (`no_transition_check` turns this check off)
+    numbers     `numerically_wrong`: a gradient disagrees with central differences
     fixed.py    every trainable variable gets a good gradient
-    fit         with --fit: what `model.fit` shows its user
+    fit         with --fit: what the user sees in `model.fit`
 
-`--show` prints every gradient seen.
+`--show` prints every gradient.
 """
 
 # ruff: noqa: T201
@@ -36,7 +37,7 @@ NONE = {"disconnected", "unused"}
 
 
 class Captured:
-    """What the tapes of one step were asked, and what they answered.
+    """The requests to the tapes of one step, and their results.
 
     Attributes:
         answers: variable's identity -> every gradient that a tape gave for it (None, an array or an exception).
@@ -50,7 +51,7 @@ class Captured:
 
 @contextmanager
 def capturing(captured, only=None):
-    """Keep whatever an outermost tape is asked for; with `only`, tapes see that variable alone."""
+    """Keeps every request to an outermost tape; with `only`, tapes watch only that variable."""
     import tensorflow as tf
 
     init, enter, gradient = tf.GradientTape.__init__, tf.GradientTape.__enter__, tf.GradientTape.gradient
@@ -99,7 +100,7 @@ def capturing(captured, only=None):
 
 
 class Refused(Exception):
-    """The tape raised when it was asked."""
+    """The tape raised."""
 
 
 def _keep(captured, variable, answer):

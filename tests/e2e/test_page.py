@@ -183,4 +183,4 @@ def test_steps_that_were_left_out_are_told(tmp_path: Path, opens: Opens) -> None
 
     tab = opens(tmp_path / "page.html")
 
-    expect(tab.frame.get_by_text("It contains 400 of 450 recorded steps of run")).to_be_visible()
+    expect(tab.frame.get_by_text("it contains only 400 of 450 recorded steps of run")).to_be_visible()

@@ -15,7 +15,7 @@ import {isGroup, type Tree} from "../model/tree.ts";
 import type {Diagnosis} from "../record.ts";
 import type {Dot, Picture, PictureBox, PictureEdge} from "./picture.ts";
 
-/** Everything a picture depends on besides the scene. */
+/** Everything that a picture depends on, except the scene. */
 export interface Condition {
   readonly tree: Tree;
   readonly flow: Flow;

@@ -54,7 +54,7 @@ export function writePlace(place: Place, remember: boolean): void {
 }
 
 /**
- * An address that shows another person the same view; null if there is none: in a frame of somebody else's page, such
+ * An address that shows another person the same view; null if there is none: in a frame of another page, such
  * as a notebook, whose address does not contain our view, and in a local file. Unlike the address of the page, it names
  * the step even if that is the last one: there may be later steps when it is opened.
  */

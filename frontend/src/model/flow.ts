@@ -13,7 +13,7 @@ import {isOpen, type FlowGraph} from "./graph.ts";
  * broken      on the way of a variable that gets no gradient, up to the cut
  * lost        beyond the cut: it would have flowed
  * off         no gradient, and no variable misses it
- * unrecorded  nobody asked, or nobody knows
+ * unrecorded  not requested, or not known
  */
 export type EdgeFlow = "gradient" | "broken" | "lost" | "off" | "unrecorded";
 

@@ -45,7 +45,7 @@ export const headerStyles = css`
     max-width: 240px;
     text-overflow: ellipsis;
   }
-  /* What gives way next; what the numbers are of is to be read whole. */
+  /* The next to shrink; the name of the run must stay readable. */
   .beside {
     flex-shrink: 4;
   }
@@ -57,7 +57,7 @@ export const headerStyles = css`
     padding: 4px 14px 2px;
   }
   gf-search {
-    /* It gives way first: what is chosen is to be read. */
+    /* It shrinks first: the selected names must stay readable. */
     flex: 0 20 240px;
     min-width: 90px;
     margin-left: auto;

@@ -32,7 +32,7 @@ export interface View {
   /** The compared run. */
   readonly beside: string | null;
   readonly measure: Measure;
-  /** Names of the variables in the charts, besides the selected one. */
+  /** Names of the variables in the charts, in addition to the selected one. */
   readonly charted: readonly string[];
   /** Whether all runs are listed instead of one. */
   readonly all: boolean;

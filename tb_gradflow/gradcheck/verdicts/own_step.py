@@ -21,7 +21,7 @@ _SMALLEST_STEP = -17
 def own_step(
     problem: Problem, place: int, comparison: Comparison, wrong: Sequence[Differences]
 ) -> tuple[str, float] | None:
-    """The difference that the gradient itself is, if somebody took it by finite differences: which, and its step."""
+    """If the gradient was itself computed by finite differences: which kind, and its step."""
     elements = [each for each in wrong if each.probe.index is not None][:3]
     middle = problem.here()
     for exponent in range(0, _SMALLEST_STEP, -1):

@@ -1,4 +1,4 @@
-"""What all verdicts say alike."""
+"""Phrases that all verdicts share."""
 
 from __future__ import annotations
 

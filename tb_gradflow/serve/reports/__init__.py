@@ -1,1 +1,1 @@
-"""What users get about a run: a report, a comparison, a patch, a self-contained page."""
+"""The results for a run: a report, a comparison, a patch, a self-contained page."""

@@ -113,8 +113,7 @@ def unmeasured(steps: int, rows: int, columns: int) -> Floats:
 
 
 def _are_all_statistics(numbers: Floats) -> bool:
-    """A quick check of all rows at once: whether everything was measured and is possible. May be false although it
-    is."""
+    """A quick check of all rows together: whether everything was measured and is possible. May wrongly be false."""
     if not numbers.size:
         return True
     return bool(numbers.min() >= 0 and numbers.max() < np.inf and numbers[..., _ZEROS].max() <= _WHOLE)

@@ -194,7 +194,7 @@ class History:
         return self._that_fits(Tag("gradients", session, head.id), head, self.gradients, gradients_that_fit)
 
     def moved(self, session: str, head: ChunkHead) -> Floats:
-        """Likewise the same as `variables`."""
+        """The same for `variables`."""
         return self._that_fits(Tag("variables", session, head.id), head, self.variables, variables_that_fit)
 
     def losses(self, session: str, head: ChunkHead, at: int) -> tuple[float, ...]:

@@ -75,7 +75,7 @@ def finding_lines(finding: Finding, look: Look, began: str = "") -> Iterator[str
         lines = look.prose(first, "       ", first="  fix  ")
         yield lines[0].replace("  fix  ", f"  {look.paint('fix', 'good')}  ", 1)
         yield from lines[1:]
-        # Never truncated or wrapped: this is to be copied.
+        # Never truncated or wrapped, so that it can be copied.
         yield from (f"       {look.paint(clean(line), 'code')}" for line in rest)
     if finding.edit is not None:
         yield from _edit_lines("edit", finding.edit, look)

@@ -33,7 +33,7 @@ class _Stopping(Reading):
         self._graph = graph
 
     def asking(self, ask: Ask) -> Ask:
-        """A tape cannot be told where to stop; `tf.gradients` can."""
+        """For a tape there is no way to say where to stop; `tf.gradients` has one."""
 
         def asking(tape: Any, target: Any, sources: Any, grad_ys: Any = None, unconnected: Any = "none") -> Any:
             ends = {tensor.name: tensor for name in self._barriers for tensor in results_around(self._graph, name)}

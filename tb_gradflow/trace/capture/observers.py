@@ -1,7 +1,7 @@
 """Who observes what is traced in which thread; only one step is observed at a time.
 
 A step is traced by one thread, or by one thread for each replica of a `tf.distribute` strategy. TensorFlow lets these
-take turns, wherever replicas meet: they must not wait for each other here, while unrelated steps must.
+take turns where replicas meet: they must not wait for each other here, but unrelated steps must.
 """
 
 from __future__ import annotations

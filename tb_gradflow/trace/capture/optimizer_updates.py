@@ -51,7 +51,7 @@ class Applied:
     """One update.
 
     Attributes:
-        optimizer: As it stands in the log.
+        optimizer: Its form in the log.
         rate: float32 scalar, the learning rate; `None` if that is not known.
         is_proportional: Whether its updates are proportional to the gradient.
         given: The variables.

@@ -60,8 +60,8 @@ def decisions() -> Iterator[list[str]]:
 
 
 def sentence_of(error: Exception) -> str:
-    """The message of an error in one line: its last line of its own kind, or the first one that autograph and Keras did
-    not add.
+    """The message of an error in one line: its last line that names its type, or the first one that AutoGraph and Keras
+    did not add.
     """
     lines = [re.sub(r"\x1b\[\d+m", "", line).strip() for line in str(error).splitlines()]
     own = [line for line in lines if line.startswith(f"{type(error).__name__}: ")]

@@ -275,7 +275,7 @@ def _nested(code: CodeType) -> list[CodeType]:
 
 
 def _own(code: CodeType) -> tuple[Any, ...]:
-    """What a code object itself does, wherever it is and whatever its nested functions do."""
+    """What a code object itself does, regardless of its position and of its nested functions."""
     # Types and texts, because 0, 0.0 and -0.0 are equal.
     constants = [each.co_name if isinstance(each, CodeType) else (type(each), repr(each)) for each in code.co_consts]
     return (code.co_code, constants, code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)

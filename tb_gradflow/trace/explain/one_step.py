@@ -1,6 +1,6 @@
 """Runs one real training step for `tb_gradflow.explain`, measures it, and rolls it back.
 
-The step runs compiled, like the steps of `fit`; or eagerly, if TensorFlow cannot compile it or the model asks for it.
+The step runs compiled, like the steps of `fit`; or eagerly, if TensorFlow cannot compile it or the model requests it.
 Everything that it changes is restored: weights, optimizer, metrics, random state, attributes that held variables.
 """
 
@@ -227,7 +227,7 @@ def _sources(listed: Sequence[Any], variables: Any) -> list[Owned]:
 
 
 def _is_to_be_watched(item: Owned) -> bool:
-    """Whether the tape must be told to watch a source: a differentiable tensor, unless it has replaced a variable,
+    """Whether the tape must explicitly watch a source: a differentiable tensor, unless it has replaced a variable,
     which the user's own tape would not watch either.
     """
     given = isinstance(item.variable, GivenTensor)
@@ -274,8 +274,8 @@ def _with_values(plan: Plan, broken: Explained) -> Explained:
 
 
 def _measured_in_part(plan: Plan, raised: Explained) -> Explained:
-    """The gradients that do not pass through an op whose gradient raises, and those that were requested besides missing
-    gradients: measured in the same step, with zeros for the missing ones.
+    """The gradients that do not pass through an op whose gradient raises, and those that were requested together with
+    missing ones: measured in the same step, with zeros for the missing ones.
     """
     topology = Topology(raised.trace)
     names = [raised.trace.ops[op].name.partition("@")[0] for op in ops_that_raise(topology)]

@@ -208,7 +208,7 @@ class Seen:
     Attributes:
         rounds: Whether it rounds, compares or chooses, and has a gradient all the same.
         coarsest: The machine epsilon of its coarsest numbers.
-        replaced: What of the user's own stands in the place of a derivative, in words; empty if nothing does.
+        replaced: The user's gradients that replace a derivative, in words; empty if there are none.
         missing: By leaf, why there is no gradient.
     """
 
@@ -226,7 +226,7 @@ def _replaced(trace: Trace) -> str:
 
 
 def _stands_in(trace: Trace) -> bool:
-    """Whether ops round, compare or select, together with a gradient that somebody substituted for theirs."""
+    """Whether ops round, compare or select, together with a gradient that replaces theirs."""
     types = {op.type for op in trace.ops}
     own = any(op.custom_gradient is not None for op in trace.ops) or not types.isdisjoint({"StopGradient"})
     inside = {kind for check in trace.gradient_checks for kind in check.forward}

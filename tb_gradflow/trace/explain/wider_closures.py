@@ -1,8 +1,9 @@
-"""Functions whose edited code reads other variables of the function around them than the code that is in memory.
+"""Functions whose edited code reads other variables of the enclosing function than the code in memory.
 
-A function in memory keeps the cells that it was made with. So what the edited code reads besides is put among the
-function's globals for a while, and what it reads no longer is named where it never runs. The values are those that the
-function around it has, if it is running; else those that another function made by it keeps, or a variable of the step.
+A function in memory keeps the cells that it was created with. So additional variables of the edited code are put
+temporarily into the function's globals, and variables that it no longer reads are named in code that never runs. The
+values are those of the enclosing function, if it is running; else those that another of its nested functions keeps, or
+a variable of the step.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 
 
 class UnknownValueError(Exception):
-    """What a function reads besides has no value that is known for sure."""
+    """The value of an additional variable is not known for certain."""
 
 
 def values_of(
@@ -67,8 +68,8 @@ def _kept(around: str, file: str, name: str, others: Iterable[FunctionType]) -> 
 
 
 def with_globals(text: str, file: str, wanted: Mapping[CodeType, frozenset[str]], flags: int) -> CodeType:
-    """A file compiled so that some of its functions have the cells named, and read what else they read from around them
-    among the globals; those functions are given by the code that the text has for them as it stands."""
+    """Compiles a file so that some of its functions have only the named cells, and read their other enclosing variables
+    from the globals. Those functions are identified by the code that the unchanged text has for them."""
     tree = ast.parse(text, file)
     for code, cells in wanted.items():
         for node in ast.walk(tree):
@@ -101,7 +102,7 @@ def _read_globally(node: ast.FunctionDef | ast.Lambda, besides: frozenset[str], 
 
 
 def apart(name: str) -> str:
-    """A global name for what a lambda reads besides, which has no statements to say that a name is global."""
+    """A global name for an additional variable of a lambda, which has no statements to declare a name global."""
     return f"__gradflow_{name}"
 
 

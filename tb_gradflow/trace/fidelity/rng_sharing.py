@@ -160,8 +160,8 @@ _of_function: MutableMapping[Any, RandomDraws] = WeakKeyDictionary()
 
 
 def draws_of(function: Any, *, may_share: bool, has_run: bool) -> RandomDraws:
-    """The positions of a Keras training function: a later fit with the same function continues its sequences, whoever
-    recorded the earlier one. If the function itself `has_run`, its position is not known.
+    """The positions of a Keras training function: a later fit with the same function continues its sequences, even if
+    another recorder recorded the earlier one. If the function itself `has_run`, its position is not known.
     """
     if not may_share or (has_run and function not in _of_function):
         return RandomDraws(is_shared=False, relaxes=True)

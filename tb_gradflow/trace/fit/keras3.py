@@ -28,7 +28,7 @@ TrainFunction = Callable[[Any], Any]
 """Called with an iterator."""
 
 OwnFunction = Callable[[Execution], Any]
-"""A training function of the recorder's: makes an execution in the place of the model's own."""
+"""A training function of the recorder: makes an execution instead of the model's own."""
 
 
 class Fitting:
@@ -246,9 +246,9 @@ class Fitting:
         without_xla: bool = False,
         is_paired: bool = False,
     ) -> StepOfBatch:
-        """`step`, compiled as the function inside the model's training function is that runs the model's own.
+        """`step`, compiled like the function inside the model's training function that runs the model's own step.
 
-        `whole` is what to run where the data have ended, and `is_paired` what it returns; see `StepOfBatch`.
+        `whole` is what to run after the end of the data, and `is_paired` what it returns; see `StepOfBatch`.
         """
 
         # Not a lambda: TensorFlow leaves the user's lines out of an error in a function named `<lambda>`.

@@ -53,7 +53,7 @@ class StepCount:
     def correct(self) -> None:
         """The last execution of an epoch may run fewer than `steps_per_execution` steps, and Keras does not say so;
         before 3.7 it begins them and ends with an error, and so does an execution for which there are no batches left,
-        where Keras does not know how many there are. The optimizer has counted: to ask it waits for the step."""
+        if Keras does not know how many there are. The optimizer counts them; reading its count waits for the step."""
         if self._begun is None or self._fitting is None:
             return
         step, iterations = self._begun

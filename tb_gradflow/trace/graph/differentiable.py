@@ -1,4 +1,4 @@
-"""Which inputs of an op propagate a gradient: TensorFlow is asked, there is no table of our own.
+"""Which inputs of an op propagate a gradient: determined by TensorFlow itself, not by a table.
 
 The op's gradient function is called once with placeholder gradients inside a scratch graph; inputs for which it
 returns None propagate nothing. Nothing is added to the user's graph, and nothing is run.
@@ -34,7 +34,7 @@ class Differentiability:
         self._known: dict[tuple[bool, Signature], tuple[Passes, ...]] = {}
 
     def of(self, op: Any, *, by_tape: bool) -> tuple[Passes, ...]:
-        """For each input of `op`, whether it propagates a gradient to it, when a tape asks, or else `tf.gradients`."""
+        """For each input of `op`, whether it propagates a gradient to it, for a tape or else for `tf.gradients`."""
         key = (by_tape, _signature(op))
         if key not in self._known:
             self._known[key] = _ask(op, by_tape)

@@ -20,8 +20,8 @@ class Known:
 
     Attributes:
         type: Its real type.
-        passes: Whether it propagates its gradient: to all of its inputs alike, or input by input; None if TensorFlow
-            has to be asked.
+        passes: Whether it propagates its gradient: the same for all inputs, or input by input; None if only TensorFlow
+            can tell.
         api: The function in the user's code; None if its traceback shows it.
         frames: The stack under which it was created; None if that is its traceback.
         own: Its gradient, if it is a custom gradient.
@@ -55,8 +55,8 @@ class Input:
     Attributes:
         ref: The producer.
         slot: Which input of the consumer.
-        passes: Whether the consumer propagates its gradient, if the structure shows it; None if TensorFlow has to be
-            asked.
+        passes: Whether the consumer propagates its gradient, if the structure shows it; None if only TensorFlow can
+            tell.
         carried: Whether the value comes from the previous iteration of a loop.
     """
 

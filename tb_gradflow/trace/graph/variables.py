@@ -23,12 +23,12 @@ from tb_gradflow.trace.tf_internals.tapes import flat_sources
 
 @dataclass(frozen=True, slots=True)
 class Owned:
-    """A variable that somebody owns.
+    """A variable with an owner, such as a model or an optimizer.
 
     Attributes:
         variable: The `tf.Variable`, or a `GivenTensor`.
         name: Its name for the owner.
-        trainable: Whether its owner means it to be trained.
+        trainable: Whether its owner intends it to be trained.
         tracked: Whether the model lists it.
         rebound: The attribute that held it and holds a tensor now; empty if there is none.
         elsewhere: The method of the model that uses it, if no training step does; empty if there is none.
@@ -212,7 +212,7 @@ class Variables:
         return frozenset(index for index in known if index is not None and not self._owned[index].tracked)
 
     def find_names(self, places: Callable[[Iterable[Any]], Mapping[int, str]] = names_here) -> None:
-        """Asks what the user's code calls those without a name; not again for those that were found."""
+        """Finds the names in the user's code of those without a name; not again for those that were found."""
         sought = [
             each.variable for each in self._owned if self._is_unnamed(each) and id(each.variable) not in self._written
         ]
@@ -229,8 +229,8 @@ class Variables:
         return self._written.get(id(item.variable), "") if self._is_unnamed(item) else ""
 
     def records(self, asked: Iterable[Iterable[int]] = (), *, keep_source: bool = True) -> tuple[schema.Variable, ...]:
-        """The variables as in the log, where each has a unique name. A weight in one of the lists `asked` is meant to
-        be trained, even if its layer is not trainable, because the tape returns a result for it."""
+        """The variables as in the log, where each has a unique name. A weight in one of the lists `asked` is intended
+        to be trained, even if its layer is not trainable, because the tape returns a result for it."""
         self._call_as_layers_do()
         frozen = self._frozen().difference(*asked)
         self.find_names(functools.partial(names_in, self._layers.values()))

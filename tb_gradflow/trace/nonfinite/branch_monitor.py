@@ -187,7 +187,7 @@ class BranchMonitor(NonfiniteMonitor):
         step: The user's own step, ready to be traced.
         instrumented: The recorder's version of it, which has run before.
         compiled: Compiles a step as the user's own is compiled, to be run in an execution.
-        iterations: Returns how many steps have run; `None` if nobody knows.
+        iterations: Returns how many steps have run; `None` if that is not known.
     """
 
     def __init__(

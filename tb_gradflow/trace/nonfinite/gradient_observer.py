@@ -57,7 +57,7 @@ class GradientObserver:
         return is_of_graph(tensor)
 
     def gradient(self, original: Callable[..., Any], tape: Any, target: Any, sources: Any, *rest: Any) -> Any:
-        """Stands in for `tape.gradient`."""
+        """Replaces `tape.gradient`."""
         answer = original(tape, target, sources, *rest)
         # For the outer tape, the work of an inner tape is forward computation, and the outer tape sees the same values.
         if not record.could_possibly_record() and (self._in_xla or not is_for_xla()):
@@ -112,7 +112,7 @@ class GradientObserver:
 
 @contextlib.contextmanager
 def observed(observers: Sequence[GradientObserver], failed: Failed) -> Iterator[None]:
-    """What is traced while the context is open is observed, by one for each replica; `failed` is told of faults."""
+    """Observes what is traced while the context is open, one observer per replica; reports faults to `failed`."""
     with faults_go_to(failed), watching(*observers):
         yield
 

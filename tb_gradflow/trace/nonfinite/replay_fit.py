@@ -84,7 +84,7 @@ class FitExecutions:
 
     def repeated(self, first: int, measure: Measure) -> Measured | None:
         self._taken = steps = self._taken or self._batches.taken()
-        if len(steps) != self._flags.count:  # traced again, and nobody saw it
+        if len(steps) != self._flags.count:  # traced again without being observed
             return None
         rates = [step[0][1] for step in steps[:: self._per_execution]]
         iterator = self._iterator([[batch for batch, _ in step] for step in steps[: first + 1]])
@@ -115,7 +115,7 @@ class FitExecutions:
 
 
 class _Calls:
-    """Keeps the batch that a function which XLA compiles is called with: inside it nothing could be kept."""
+    """Keeps the batch that is passed to a function that XLA compiles: inside such a function nothing can be kept."""
 
     def __init__(self, keep: Callable[[Any], None]) -> None:
         self._keep = keep
@@ -128,7 +128,7 @@ class _Calls:
 
     @contextlib.contextmanager
     def seen(self, failed: Failed) -> Iterator[None]:
-        """While the context is open, calls that are traced are seen; `failed` is told of faults."""
+        """While the context is open, observes calls that are traced; faults are reported to `failed`."""
         with contextlib.ExitStack() as undo, faults_go_to(failed):
             replaced(undo, polymorphic_function.Function, "__call__", self._seen)
             yield

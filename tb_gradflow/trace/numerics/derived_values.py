@@ -1,7 +1,7 @@
-"""Whether one array was computed from another, judged only by their values.
+"""Whether one array was computed from another, as far as their values show.
 
-The evidence must be beyond chance: numbers that a person would type (0, 1, 0.5, 1e-3) prove nothing, and many relations
-are tried. So a relation counts only for values with digits that nobody types, or for many elements at once.
+The evidence must be beyond chance: numbers that people type (0, 1, 0.5, 1e-3) prove nothing, and many relations are
+tried. So a relation counts only for values with digits that nobody would type, or for many elements at once.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def relation(before: Any, after: Any, *, kin: Callable[[], bool] = lambda: False
     """How `after` was computed from `before`, as in code; `UNNAMED` if no single known function computes it; None if
     there is no evidence.
 
-    `kin` tells whether both are stored in the same place, as attributes of one object: numbers that a person could have
+    `kin` says whether both are stored in the same place, as attributes of one object: numbers that a person could have
     typed then count too. It is called only if needed.
     """
     if not (0 < np.size(before) <= _LARGEST and 0 < np.size(after) <= _LARGEST):
@@ -114,7 +114,7 @@ def _equal(made: Array, after: Array) -> bool:
 
 
 def is_telling(values: Any) -> bool:
-    """Whether some values have digits that nobody types."""
+    """Whether some values have digits that nobody would type."""
     return bool(_untyped(np.asarray(values, np.float64)).size)
 
 

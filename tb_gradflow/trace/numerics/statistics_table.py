@@ -1,7 +1,7 @@
 """The table of statistics that a step returns, and the owner of its rows: it alone determines which row belongs to
-which tensor. Code that measures a tensor gets a `Row`, which has no number yet. A step takes several gradients, in
-another order than they are measured in, and some in functions that it never runs, whose rows are dropped. So rows lie
-in blocks, one for each gradient that is taken, and they are numbered once the step is over.
+which tensor. Code that measures a tensor gets a `Row`, which has no number yet. A step takes several gradients, in a
+different order than that of their measurement, and some in functions that never run, whose rows are dropped. So rows
+are kept in blocks, one for each gradient that is taken, and are numbered when the step is over.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ class Row:
     """The statistics of one tensor.
 
     Attributes:
-        block: Where they lie.
-        place: Which of its rows.
+        block: The block that contains the row.
+        place: Its position in the block.
     """
 
     block: Block

@@ -1,1 +1,1 @@
-"""Keeps faults of the recorder away from the training: all that the recorder does for a training runs in here."""
+"""Keeps faults of the recorder away from the training: everything that the recorder does for a training runs here."""

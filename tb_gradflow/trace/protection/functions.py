@@ -52,10 +52,10 @@ class Called:
     """One call of a replacement, and the results of the original in it.
 
     Attributes:
-        of: What stands in.
-        args: With which the original was called last.
-        results: What it has returned.
-        error: What it has raised; null while it has not.
+        of: The replacement.
+        args: The arguments of the last call of the original.
+        results: The values that it has returned.
+        error: The exception that it raised; `None` if it has not.
     """
 
     def __init__(self, of: object) -> None:
@@ -85,7 +85,7 @@ def protected(
 
     def noted(*args: Any, **kwargs: Any) -> Any:
         calls = _of_thread.calls
-        if not calls or calls[-1].of is not token:  # called later, by what was handed out
+        if not calls or calls[-1].of is not token:  # called later, through something that was returned
             return original(*args, **kwargs)
         call = calls[-1]
         call.args = args
@@ -142,7 +142,7 @@ def chosen(original: Callable[..., Any], choose: Callable[..., Callable[..., Any
 
 
 class _Delegate:
-    """What is more than a function: NumPy's have methods of their own."""
+    """Replaces a callable that is more than a function: those of NumPy have methods."""
 
     def __init__(self, call: Callable[..., Any], of: Any) -> None:
         functools.update_wrapper(self, call, updated=())

@@ -267,7 +267,7 @@ def protected_step(plain_of: Callable[[Any], Any], ours_of: Callable[[Any], Any]
 
 
 class StandIn:
-    """What a model trains with for one execution, in the place of its own training function.
+    """Replaces the training function of a model for one execution.
 
     Args:
         model: The model.

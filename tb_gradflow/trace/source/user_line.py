@@ -42,7 +42,7 @@ _WRAPPERS = (
 # The user's line that starts a training says nothing about the ops in it.
 _ENTRY_POINTS = frozenset({"fit", "train_on_batch", "evaluate", "predict", "make_train_function"})
 
-# Python's operators reach TensorFlow through these files; the op's type then tells the operator.
+# Python's operators reach TensorFlow through these files; the op's type then identifies the operator.
 _OPERATOR_FILES = ("tensor_math_operator_overrides.py", "override_binary_operator.py", "tensor_getitem_override.py")
 
 _OPERATORS = {

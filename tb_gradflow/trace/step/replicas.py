@@ -39,10 +39,10 @@ class Part:
     """A replica's own part of a variable's gradient.
 
     Attributes:
-        call: What was asked.
+        call: The request.
         variable: Index of the variable.
-        gradient: As the tape answered, float32; a sink where it lies in a nested function's graph.
-        scale: What the loss was multiplied with; null if it was not.
+        gradient: The result of the tape, float32; a sink if it is in the graph of a nested function.
+        scale: The factor by which the loss was multiplied; `None` if there was none.
     """
 
     call: Call
@@ -104,7 +104,7 @@ class _OfReplica(Reading):
 
 
 def parts_of(collector: Collector) -> ReplicaParts | None:
-    """What was kept beside a collector; `None` where nothing is, because the step cannot be one of a replica."""
+    """The parts that a collector keeps for its replica; `None` if its step cannot run on a replica."""
     return next((each for each in collector.instruments if isinstance(each, ReplicaParts)), None)
 
 

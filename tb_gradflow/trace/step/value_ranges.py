@@ -23,7 +23,7 @@ from tb_gradflow.trace.numerics.statistics import shared_call
 from tb_gradflow.trace.numerics.statistics_table import Block, Row
 
 MOST_RANGES = 64
-"""Each range takes two passes over a tensor. A network with many normalisations has more of them, all alike."""
+"""Each range takes two passes over a tensor. With many normalisations there would be more of them, all similar."""
 
 # TensorFlow merges a quotient with the root that it divides by.
 _MERGED = frozenset({"Sqrt"})
@@ -34,10 +34,10 @@ class Ranged:
     """An input whose range is measured.
 
     Attributes:
-        flattener: The graph that the op lies in.
+        flattener: The graph that contains the op.
         op: Which of its flat ops takes the input.
         input: Which of its inputs.
-        row: With its statistics.
+        row: Its statistics.
     """
 
     flattener: Flattener

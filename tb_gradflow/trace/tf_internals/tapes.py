@@ -20,8 +20,8 @@ def is_recorded(tape: Any) -> bool:
     """Whether the computation of the requested gradient is recorded: by an outer tape, or by the tape itself.
 
     The work of an inner tape is forward computation for the outer tape, and its later consumers are not known yet: it
-    is not known whether measuring it changes the step. A tape that is asked inside its own `with` block stops
-    recording there, unless it is persistent.
+    is not known whether measuring it changes the step. A tape whose gradient is requested inside its own `with`
+    block stops recording there, unless it is persistent.
     """
     return bool(record.could_possibly_record()) if getattr(tape, "_persistent", True) else is_watched_by_another(tape)
 
@@ -46,7 +46,7 @@ def _parts(source: Any) -> list[Any]:
 
 
 def with_zeros(gradients: Any, sources: Any) -> Any:
-    """Gradients in the form of a tape that was asked to return zeros for missing ones."""
+    """Gradients in the form of a tape that returns zeros for missing ones on request."""
     listed = zip(tf.nest.flatten(sources), flat_gradients(gradients), strict=True)
     filled = [_zeros(source) if gradient is None else gradient for source, gradient in listed]
     return tf.nest.pack_sequence_as(sources, filled)

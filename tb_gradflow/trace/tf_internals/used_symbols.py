@@ -1,10 +1,10 @@
 """The private names of TensorFlow and Keras that are used as they are; `private_symbols` has those that are replaced.
 
-A library may rename one in any release. Where a module or what is taken from it is gone, the recorder says so when it
-is imported, by name and with the versions that have it. Where an attribute is gone, what needs it fails, and that is
-reported as a fault of the recorder while training goes on; optional ones are asked for with a default.
+A library may rename one in any release. If a module, or a name in it, is gone, importing the recorder fails with an
+error that names it and the versions that have it. If an attribute is gone, the code that needs it fails, which is
+reported as a fault of the recorder while training continues; optional attributes are read with a default.
 
-A test finds every use in this package and holds it to these lists.
+A test finds every use in this package and compares it with these lists.
 """
 
 from __future__ import annotations
