@@ -10,8 +10,8 @@ from tb_gradflow.analyse.user_code.place import Place, argument_of, is_number, n
 from tb_gradflow.record.report import Edit
 
 SOFT_ROWS = (
-    "Each look-up becomes a mean of all rows under a softmax. A `Dense` layer has the rows as its kernel then: copy saved "
-    "weights of the `Embedding` into it."
+    "Each look-up becomes a mean of all rows under a softmax. The rows are then the kernel of a `Dense` layer: copy "
+    "saved weights of the `Embedding` into it."
 )
 
 # Of the two, only the sizes and these arguments mean the same for a `Dense` layer.
