@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from tb_gradflow.analyse.edits.embeddings import SOFT_ROWS, soft_rows
 from tb_gradflow.analyse.edits.soft import Softener, name_of_call
 from tb_gradflow.analyse.evidence.suspects import discrete_part
 from tb_gradflow.analyse.user_code.candidate import Candidate, candidates, in_place_of
@@ -41,6 +42,7 @@ def soft_position(group: Group) -> Iterator[Candidate]:
     if name in ("argmax", "argmin", "categorical", "argmax_v2"):
         yield from _of_a_choice(group, place)
         yield from candidates(_WEIGHED, _embedded(place))
+        yield from candidates(SOFT_ROWS, soft_rows(place))
     elif name == "argsort":
         yield from candidates(_SOFT_RANK, _soft_ranks(group, place))
     elif name == "top_k":
@@ -446,17 +448,26 @@ def _embedded(place: Place) -> Edit | None:
         if isinstance(node, ast.Call) and len(node.args) == 1 and code.written(node.args[0]) in names
     ]
     layers = {
-        code.written(node.targets[0])
+        each.written(target)
         for each in place.program.of_file(place.source.file)
         for node in ast.walk(each.tree)
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and name_of(node.value.func) == "Embedding"
-        for code in (each,)
+        if isinstance(node, ast.Assign)
+        for target, value in _assigned(node)
+        if isinstance(value, ast.Call) and name_of(value.func) == "Embedding"
     }
     layer = code.written(users[0].func) if len(users) == 1 else ""
     if layer not in layers:
         return None
     weights = library("softmax", f"{_scores(place)} / {_SHARPNESS}", "axis=-1")
     return place.draft().replace(users[0], library("tensordot", weights, f"{layer}.embeddings", "axes=1")).edit()
+
+
+def _assigned(statement: ast.Assign) -> list[tuple[ast.expr, ast.expr]]:
+    """Each target of an assignment with its value: `a, b = c, d` has two."""
+    target, value = statement.targets[0], statement.value
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+        return [*zip(target.elts, value.elts, strict=True)]
+    return [(target, value)]
 
 
 def _table(look_up: ast.Call) -> ast.expr | None:

@@ -17,6 +17,7 @@ from tb_gradflow.trace.graph.flatten import Flattener
 from tb_gradflow.trace.graph.gradient_call import Call
 from tb_gradflow.trace.graph.variables import local
 from tb_gradflow.trace.numerics.fusion import is_constant, recomputed
+from tb_gradflow.trace.numerics.op_names import own_names
 
 
 class Symbols(Protocol):
@@ -111,7 +112,7 @@ class TracedSymbols:
         return contextlib.nullcontext()
 
     def own_work(self) -> contextlib.AbstractContextManager[None]:
-        return contextlib.nullcontext()
+        return own_names()
 
     def read(self, variable: Any) -> Any:
         return local(variable).read_value()

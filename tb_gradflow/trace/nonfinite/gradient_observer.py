@@ -15,6 +15,7 @@ from tb_gradflow.trace.graph.random_ops import is_replaced
 from tb_gradflow.trace.numerics.finiteness import not_finite
 from tb_gradflow.trace.numerics.fusion import recomputed
 from tb_gradflow.trace.numerics.loss_scale import ScaledLosses
+from tb_gradflow.trace.numerics.op_names import own_names
 from tb_gradflow.trace.protection.beside import Failed
 from tb_gradflow.trace.protection.functions import faults_go_to
 from tb_gradflow.trace.step.recent_batches import OWN_OP
@@ -105,7 +106,8 @@ class GradientObserver:
     def _own_work(self) -> Iterator[None]:
         """Keeps errors of the observer away from the user's step, which is traced to its end."""
         try:
-            yield
+            with own_names():
+                yield
         except Exception as error:
             self._failed(error)
 

@@ -29,6 +29,7 @@ from tb_gradflow.trace.eager.shadow_symbols import ShadowSymbols
 from tb_gradflow.trace.graph.build_trace import NumberOf, Place, numbered_trace_of, trace_with_places
 from tb_gradflow.trace.graph.flat_ops import Ref
 from tb_gradflow.trace.graph.variables import Owned, Variables, is_floating, is_replica, local, replica_here
+from tb_gradflow.trace.numerics.op_names import own_names
 from tb_gradflow.trace.numerics.statistics import (
     VARIABLE_COLUMNS,
     gradient_statistics,
@@ -154,7 +155,8 @@ class InstrumentedStep(StepBeside):
         collectors = [self._collector(each) for each in self._of_replicas()]
         for collector in collectors:
             collector.keeps_gradients = self._settings.values
-        before = [_values(collector.variables) for collector in collectors]
+        with own_names():
+            before = [_values(collector.variables) for collector in collectors]
         for collector in collectors:
             collector.own_ops()
         return collectors, before
@@ -168,7 +170,8 @@ class InstrumentedStep(StepBeside):
             for collector in collectors:
                 if collector.fault is not None:
                     raise collector.fault
-            measured = self._measured(collectors, before, args, kwargs)
+            with own_names():
+                measured = self._measured(collectors, before, args, kwargs)
         except Exception as fault:
             self._fail(fault)
             return None

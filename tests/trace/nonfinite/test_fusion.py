@@ -88,3 +88,16 @@ def test_what_is_made_of_constants_alone_is_not_made_again_of_the_same_ones() ->
 
         assert seen.op.type == "Neg"
         assert seen.op.inputs[0].op.type == "PlaceholderWithDefault"
+
+
+def test_a_product_that_goes_on_behind_a_branch_nobody_needs_is_one_product() -> None:
+    """The gradient of a square, `gradient * (2 * x)`, and then of a product: the constant has another shape."""
+    with tf.Graph().as_default():
+        given = tf.compat.v1.placeholder(tf.float32, [4])
+        incoming, other = tf.tanh(given), tf.exp(given)
+        doubled = given * tf.constant(2.0)
+        scaled = incoming * doubled
+        wanted, _ = scaled * other, -scaled
+        needed = Needed([wanted], [doubled, scaled])
+
+        assert may_be_merged(doubled, needed)
