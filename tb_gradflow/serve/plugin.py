@@ -6,10 +6,12 @@ through the DataProvider, so it works with both of TensorBoard's loaders and wit
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gzip
 import json
 import socket
+import threading
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +36,7 @@ from tb_gradflow.serve.turns import Answers, NotWanted, Pace, TooMany, always
 from tb_gradflow.store.layout import PLUGIN
 
 STATIC = Path(__file__).parent / "static"
+SCRIPT = "index.js"
 
 # Listed explicitly, because on Windows the registry decides what `mimetypes` returns, and TensorBoard sends `nosniff`.
 MIME_TYPES = {
@@ -97,7 +100,7 @@ class GradFlowPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoard
         return False
 
     def frontend_metadata(self) -> base_plugin.FrontendMetadata:
-        return base_plugin.FrontendMetadata(es_module_path="/static/index.js", tab_name="Gradient flow")
+        return base_plugin.FrontendMetadata(es_module_path=f"/static/{SCRIPT}", tab_name="Gradient flow")
 
     def get_plugin_apps(self) -> dict[str, Application]:
         routes: dict[str, Handler] = {
@@ -128,7 +131,22 @@ class GradFlowPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoard
         return functools.wraps(handler)(answer)
 
     def _serve_runs(self, request: wrappers.Request) -> wrappers.Response:
-        return self._once(request, lambda: {"format": FORMAT, "runs": self._runs.entries(*_who(request))})
+        return self._once(request, lambda: self._listed(request))
+
+    def _listed(self, request: wrappers.Request) -> dict[str, Any]:
+        return {"format": FORMAT, "runs": self._runs.entries(*_who(request))}
+
+    def _expect_page(self, request: wrappers.Request) -> None:
+        """Starts to answer `runs`: a page that loads its script requests that next, and then gets the same answer."""
+        path = request.path.rpartition("/static/")[0] + "/runs"
+        question = (path, *_question(request)[1:])
+
+        def answer() -> None:
+            # The page gets the error when it requests the runs.
+            with contextlib.suppress(Exception):
+                self._answers.without_turn(question, lambda: _json(self._listed(request)))
+
+        threading.Thread(target=answer, daemon=True).start()
 
     def _serve_standings(self, request: wrappers.Request) -> wrappers.Response:
         return self._once(request, lambda: self._runs.standings(*_who(request)))
@@ -221,6 +239,8 @@ class GradFlowPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoard
         if path is None:
             built = "" if self._static else ": the page was not built. Install the package with `pip install -e .`"
             raise NotThere(f"no file {name!r} in this plugin{built}")
+        if name == SCRIPT:
+            self._expect_page(request)
         return _respond(request, path.read_bytes(), MIME_TYPES[path.suffix])
 
 

@@ -7,7 +7,6 @@ were processed at once, a request of another tab would get only a small share of
 from __future__ import annotations
 
 import contextlib
-import sys
 import threading
 import time
 from collections import deque
@@ -16,6 +15,7 @@ from concurrent.futures import Future
 from typing import Generic, TypeVar
 
 from tb_gradflow.serve.runs.cache import Cache
+from tb_gradflow.serve.runs.giving_way import GIVING_WAY
 
 Answer = TypeVar("Answer")
 
@@ -29,10 +29,6 @@ REST = 1.0
 """Under load, the pause before the next request, as a share of the time that the previous one took. It leaves the
 interpreter to other tabs."""
 LONGEST_REST = 0.2
-
-SWITCH = 0.0005
-"""Seconds after which a working thread yields to another one. Python's default is ten times as long, and a request of
-another tab waits that long each time that it has sent or received something."""
 
 BURST, PER_SECOND = 100, 60.0
 """Even a cached response costs TensorBoard the time to read and send it. A page sends ten requests when it is opened,
@@ -103,7 +99,7 @@ class Turns:
                 raise NotWanted
             began = time.monotonic()
             try:
-                with _GIVING_WAY:
+                with GIVING_WAY:
                     yield
             finally:
                 took = time.monotonic() - began
@@ -139,31 +135,6 @@ class Turns:
         while self._waiting and self._working < (1 if len(self._waiting) > self._crowd else self._at_once):
             self._working += 1
             self._waiting.popleft().set()
-
-
-class _GivingWay:
-    """While any thread is inside, Python switches threads more often. Restores the previous interval afterwards."""
-
-    def __init__(self) -> None:
-        self._inside = 0
-        self._before = 0.0
-        self._lock = threading.Lock()
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if self._inside == 0:
-                self._before = sys.getswitchinterval()
-                sys.setswitchinterval(min(self._before, SWITCH))
-            self._inside += 1
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._inside -= 1
-            if self._inside == 0:
-                sys.setswitchinterval(self._before)
-
-
-_GIVING_WAY = _GivingWay()
 
 
 class _Asked(Generic[Answer]):

@@ -114,8 +114,10 @@ def test_an_unknown_name_is_answered_with_those_that_there_are(tmp_path: Path) -
 )
 def test_tensorboard_is_served_until_it_is_interrupted(tmp_path: Path, by: str, status: int) -> None:
     code = (
-        "import sys; from tb_gradflow.cli.demo import serve; "
-        f"sys.exit(serve([sys.executable, '-m', 'tensorboard.main', '--logdir={tmp_path}', '--port=0']))"
+        "import sys; from tb_gradflow.cli.demo import TensorBoard, end_children_with_us, serve\n"
+        "end_children_with_us()\n"
+        f"with TensorBoard([sys.executable, '-m', 'tensorboard.main', '--logdir={tmp_path}', '--port=0']) as board:\n"
+        "    sys.exit(serve(board))"
     )
     terminal, inside = os.openpty()
     process = subprocess.Popen(

@@ -226,10 +226,11 @@ export class Store extends EventTarget {
 
   /**
    * The server analyses a large model for seconds, and answers everything else slowly in the meantime: so that comes
-   * first.
+   * first. A run whose health is known was analysed already.
    */
   async #untilServed({run, session, step_trace}: Overview, at: number, numbers: Promise<void>): Promise<void> {
-    if (isLarge(await this.source.trace(run, session.id, step_trace[at]).catch(() => null))) {
+    const isAnalysed = (this.#state.runs ?? []).some((entry) => entry.run === run && entry.health !== null);
+    if (!isAnalysed && isLarge(await this.source.trace(run, session.id, step_trace[at]).catch(() => null))) {
       await numbers;
     }
   }

@@ -39,6 +39,10 @@ SECONDS_FOR_MANY = 0.25
 SECONDS_OF_JUDGING = 0.5
 
 
+JUST_NOW = 1.0
+"""Seconds in which the log of a run need not be read again: a page opens a run that was analysed a moment ago."""
+
+
 class WrongRequest(GradFlowError):
     """A parameter is missing or invalid."""
 
@@ -212,7 +216,7 @@ def _newest_steps(tags: Collection[Tag]) -> Tag | None:
 
 def overview(run: str, name: str, history: History) -> Json:
     """What the page must know about a run before it requests statistics."""
-    return overview_of(history.refresh(), run, name)
+    return overview_of(history.refresh(within=JUST_NOW), run, name)
 
 
 def overview_of(index: RunIndex, run: str, name: str) -> Json:

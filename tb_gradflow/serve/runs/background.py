@@ -13,6 +13,7 @@ from collections.abc import Callable, Hashable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Generic, TypeVar
 
+from tb_gradflow.serve.runs.giving_way import GIVING_WAY
 from tb_gradflow.serve.runs.readers import READERS
 
 Key = TypeVar("Key", bound=Hashable)
@@ -25,6 +26,12 @@ def _threads(process: int) -> ThreadPoolExecutor:
     parallel.
     """
     return ThreadPoolExecutor(READERS, thread_name_prefix=f"gradflow-background-{process}")
+
+
+def _giving_way(make: Callable[[], Answer]) -> Answer:
+    """Whoever waits for the answers must see in time that the wait is over."""
+    with GIVING_WAY:
+        return make()
 
 
 class Background(Generic[Key, Answer]):
@@ -61,5 +68,5 @@ class Background(Generic[Key, Answer]):
                 if len(self._running) >= READERS:
                     break
                 if key not in self._known and key not in self._running:
-                    self._running[key] = _threads(os.getpid()).submit(make)
+                    self._running[key] = _threads(os.getpid()).submit(_giving_way, make)
             return list(self._running.values())

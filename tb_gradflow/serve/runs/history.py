@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import math
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -96,6 +98,7 @@ class History:
         self._caches = caches
         self._known = known
         self._index: RunIndex | None = None
+        self._refreshed = -math.inf
         self._changes = 0
         self._unreadable: dict[tuple[str, int], LogError] = {}
         self._contents: dict[tuple[str, int], tuple[bytes, int]] = {}
@@ -104,9 +107,13 @@ class History:
         self._damaged_numbers: set[Tag] = set()
         self._damaged: dict[str, None] = {}
 
-    def refresh(self, tags: Collection[Tag] | None = None) -> RunIndex:
-        """Reads the log again and returns its index; the first time, of these tags, if they were listed before."""
+    def refresh(self, tags: Collection[Tag] | None = None, *, within: float = 0.0) -> RunIndex:
+        """Reads the log again and returns its index; the first time, of these tags, if they were listed before. Not if
+        that was done within so many seconds."""
+        if time.monotonic() - self._refreshed < within:
+            return self.index()
         index = self._run.index(tags if self._index is None else None)
+        self._refreshed = time.monotonic()
         if index != self._index:
             self._index = index
             self._changes += 1

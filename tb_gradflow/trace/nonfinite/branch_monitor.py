@@ -27,7 +27,7 @@ from tb_gradflow.trace.graph.random_ops import is_place
 from tb_gradflow.trace.nonfinite.gradient_observer import GradientObserver, may_run_twice, observed
 from tb_gradflow.trace.nonfinite.monitor import CaughtStep, NonfiniteMonitor, caught_step
 from tb_gradflow.trace.protection.beside import beside
-from tb_gradflow.trace.protection.functions import in_step
+from tb_gradflow.trace.protection.functions import held_weakly, in_step
 from tb_gradflow.trace.protection.training import Execution
 from tb_gradflow.trace.step.instrumented_step import InstrumentedStep
 from tb_gradflow.trace.step.recent_batches import OWN_OP
@@ -47,6 +47,7 @@ class CatchingBranch:
         self.state = state
         self.held = held
         self._kept: _Kept | None = None
+        self._noting: list[Callable[..., Any]] = []
 
     def added_to(self, step: Callable[..., Any]) -> Callable[..., Any]:
         """The step with this branch in it, to be compiled like the user's own."""
@@ -106,9 +107,12 @@ class CatchingBranch:
                 before = dict(zip(changed, values[len(given) :], strict=True))
                 self._kept = _Kept(self.state, graph, arguments, tensors, before)
 
+        noting = in_step(note, True, self.failed)
+        self._noting.append(noting)
+
         def kept() -> Any:
             return tf.numpy_function(
-                in_step(note, True, self.failed), [*given.values(), *changed.values()], tf.bool, name=OWN_OP
+                held_weakly(noting, True), [*given.values(), *changed.values()], tf.bool, name=OWN_OP
             )
 
         branch = _not_lowered(cond_v2.cond_v2(wrong, kept, lambda: tf.constant(False)))

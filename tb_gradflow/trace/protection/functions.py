@@ -9,6 +9,7 @@ import contextlib
 import functools
 import threading
 import types
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -201,5 +202,20 @@ def heard(listener: Callable[..., None], failed: Failed) -> Callable[..., None]:
             listener(*args, **kwargs)
         except Exception as fault:
             failed(fault)
+
+    return call
+
+
+def held_weakly(function: Callable[..., Any], otherwise: Any) -> Callable[..., Any]:
+    """The same function for `tf.numpy_function`, which returns `otherwise` when the function is gone.
+
+    TensorFlow keeps every function that a graph calls until the program ends. So it must not keep what the function
+    refers to: the graph and the variables of a model that the program has replaced.
+    """
+    known = weakref.ref(function)
+
+    def call(*values: Any) -> Any:
+        there = known()
+        return otherwise if there is None else there(*values)
 
     return call
