@@ -176,7 +176,7 @@ def _is_open(op: Any, written: Written, slots: Sequence[int], ground: Ground) ->
     """Whether a person would call the summands here terms."""
     if op.type in PACKED:
         return written.is_open
-    numbers = all(tensor.shape.rank == 0 for tensor in op.inputs)
+    numbers = all(tensor.shape.num_elements() == 1 for tensor in op.inputs)
     nodes = parts_of(written, op)
     named = all(is_named(nodes[slot]) for slot in slots if ground.moves(op.inputs[slot]))
     if not written.is_open:

@@ -113,6 +113,24 @@ def by_example(m: Small) -> Any:
     return tf.reduce_mean(errors + 0.2 * sizes)
 
 
+def three_by_example(m: Small) -> Any:
+    errors, sizes, norm = m.errors(), m.sizes(), m.norm()
+    return tf.reduce_mean(errors + 0.2 * sizes - norm)
+
+
+def listed_from_a_dictionary(m: Small) -> Any:
+    weights = {"first": 2.0, "second": 0.5, "third": 1.0}
+    losses = {"first": tf.reduce_mean(m.errors()), "second": tf.reduce_mean(m.sizes()), "third": tf.nn.l2_loss(m.w)}
+    return tf.add_n([weights[key] * loss for key, loss in losses.items()])
+
+
+def one_image_with_its_variation(m: Small) -> Any:
+    """The sum is a vector of a single number."""
+    loss = m.recon()
+    loss += 0.1 * tf.image.total_variation(m.w[tf.newaxis, :, :, tf.newaxis])
+    return loss
+
+
 def by_example_and_weighted(m: Small) -> Any:
     errors, sizes = m.errors(), m.sizes()
     importance = tf.linspace(0.0, 1.0, 8)
@@ -182,6 +200,20 @@ CASES: dict[Callable[[Small], Any], Callable[[Small], Terms]] = {
     stacked: lambda m: {"recon": lambda: m.recon() / 2, "kl": lambda: m.kl() / 2},
     stacked_and_weighted: lambda m: {"recon": m.recon, "kl": lambda: m.kl() / 4},
     by_example: lambda m: {"errors": m.recon, "sizes": lambda: 0.2 * m.kl()},
+    three_by_example: lambda m: {
+        "errors": m.recon,
+        "sizes": lambda: 0.2 * m.kl(),
+        "norm": lambda: -m.norm(),
+    },
+    listed_from_a_dictionary: lambda m: {
+        "first": lambda: 2.0 * m.recon(),
+        "second": lambda: 0.5 * m.kl(),
+        "third": m.norm,
+    },
+    one_image_with_its_variation: lambda m: {
+        "recon": m.recon,
+        "total_variation": lambda: 0.1 * tf.image.total_variation(m.w[tf.newaxis, :, :, tf.newaxis]),
+    },
     by_example_and_weighted: lambda m: {
         "errors": lambda: tf.reduce_mean(tf.linspace(0.0, 1.0, 8) * m.errors()),
         "sizes": lambda: tf.reduce_mean(tf.linspace(0.0, 1.0, 8) * m.sizes()),
