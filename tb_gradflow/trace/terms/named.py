@@ -17,7 +17,7 @@ from tb_gradflow.trace.terms.written import (
     assigned_by,
     begun_by,
     dictionary_of,
-    is_input_of_layer,
+    is_unnamed_in_layer,
     keys_of,
     line_of,
 )
@@ -68,7 +68,7 @@ def terms_of(summands: Sequence[Summand], layer_of: Callable[[Any], str]) -> lis
             continue
         several = by_compile and sum(compiled) > 1
         name = keys.get(id(each)) or begun_by(stack, each.written.totals) or each.written.name
-        if name and is_input_of_layer(stack, name):
+        if name and is_unnamed_in_layer(stack, name):
             name = layer_of(each.tensor)
         name = name or _own_name(stack, layer_of(each.tensor), by_compile, several)
         terms.append(Term(name, "term", [each], stack))

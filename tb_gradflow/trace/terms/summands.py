@@ -108,6 +108,8 @@ def _taken_apart(here: Summand, ground: Ground, depth: int) -> list[Summand]:
     it.
     """
     parts = list(_parts(here, ground)) if depth < _DEEPEST else []
+    # `1 - similarity` is no sum of terms.
+    parts = [part for part in parts if not ground.is_constant(part.tensor)] or parts
     found = [each for part in parts for each in _taken_apart(part, ground, depth + 1)]
     if len(parts) != 1 or len(found) != 1:
         return found or [here]

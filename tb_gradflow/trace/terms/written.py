@@ -7,6 +7,7 @@ loss.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -30,6 +31,9 @@ _REDUCING = frozenset(
 )
 _WEIGHING = frozenset({"multiply", "divide", "divide_no_nan", "truediv"})
 _LONGEST = 40
+
+# A name, or a call of something that has one.
+_NAMED = re.compile(r"[\w.]+(\(.*\))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +169,7 @@ def dictionary_of(frames: Sequence[Frame]) -> Any:
 def keys_of(statement: Any) -> Sequence[str]:
     """The keys of a dictionary that a statement creates, in their order; none if one of them is not a string."""
     value = getattr(statement, "value", None)
+    keys: Sequence[Any]
     if isinstance(value, ast.Call) and name_of(value.func, calls=False) == "dict" and not value.args:
         keys = [each.arg for each in value.keywords]
     elif isinstance(value, ast.Dict):
@@ -197,13 +202,16 @@ def assigned_by(frames: Sequence[Frame]) -> str:
     return ""
 
 
-def is_input_of_layer(frames: Sequence[Frame], name: str) -> bool:
-    """Whether a layer adds a loss that it computes from an input with this name, which says nothing about the loss."""
+def is_unnamed_in_layer(frames: Sequence[Frame], name: str) -> bool:
+    """Whether a layer adds a loss that has only a formula, or the name of an input that it is computed from, neither of
+    which says anything about the loss.
+    """
     for frame in reversed(_inside(frames)):
         statement = statement_at(frame.file, frame.line) if is_users(frame.file) else None
         value = getattr(statement, "value", None)
         if isinstance(value, ast.Call) and name_of(value.func, calls=False) == "add_loss":
-            return frame.function.removeprefix("tf__") == "call" and name in arguments_at(frame.file, frame.line)
+            is_name = _NAMED.fullmatch(name) and name not in arguments_at(frame.file, frame.line)
+            return frame.function.removeprefix("tf__") == "call" and not is_name
     return False
 
 

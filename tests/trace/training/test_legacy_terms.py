@@ -97,7 +97,7 @@ def test_a_function_of_a_keras_2_model_has_terms_and_rows() -> None:
     assert report.examples.norms == pytest.approx(norms, rel=1e-4)
 
 
-class Logarithm(layers.Layer):
+class Logarithm(tf_keras.layers.Layer):
     def call(self, x: Any) -> Any:
         return tf.math.log(x)
 
@@ -126,6 +126,7 @@ def test_ranges_are_measured_and_a_nan_of_three_rows_is_inferred_which_the_repor
         assert recorded.gradients[step][row][2:4].tolist() == pytest.approx([part.min(), part.max()])
     report = tb_gradflow.open_log(tmp_path).report(1)
     [finding] = [each for each in report.findings if each.severity == "error"]
+    assert finding.op is not None
     assert (finding.cause, finding.op.type, finding.examples) == ("log_zero", "Log", None)
     assert "The forward pass of this step was not measured" in " ".join(str(report).split())
 
