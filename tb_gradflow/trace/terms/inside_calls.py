@@ -4,7 +4,7 @@ separate function, and differentiated there with respect to its inputs. From the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,6 +22,8 @@ _READS = frozenset({"ReadVariableOp", "ResourceGather", "ResourceGatherNd", "Var
 
 _FUNCTIONS = frozenset({"If", "Case", "While"}) | CALLS
 """Ops that run functions: what counts is whether the ops of their bodies can be run again."""
+
+_RUNNING = _FUNCTIONS | {"StatelessIf", "StatelessCase", "StatelessWhile"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,7 @@ class Calls:
             if deeper is not None and len(self._seen_in(deeper, summand.written)[0]) > 1:
                 self.problem = f"{_unmeasured(deeper)} is called by another nested function. {_ADVICE}"
             return [summand]
-        if problem := self._problem_of(body):
+        if problem := self._problem_of(body, _ops_for(needed)):
             self.problem = f"{_unmeasured(body)} {problem}. {_ADVICE}"
             return [summand]
         return self._measured(body, summand, needed)
@@ -131,16 +133,22 @@ class Calls:
         ground = Ground(actual, moves, lambda tensor: is_constant(tensor.op), lambda _: False)
         return summands_of([(body.result, weight)], ground, written)
 
-    def _problem_of(self, body: _Body) -> str:
-        """Why the body cannot be computed again; empty if it can."""
-        inside = [each for _, each in self._inside(body.path)]
-        for each in inside:
+    def _problem_of(self, body: _Body, needed: Mapping[str, Any]) -> str:
+        """Why these ops of the body cannot be run again; empty if they can."""
+        functions = tuple(f"{body.path}/{name}/" for name, op in needed.items() if op.type in _RUNNING)
+        inside = [
+            (index, each)
+            for index, each in self._inside(body.path)
+            if (each.op.name in needed if each.op.graph is body.graph else each.name.startswith(functions))
+        ]
+        for _, each in inside:
             kind = str(each.op.type)
             if each.op.op_def.is_stateful and kind not in _READS | _FUNCTIONS:
                 why = "changes a variable" if is_write(kind) else f"runs `{kind}`"
                 return f"{why}, which must happen only once in a step"
-        read = {each.reads for each in inside} - {None}
-        if any(each.writes in read for each in self._flattener.ops):
+        read = {each.reads for _, each in inside} - {None}
+        first = min((index for index, _ in inside), default=0)
+        if any(each.writes in read for each in self._flattener.ops[first:]) or _writes_what_it_reads(body, needed):
             return "reads a variable that the step changes"
         if any(self._actual(tensor) is None for tensor in body.op.inputs):
             return "was called with values that are not known any more"
@@ -148,18 +156,18 @@ class Calls:
 
     def _measured(self, body: _Body, summand: Summand, needed: Sequence[Any]) -> list[Summand]:
         arguments = [self._read(self._actual(tensor)) for tensor in body.op.inputs]
-        definition = body.graph.as_graph_def()
+        ops = _ops_for(needed)
+        definition = _definition_of(body.graph, ops)
         found: list[Summand] = []
         reached: list[list[int]] = []
 
-        # The optimizer of TensorFlow's graphs must not recognise the ops of the step in these.
-        @tf.function(autograph=False, experimental_attributes={"_noinline": True})
         def terms_again() -> Any:
             graph = tf.compat.v1.get_default_graph()
             inputs = [graph.capture(tensor) for tensor in arguments]
             known = dict(zip((each.name for each in body.graph.inputs), inputs, strict=True))
             names = [tensor.name for tensor in needed if tensor.name not in known]
-            copies = tf.graph_util.import_graph_def(definition, known, names, name="again")
+            given = {name: tensor for name, tensor in known.items() if name.rpartition(":")[0] in ops}
+            copies = tf.graph_util.import_graph_def(definition, given, names, name="again")
             known |= dict(zip(names, copies, strict=True))
             weight = graph.capture(summand.weight)
             found[:] = self._terms_in(body, weight, summand.written, lambda tensor: known.get(tensor.name))
@@ -171,7 +179,8 @@ class Calls:
                 results.append((value, each.weight, [tf.convert_to_tensor(arrived[place]) for place in reached[-1]]))
             return results
 
-        again = terms_again()
+        # The optimizer of TensorFlow's graphs must not recognise the ops of the step in these.
+        again = tf.function(terms_again, autograph=False, experimental_attributes={"_noinline": True})()
         targets = [_around(self._actual(tensor)) for tensor in body.op.inputs]
         return [
             replace(
@@ -199,6 +208,44 @@ _ADVICE = (
 
 def _unmeasured(body: _Body) -> str:
     return f"The terms of the loss in the nested function `{body.graph.name}` are not measured, because it"
+
+
+def _writes_what_it_reads(body: _Body, needed: Mapping[str, Any]) -> bool:
+    """Whether the function, or the step after it, writes a variable that these ops read, listed or not."""
+    read = {op.inputs[0].name for op in needed.values() if op.type in _READS}
+    passed = {outer.name for outer, inner in zip(body.op.inputs, body.graph.inputs, strict=True) if inner.name in read}
+    later = [op for op in body.op.graph.get_operations() if op._id > body.op._id]
+    return any(
+        is_write(op.type) and op.inputs[0].name in handles
+        for ops, handles in ((body.graph.get_operations(), read), (later, passed))
+        for op in ops
+    )
+
+
+def _ops_for(tensors: Sequence[Any]) -> dict[str, Any]:
+    """The ops of a graph that tensors are computed by, by name."""
+    found: dict[str, Any] = {}
+    stack = [tensor.op for tensor in tensors]
+    while stack:
+        op = stack.pop()
+        if op.name not in found:
+            found[op.name] = op
+            stack.extend(tensor.op for tensor in op.inputs)
+    return found
+
+
+def _definition_of(graph: Any, ops: Mapping[str, Any]) -> Any:
+    """Some ops of a graph, without the order in which they run. What else the function does, such as updates of moving
+    averages, happens once."""
+    whole = graph.as_graph_def()
+    definition = tf.compat.v1.GraphDef(versions=whole.versions, library=whole.library)
+    for node in whole.node:
+        if node.name in ops:
+            kept = definition.node.add()
+            kept.CopyFrom(node)
+            del kept.input[:]
+            kept.input.extend(each for each in node.input if not each.startswith("^"))
+    return definition
 
 
 def _stand_in(needed: dict[str, Any]) -> Actual:

@@ -13,7 +13,14 @@ from tb_gradflow.trace.graph.variables import distinct
 from tb_gradflow.trace.source.frames import Frame, frames_of
 from tb_gradflow.trace.source.user_line import is_users
 from tb_gradflow.trace.terms.summands import Summand
-from tb_gradflow.trace.terms.written import assigned_by, begun_by, is_input_of_layer, line_of
+from tb_gradflow.trace.terms.written import (
+    assigned_by,
+    begun_by,
+    dictionary_of,
+    is_unnamed_in_layer,
+    keys_of,
+    line_of,
+)
 
 MOST_TERMS = 16
 """Each costs a backward pass. If a loss has more, the last ones are measured together."""
@@ -50,6 +57,7 @@ def terms_of(summands: Sequence[Summand], layer_of: Callable[[Any], str]) -> lis
     frames = [frames_of(each.made_by.op.traceback) for each in summands]
     compiled = [any(frame.file.endswith(_COMPILED) for frame in each) for each in frames]
     terms: list[Term] = []
+    keys = _keys(summands)
     for each, stack, by_compile in zip(summands, frames, compiled, strict=True):
         if _is_regularizer(stack):
             known = next((term for term in terms if term.kind == "regularizers"), None)
@@ -59,8 +67,8 @@ def terms_of(summands: Sequence[Summand], layer_of: Callable[[Any], str]) -> lis
             terms.append(Term(REGULARIZERS, "regularizers", [each], stack))
             continue
         several = by_compile and sum(compiled) > 1
-        name = begun_by(stack, each.written.totals) or each.written.name
-        if name and is_input_of_layer(stack, name):
+        name = keys.get(id(each)) or begun_by(stack, each.written.totals) or each.written.name
+        if name and is_unnamed_in_layer(stack, name):
             name = layer_of(each.tensor)
         name = name or _own_name(stack, layer_of(each.tensor), by_compile, several)
         terms.append(Term(name, "term", [each], stack))
@@ -71,6 +79,24 @@ def terms_of(summands: Sequence[Summand], layer_of: Callable[[Any], str]) -> lis
     for term, name in zip(terms, distinct([term.name for term in terms]), strict=True):
         term.name = name
     return terms
+
+
+def _keys(summands: Sequence[Summand]) -> dict[int, str]:
+    """Names by id of a summand: if a dictionary holds exactly these summands, its keys. They were computed in order."""
+    groups: dict[int, list[Summand]] = {}
+    statements: dict[int, Any] = {}
+    for each in summands:
+        statement = dictionary_of(frames_of(each.tensor.op.traceback))
+        if statement is not None:
+            statements[id(statement)] = statement
+            groups.setdefault(id(statement), []).append(each)
+    found: dict[int, str] = {}
+    for number, group in groups.items():
+        keys = keys_of(statements[number])
+        if len(keys) == len(group) > 1 and len({id(each.tensor.graph) for each in group}) == 1:
+            ordered = sorted(group, key=lambda each: each.tensor.op._id)
+            found.update((id(each), key) for each, key in zip(ordered, keys, strict=True))
+    return found
 
 
 def _own_name(frames: Sequence[Frame], layer: str, by_compile: bool, several: bool) -> str:

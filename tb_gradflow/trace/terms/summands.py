@@ -108,6 +108,8 @@ def _taken_apart(here: Summand, ground: Ground, depth: int) -> list[Summand]:
     it.
     """
     parts = list(_parts(here, ground)) if depth < _DEEPEST else []
+    # `1 - similarity` is no sum of terms.
+    parts = [part for part in parts if not ground.is_constant(part.tensor)] or parts
     found = [each for part in parts for each in _taken_apart(part, ground, depth + 1)]
     if len(parts) != 1 or len(found) != 1:
         return found or [here]
@@ -176,7 +178,7 @@ def _is_open(op: Any, written: Written, slots: Sequence[int], ground: Ground) ->
     """Whether a person would call the summands here terms."""
     if op.type in PACKED:
         return written.is_open
-    numbers = all(tensor.shape.rank == 0 for tensor in op.inputs)
+    numbers = all(tensor.shape.num_elements() == 1 for tensor in op.inputs)
     nodes = parts_of(written, op)
     named = all(is_named(nodes[slot]) for slot in slots if ground.moves(op.inputs[slot]))
     if not written.is_open:

@@ -7,6 +7,7 @@ loss.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -30,6 +31,9 @@ _REDUCING = frozenset(
 )
 _WEIGHING = frozenset({"multiply", "divide", "divide_no_nan", "truediv"})
 _LONGEST = 40
+
+# A name, or a call of something that has one.
+_NAMED = re.compile(r"[\w.]+(\(.*\))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +115,18 @@ def parts_of(written: Written, op: Any) -> Sequence[Written]:
     if nodes is None:
         return [replace(written, node=None, name="", is_settled=False) for _ in range(inputs)]
     own = _kept_under(written.statement)
-    parts = [replace(written, node=node, name=name_of(node), is_settled=False) for node in nodes]
+    parts = [
+        replace(
+            written,
+            node=node,
+            name=name_of(node),
+            is_settled=False,
+            # What a called function adds up is not written in this statement.
+            is_first=written.is_first and _is_sum(node),
+            is_running=written.is_running and _is_sum(node),
+        )
+        for node in nodes
+    ]
     # The value of `loss` before `loss += kl` is not named `loss` as a term.
     return [
         replace(part, name="", totals=own | part.totals) if part.name in own else replace(part, totals=frozenset())
@@ -120,8 +135,49 @@ def parts_of(written: Written, op: Any) -> Sequence[Written]:
 
 
 def is_named(part: Written) -> bool:
-    """Whether the user has a name for a summand, with a weight or without."""
-    return bool(name_of(_unweighted(part.node), calls=False)) if part.node is not None else False
+    """Whether the user has a name for a summand, with a weight or without, or for each value that it is a sum of."""
+    return part.node is not None and _has_names(part.node)
+
+
+def _is_sum(node: Any) -> bool:
+    """Whether an expression adds values, with weights, signs and reductions around the sum or without."""
+    if isinstance(node, ast.BinOp):
+        return isinstance(node.op, (ast.Add, ast.Sub)) or _is_sum(node.left) or _is_sum(node.right)
+    if isinstance(node, ast.UnaryOp):
+        return _is_sum(node.operand)
+    if isinstance(node, ast.Call):
+        return name_of(node.func, calls=False) in _ADDING or any(_is_sum(each) for each in node.args)
+    return isinstance(node, (ast.List, ast.Tuple))
+
+
+_ADDING = frozenset({"add", "subtract", "add_n", "sum", "reduce_sum", "reduce_mean", "stack"})
+
+
+def _has_names(node: Any) -> bool:
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
+        return _has_names(node.left) and _has_names(node.right)
+    return bool(name_of(_unweighted(node), calls=False))
+
+
+def dictionary_of(frames: Sequence[Frame]) -> Any:
+    """The statement that computes a value as one of a dictionary; None if there is none."""
+    frame = line_of(frames)
+    statement = statement_at(frame.file, frame.line) if frame is not None else None
+    return statement if keys_of(statement) else None
+
+
+def keys_of(statement: Any) -> Sequence[str]:
+    """The keys of a dictionary that a statement creates, in their order; none if one of them is not a string."""
+    value = getattr(statement, "value", None)
+    keys: Sequence[Any]
+    if isinstance(value, ast.Call) and name_of(value.func, calls=False) == "dict" and not value.args:
+        keys = [each.arg for each in value.keywords]
+    elif isinstance(value, ast.Dict):
+        keys = [key.value if isinstance(key, ast.Constant) else None for key in value.keys]
+    else:
+        return ()
+    known = [key for key in keys if isinstance(key, str)]
+    return known if len(known) == len(keys) else ()
 
 
 def begun_by(frames: Sequence[Frame], totals: frozenset[str]) -> str:
@@ -146,13 +202,16 @@ def assigned_by(frames: Sequence[Frame]) -> str:
     return ""
 
 
-def is_input_of_layer(frames: Sequence[Frame], name: str) -> bool:
-    """Whether a layer adds a loss that it computes from an input with this name, which says nothing about the loss."""
+def is_unnamed_in_layer(frames: Sequence[Frame], name: str) -> bool:
+    """Whether a layer adds a loss that has only a formula, or the name of an input that it is computed from, neither of
+    which says anything about the loss.
+    """
     for frame in reversed(_inside(frames)):
         statement = statement_at(frame.file, frame.line) if is_users(frame.file) else None
         value = getattr(statement, "value", None)
         if isinstance(value, ast.Call) and name_of(value.func, calls=False) == "add_loss":
-            return frame.function.removeprefix("tf__") == "call" and name in arguments_at(frame.file, frame.line)
+            is_name = _NAMED.fullmatch(name) and name not in arguments_at(frame.file, frame.line)
+            return frame.function.removeprefix("tf__") == "call" and not is_name
     return False
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -130,3 +131,21 @@ def test_offsets_in_front_of_normalisations_are_told_with_the_layers_that_take_t
     assert (finding.cause, finding.severity) == ("shift_invariant_parameter", "info")
     assert finding.variables == ("sequential/first/bias", "sequential/second/bias")
     assert "the batch normalisation after each of them (`calm` and `calmer`)" in finding.message
+
+
+@pytest.mark.parametrize("above", [4, 5])
+def test_rows_of_an_absolute_error_in_balance_are_information(above: int, tmp_path: Path) -> None:
+    """In step 1, with as many rows above their target as below, the offset gets a gradient of exactly zero."""
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1, name="out", kernel_initializer="zeros")])
+    model.compile(keras.optimizers.SGD(1e-9), "mae")
+    x = np.random.default_rng(0).normal(size=(16, 3)).astype("float32")
+    y = np.array([1.0] * 8 + [1.0] * above + [-1.0] * (8 - above), "float32")[:, None]
+    recorder = tb_gradflow.GradFlowCallback(tmp_path, update_freq=1)
+
+    model.fit(x, y, batch_size=8, shuffle=False, verbose=0, callbacks=[recorder])
+
+    report = tb_gradflow.open_log(tmp_path).report(1)
+    assert report.healthy
+    assert [(each.cause, "as many are positive as negative" in each.message) for each in report.findings] == [
+        ("zero_gradient", True)
+    ] * (above == 4)

@@ -113,6 +113,30 @@ def by_example(m: Small) -> Any:
     return tf.reduce_mean(errors + 0.2 * sizes)
 
 
+def three_by_example(m: Small) -> Any:
+    errors, sizes, norm = m.errors(), m.sizes(), m.norm()
+    return tf.reduce_mean(errors + 0.2 * sizes - norm)
+
+
+def listed_from_a_dictionary(m: Small) -> Any:
+    weights = {"first": 2.0, "second": 0.5, "third": 1.0}
+    losses = {"first": tf.reduce_mean(m.errors()), "second": tf.reduce_mean(m.sizes()), "third": tf.nn.l2_loss(m.w)}
+    return tf.add_n([weights[key] * loss for key, loss in losses.items()])
+
+
+def one_image_with_its_variation(m: Small) -> Any:
+    """The sum is a vector of a single number."""
+    loss = m.recon()
+    loss += 0.1 * tf.image.total_variation(m.w[tf.newaxis, :, :, tf.newaxis])
+    return loss
+
+
+def one_minus_a_similarity(m: Small) -> Any:
+    likeness = 1.0 - tf.reduce_mean(m.h())
+    kl = tf.reduce_mean(2.0 - 2.0 * tf.square(m.h()))
+    return 0.5 * likeness + kl
+
+
 def by_example_and_weighted(m: Small) -> Any:
     errors, sizes = m.errors(), m.sizes()
     importance = tf.linspace(0.0, 1.0, 8)
@@ -182,6 +206,24 @@ CASES: dict[Callable[[Small], Any], Callable[[Small], Terms]] = {
     stacked: lambda m: {"recon": lambda: m.recon() / 2, "kl": lambda: m.kl() / 2},
     stacked_and_weighted: lambda m: {"recon": m.recon, "kl": lambda: m.kl() / 4},
     by_example: lambda m: {"errors": m.recon, "sizes": lambda: 0.2 * m.kl()},
+    three_by_example: lambda m: {
+        "errors": m.recon,
+        "sizes": lambda: 0.2 * m.kl(),
+        "norm": lambda: -m.norm(),
+    },
+    listed_from_a_dictionary: lambda m: {
+        "first": lambda: 2.0 * m.recon(),
+        "second": lambda: 0.5 * m.kl(),
+        "third": m.norm,
+    },
+    one_image_with_its_variation: lambda m: {
+        "recon": m.recon,
+        "total_variation": lambda: 0.1 * tf.image.total_variation(m.w[tf.newaxis, :, :, tf.newaxis]),
+    },
+    one_minus_a_similarity: lambda m: {
+        "likeness": lambda: 0.5 - 0.5 * tf.reduce_mean(m.h()),
+        "kl": lambda: tf.reduce_mean(2.0 - 2.0 * tf.square(m.h())),
+    },
     by_example_and_weighted: lambda m: {
         "errors": lambda: tf.reduce_mean(tf.linspace(0.0, 1.0, 8) * m.errors()),
         "sizes": lambda: tf.reduce_mean(tf.linspace(0.0, 1.0, 8) * m.sizes()),
@@ -501,12 +543,13 @@ def test_a_loss_that_a_layer_adds_is_a_term_with_its_name() -> None:
     check_norm_of_sum(report)
 
 
-class Sparse(layers.Layer):
+class Sparse(keras.layers.Layer):
     """Adds formulas of its input, which have no name."""
 
     def call(self, x: Any) -> Any:
         self.add_loss(1e-3 * keras.ops.mean(keras.ops.abs(x)))
         self.add_loss(self.size_of(x))
+        self.add_loss(1e-3 * keras.ops.mean(keras.ops.square(x - 1.0)))
         spread = keras.ops.var(x)
         self.add_loss(1e-3 * spread)
         return x
@@ -523,7 +566,7 @@ def test_a_formula_of_a_layers_input_is_named_after_the_layer() -> None:
 
     report = tb_gradflow.explain(model, data, data)
 
-    assert names(report) == ["mean_squared_error", "sparse", "sparse (2)", "spread"]
+    assert names(report) == ["mean_squared_error", "sparse", "sparse (2)", "sparse (3)", "spread"]
 
 
 def test_a_loss_function_given_to_compile_may_have_terms() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.evidence.goal import is_at_goal, is_last
 from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
@@ -19,12 +21,28 @@ def rule(suspect: Suspect) -> Verdict | None:
     """Zero for a reason that the measured values do not show: the op is named. Information only if the variable is used
     several times: the uses may cancel by design, as those of the last bias of a critic do in the difference of its
     means. The same in the very first step, for a variable that starts at zero: a network without offsets is odd, and
-    its errors for points on both sides of the origin add up to zero.
+    its errors for points on both sides of the origin add up to zero. The same where rows are in balance.
     """
     measured, variable = suspect.measured, suspect.state.variable
     shared = len(suspect.topology.readers[variable]) > 1
     begins = measured.step == 0 and began_at_zero(measured, variable)
-    return Verdict("zero_gradient", "info" if is_at_goal(suspect) or shared or begins else "warning")
+    return Verdict(
+        "zero_gradient", "info" if is_at_goal(suspect) or shared or begins or in_balance(suspect) else "warning"
+    )
+
+
+def in_balance(suspect: Suspect) -> bool:
+    """Whether the gradient of a single offset is a sum of values of the same size, such as those of an absolute error:
+    it is zero if as many rows lie above their target as below.
+    """
+    arriving = suspect.measured.of_op(suspect.target, suspect.culprit)
+    single = suspect.topology.trace.variables[suspect.state.variable].shape in ((), (1,))
+    if not single or suspect.op.type not in _OFFSETS or arriving is None or not arriving.max_abs:
+        return False
+    return math.isclose(arriving.mean_abs, arriving.max_abs * (1 - arriving.zero_fraction), rel_tol=1e-5)
+
+
+_OFFSETS = frozenset({"BiasAdd", "AddV2", "Add", "Sub"})
 
 
 def given_zero(suspect: Suspect) -> Verdict | None:
@@ -132,6 +150,12 @@ def message_and_fix(group: Group) -> Text:
         why = "in this step {op} multiplies by zeros" + (", or its gradients sum to zero" if single else "")
     if group.verdict.severity == "info" and is_at_goal(group.suspect):
         return nothing_left_to_learn(group)
+    if in_balance(group.suspect):
+        return Template(
+            ZERO + "the gradients at {op} all have the same size, as those of an absolute error, and in this step as "
+            "many are positive as negative.",
+            "Nothing to fix.",
+        )(group)
     return Template(ZERO + why + ".", "Check the inputs of {op} in this step.")(group)
 
 
@@ -161,7 +185,7 @@ _TAKING = frozenset({"StridedSlice", "Slice", "GatherV2", "GatherNd"})
 CAUSE = Cause(
     name="zero_gradient",
     meaning="the gradient is zero, and no other cause explains it: the finding names the op at which it becomes zero",
-    severity="warning; info if the loss is zero, or the variable is used several times",
+    severity="warning; info if the loss is zero, the variable is used several times, or rows are in balance",
     fix="check its inputs",
     text=message_and_fix,
     text_of_given=message_and_fix_of_given,
