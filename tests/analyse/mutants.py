@@ -156,7 +156,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--under", default="tb_gradflow/analyse")
     options = parser.parse_args()
-    for name in ("hypothesis", "numpy"):  # loaded once, before the forks
+    for name in ("hypothesis", "numpy", "pytest", "tensorboard.summary.writer.record_writer", "werkzeug"):  # once
         importlib.import_module(name)
     known = importlib.import_module("coverage").CoverageData(options.data)
     known.read()

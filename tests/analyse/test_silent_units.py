@@ -131,3 +131,12 @@ def test_a_trace_that_numbers_its_variables_otherwise_is_read_by_their_names() -
     found = silences_of([steps(graph, 2, 0.9), replace(earlier, trace=turned)])
 
     assert found == {BIAS: Silence(0, 3)}
+
+
+def test_a_bias_that_two_ops_use_is_not_judged_by_one_of_them() -> None:
+    graph = layer()
+    used_again = graph.op("Mul", graph.read("up/bias"))
+    graph.target(graph.op("Mean", used_again))
+    graph.ask("up/bias", MOSTLY_ZERO)
+
+    assert "dead_units" not in [finding.cause for finding in diagnosed(graph).findings]

@@ -46,8 +46,8 @@ def test_the_logs_of_a_demonstration_show_its_cause_and_that_it_is_fixed(demo: D
         assert fixed or demo.cause in {finding.cause for finding in report.findings}
 
 
-def test_every_case_has_a_log() -> None:
-    assert set(case_names()) == set(CASES)
+def test_every_log_of_a_case_is_of_one_that_there_is() -> None:
+    assert set(CASES) <= set(case_names())
 
 
 def test_nothing_is_expected_of_a_log_that_is_gone() -> None:

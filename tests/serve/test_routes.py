@@ -197,7 +197,7 @@ def test_the_course_of_findings_is_known_after_a_while(board: Board) -> None:
     assert {0, 99} <= set(answer["steps"])
     assert [finding["cause"] for finding in answer["findings"]] == ["nondiff_comparison"]
     assert answer["present"] == [[0]] * len(answer["steps"])
-    assert answer["damage"] == []
+    assert answer["damage"] == ""
 
 
 @pytest.mark.parametrize("step", [None, 0])
