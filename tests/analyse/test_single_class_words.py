@@ -36,6 +36,12 @@ def test_weights_along_time_lie_along_the_second() -> None:
     assert fix.startswith("Normalise over the axis with several entries: `tf.nn.softmax(scores, axis=1)`.")
 
 
+def test_an_axis_that_is_no_plain_number_is_the_last() -> None:
+    fix = single((8, 20, 1), line="a = tf.nn.softmax(scores, axis=--1)", behind=True)
+
+    assert fix.startswith("Normalise over the axis with several entries")
+
+
 def test_one_unit_as_an_output_takes_a_sigmoid() -> None:
     assert single((120, 1), line=None, behind=False).startswith('Use `activation="sigmoid"` for one unit')
 

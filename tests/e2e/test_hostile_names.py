@@ -12,7 +12,8 @@ from werkzeug.wrappers import Request
 
 from tb_gradflow.cli.main import main
 from tests.e2e.tab import Tab
-from tests.hostile.names import write_hostile
+from tests.hostile.mutations import SEEDS
+from tests.hostile.names import write_hostile, write_renamed
 from tests.serve.processes import tensorboard
 
 # Through every shadow root: elements that only a name can have brought.
@@ -30,6 +31,9 @@ FOREIGN = """() => {
   look(document);
   return found;
 }"""
+
+
+LOGS = Path(__file__).parents[1] / "hostile" / "logs"
 
 
 @pytest.fixture
@@ -72,6 +76,30 @@ def test_in_the_tab_every_name_is_text(tmp_path: Path, guarded: Page, loader: st
     assert policy == plain
     assert not any(each.headers["Content-Type"].startswith("text/html") for each in others)
     assert all(each.headers["X-Content-Type-Options"] == "nosniff" for each in (cause, *others))
+
+
+def test_in_the_tab_every_string_of_every_record_is_text(tmp_path: Path, guarded: Page) -> None:
+    for of in {path.parents[1] for path in SEEDS if path.is_relative_to(LOGS)}:
+        write_renamed(tmp_path / of.name, of)
+    with tensorboard(f"--logdir={tmp_path}") as board:
+        board.wait_for_runs(2)
+        guarded.goto(f"{board.url}#gradflow")
+        tab = Tab(guarded)
+        for run in ("explained", "trained"):
+            tab.runs.select_option(label=run)
+            for name in ("Graph", "Heat map", "Series", "Variables"):
+                each = tab.frame.get_by_role("tab", name=name)
+                if each.count():
+                    each.click()
+                expect(tab.findings.first).to_contain_text("<img src=x")
+            if run == "explained":
+                bar = tab.frame.get_by_role("group", name="Terms of the loss")
+                for button in bar.get_by_role("button").all():
+                    button.click()
+                expect(bar).to_contain_text("<img src=x")
+            tab.findings.get_by_role("button", name="Show in the graph").first.click()
+            expect(tab.details).to_contain_text("<img src=x")
+            tab.screenshot(f"hostile-strings-{run}")
 
 
 def test_in_a_saved_page_every_name_is_text(tmp_path: Path, guarded: Page, browser: Browser) -> None:

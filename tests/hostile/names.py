@@ -78,7 +78,7 @@ def renamed(record: Any, place: tuple[str, str] = ("", "")) -> Any:
         return record + EVERYTHING
     if isinstance(record, tuple):
         return tuple(renamed(each, place) for each in record)
-    if not is_dataclass(record):
+    if not is_dataclass(record) or isinstance(record, type):
         return record
     kind = type(record).__name__
     # What is one of a few words has no others: a log with more is refused.

@@ -132,6 +132,23 @@ def test_the_page_has_no_element_but_its_own(logdir: Path, tmp_path: Path, capsy
     assert LONG in path.read_text(encoding="utf-8") or path.stat().st_size > 100_000
 
 
+def test_the_page_of_every_record_has_no_element_but_its_own_in_a_notebook_too(everywhere: Path) -> None:
+    report = tb_gradflow.open_log(everywhere).report()
+    saved = everywhere.with_suffix(".html")
+    report.save_html(saved)
+    page, cell = Elements(), Elements()
+    page.feed(saved.read_text(encoding="utf-8"))
+    cell.feed(report._repr_html_())
+
+    inside = Elements()
+    inside.feed(cell.found[0][1]["srcdoc"] or "")
+
+    assert [tag for tag, _ in cell.found] == ["iframe", "details", "summary", "pre", "script"]
+    for elements in (page, inside):
+        tags = [each for each, _ in elements.found]
+        assert tags == ["html", "head", "meta", "meta", "meta", "meta", "title", "body", "pre", "script", "script"]
+
+
 def test_a_fix_of_a_file_above_is_not_applied(logdir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = Path("/etc/passwd").read_bytes()
     monkeypatch.chdir(tmp_path)

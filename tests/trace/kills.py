@@ -32,7 +32,8 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 RUNS_IN_A_DIRECTORY = 5
 STEPS_OF_A_WHOLE_RUN = 40
-MOST_SECONDS = 15.0
+MOST_SECONDS = 120.0
+MOST_SECONDS_OF_STEPS = 10.0
 
 
 @dataclass
@@ -172,7 +173,7 @@ def followed(process: int, pipe: int, chance: random.Random, is_killed: bool) ->
     early, reducing = chance.random() < 0.15, chance.random() < 0.3
     wanted = int(10 ** chance.uniform(0.0, 3.3))
     kill_at = time.monotonic() + (chance.uniform(0.0, 6.0) if early else MOST_SECONDS)
-    waits, killed = True, False
+    has_flushed, waits, killed = False, True, False
     while True:
         left = None if killed or not is_killed else max(0.0, kill_at - time.monotonic())
         if left == 0.0:
@@ -189,6 +190,9 @@ def followed(process: int, pipe: int, chance: random.Random, is_killed: bool) ->
         for line in lines:
             reports.take(line.decode())
         count = sum(map(len, reports.flushed.values()))
+        if count and not has_flushed:
+            has_flushed = True
+            kill_at = min(kill_at, time.monotonic() + MOST_SECONDS_OF_STEPS)
         if waits and (count >= wanted or (reducing and reports.thinning)):
             waits = False
             kill_at = min(kill_at, time.monotonic() + chance.uniform(0.0, 0.03))
