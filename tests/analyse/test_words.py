@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -193,6 +194,25 @@ def test_no_text_ends_with_its_first_line() -> None:
     assert len(modules) > 150
     assert lost == []
     assert list(_bare_strings('COST = "cut off "\n"here."\n')) == [2]
+
+
+def test_no_expression_is_left_in_a_text() -> None:
+    """Templates have names in braces; an expression in braces is a piece of an f-string without its `f`."""
+    left = [
+        f"{module.name}:{line}"
+        for module in sorted(Path(str(analyse.__file__)).parent.rglob("*.py"))
+        for line in _expressions_in(module.read_text(encoding="utf-8"))
+    ]
+
+    assert left == []
+    assert list(_expressions_in('FIX = f"{a}" "use `{terms[0].name}`"\n')) == [1]
+    assert list(_expressions_in('FIX = "use `{x}`" f" of {b.name}"\n')) == []
+
+
+def _expressions_in(source: str) -> Iterator[int]:
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and re.search(r"\{\w+[.\[(]", node.value):
+            yield node.lineno
 
 
 def _bare_strings(source: str) -> Iterator[int]:
