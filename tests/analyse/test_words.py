@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import ast
+import re
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import pytest
 
+from tb_gradflow import analyse
 from tb_gradflow.analyse.words import names
 from tb_gradflow.analyse.words.code import call_on, innermost_call
 from tb_gradflow.analyse.words.names import layer_of, quoted
@@ -179,6 +184,44 @@ def test_reports_that_are_made_at_the_same_time_do_not_mix_up_their_layers() -> 
     assert found == "own"
     assert asked == [f"other {number}" for number in range(9)] * (len(asked) // 9)
     assert asked
+
+
+def test_no_text_ends_with_its_first_line() -> None:
+    """A string on a line of its own, outside of brackets, is not part of the text in the line before it."""
+    modules = sorted(Path(str(analyse.__file__)).parent.rglob("*.py"))
+    lost = [f"{module.name}:{line}" for module in modules for line in _bare_strings(module.read_text(encoding="utf-8"))]
+
+    assert len(modules) > 150
+    assert lost == []
+    assert list(_bare_strings('COST = "cut off "\n"here."\n')) == [2]
+
+
+def test_no_expression_is_left_in_a_text() -> None:
+    """Templates have names in braces; an expression in braces is a piece of an f-string without its `f`."""
+    left = [
+        f"{module.name}:{line}"
+        for module in sorted(Path(str(analyse.__file__)).parent.rglob("*.py"))
+        for line in _expressions_in(module.read_text(encoding="utf-8"))
+    ]
+
+    assert left == []
+    assert list(_expressions_in('FIX = f"{a}" "use `{terms[0].name}`"\n')) == [1]
+    assert list(_expressions_in('FIX = "use `{x}`" f" of {b.name}"\n')) == []
+
+
+def _expressions_in(source: str) -> Iterator[int]:
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and re.search(r"\{\w+[.\[(]", node.value):
+            yield node.lineno
+
+
+def _bare_strings(source: str) -> Iterator[int]:
+    lines = source.splitlines()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, (ast.Constant, ast.JoinedStr)):
+            is_text = isinstance(node.value, ast.JoinedStr) or isinstance(node.value.value, str)
+            if is_text and '"""' not in lines[node.lineno - 1]:
+                yield node.lineno
 
 
 def graph_in_layers(*layers: Layer) -> Trace:

@@ -15,8 +15,9 @@ from tb_gradflow.analyse.user_code.place import Place, argument_of, is_number, n
 from tb_gradflow.analyse.words.names import Group
 from tb_gradflow.record.report import Edit
 
-_MEAN = "The result is the mean position under a softmax: exact if one value is far above the rest, otherwise "
-"fractional."
+_MEAN = (
+    "The result is the mean position under a softmax: exact if one value is far above the rest, otherwise fractional."
+)
 _THROUGH = "The forward values do not change; the gradient is that of the probabilities, not the derivative."
 _WEIGHED = "The result is a mean of the rows, weighted by a softmax, instead of one row."
 _OVER_DRAWS = "The result is the mean over all draws, weighted by their probabilities, instead of one draw."

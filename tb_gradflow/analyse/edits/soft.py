@@ -16,8 +16,9 @@ from tb_gradflow.analyse.user_code.place import Place, argument_of, is_number, n
 from tb_gradflow.analyse.words.names import Group
 from tb_gradflow.record.report import Edit
 
-_COST = "Values near the threshold are no longer exactly 0 or 1; a smaller width comes closer to the step, but is "
-"steeper."
+_COST = (
+    "Values near the threshold are no longer exactly 0 or 1; a smaller width comes closer to the step, but is steeper."
+)
 
 # The width of a soft step: for values of about one, and for positions, which are one apart.
 _NARROW, _WIDE = "0.1", "0.5"

@@ -413,8 +413,7 @@ def not_stopped(group: Group) -> Iterator[Candidate]:
     if isinstance(place.code.parent(place.call), ast.BinOp) and isinstance(place.subject, ast.BinOp):
         # `v + stop_gradient(q - v)` passes the gradient of `v`: without the stop it would be that of `q`.
         return
-    cost = "The gradient passes through. If you stopped it on purpose, keep this line and list the variables in "
-    "`expected`."
+    cost = "The gradient passes through. If you stopped it on purpose, keep it and list the variables in `expected`."
     text = place.code.operand(place.subject)
     yield from candidates(cost, place.draft().replace(place.call, text).edit())
 

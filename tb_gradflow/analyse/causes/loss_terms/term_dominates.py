@@ -51,7 +51,7 @@ def dominating(measured: Measured) -> Iterator[Finding]:
                 f"The gradient of the term {called(terms[large])} is {times(ratio)} that of {others}, on all variables "
                 f"that both reach: the smaller one has almost no effect on them{lost}.",
                 "If both should be learned, bring their gradients to a similar size: use a weight for each term (`loss "
-                "= {terms[small].name} + weight * {terms[large].name}`), divide quantities and residuals by their "
+                f"= {terms[small].name} + weight * {terms[large].name}`), divide quantities and residuals by their "
                 "typical size, or use adaptive weights: learned ones (uncertainty weighting, Kendall et al. 2018) or "
                 "ones that balance the gradients (GradNorm, Chen et al. 2018).",
             ),
