@@ -100,12 +100,16 @@ def written_by(op: Any, so_far: Written) -> Written:
 
 
 def _name_behind(statement: Any, so_far: Written) -> str:
-    """The name that a summand has where it is computed, if the sum does not name it: `sum(losses.values())`."""
-    is_unnamed = so_far.statement is not None and so_far.node is None and not so_far.totals
-    if not is_unnamed or not isinstance(statement, (ast.Assign, ast.AnnAssign)):
+    """The name that a summand has where it is computed, if the sum does not name it, such as `sum(losses.values())` or
+    a running total that begins with it.
+    """
+    if so_far.statement is None or (so_far.node is not None and not so_far.totals):
+        return ""
+    if not isinstance(statement, (ast.Assign, ast.AnnAssign)):
         return ""
     targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-    return name_of(targets[0], calls=False) if len(targets) == 1 else ""
+    name = name_of(targets[0], calls=False) if len(targets) == 1 else ""
+    return "" if name in so_far.totals else name
 
 
 def parts_of(written: Written, op: Any) -> Sequence[Written]:
