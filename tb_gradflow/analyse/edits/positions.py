@@ -460,7 +460,9 @@ def _embedded(place: Place) -> Edit | None:
     if layer not in layers:
         return None
     weights = library("softmax", f"{_scores(place)} / {_SHARPNESS}", "axis=-1")
-    return place.draft().replace(users[0], library("tensordot", weights, f"{layer}.embeddings", "axes=1")).edit()
+    # Not its variable: only a call creates it.
+    rows = f"{layer}({library('arange', f'{layer}.input_dim')})"
+    return place.draft().replace(users[0], library("tensordot", weights, rows, "axes=1")).edit()
 
 
 def _assigned(statement: ast.Assign) -> list[tuple[ast.expr, ast.expr]]:

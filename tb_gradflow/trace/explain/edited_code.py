@@ -53,6 +53,11 @@ class Ran:
     def all_of_it(self) -> bool:
         return bool(self.changed) and self.seen == self.changed
 
+    @property
+    def half_of_it(self) -> bool:
+        """Whether a function ran, but not the code around it, which the edit changes too: that ran before the step."""
+        return any(_is_inside(inner, outer) for outer in self.changed - self.seen for inner in self.seen)
+
     def notice(self, frame: FrameType, event: str, _: Any) -> None:
         """A function for `sys.setprofile`."""
         if event != "call":
@@ -63,6 +68,10 @@ class Ran:
         elif _CONVERTED in code.co_filename:
             name = code.co_name.removeprefix(_PREFIX)
             self.seen.update(each for each in self.changed if each.co_name == name or _is_lambda(each, name))
+
+
+def _is_inside(inner: CodeType, outer: CodeType) -> bool:
+    return any(each is inner or _is_inside(inner, each) for each in _nested(outer))
 
 
 def _is_lambda(code: CodeType, converted: str) -> bool:

@@ -16,7 +16,7 @@ from tb_gradflow.analyse.user_code.code import program_of
 from tb_gradflow.analyse.user_code.definitions import definition_of_variable
 from tb_gradflow.record.report import Alternative, Diagnosis, Edit, Finding, Tried, VariableNorm
 from tb_gradflow.record.schema import Trace
-from tb_gradflow.trace.explain.edited_code import RUN_BEFORE, CannotApplyError, edited
+from tb_gradflow.trace.explain.edited_code import RUN_BEFORE, CannotApplyError, Ran, edited
 from tb_gradflow.trace.graph.variables import listed_sources
 
 MOST_RUNS = 30
@@ -86,12 +86,15 @@ class _Trials:
         return self.known[key]
 
     def _seen(self, edits: Sequence[Edit]) -> Seen | str | None:
+        ran: Ran | None = None
         try:
             with edited(edits, self.variables) as ran:
                 seen = self.run()
         except CannotApplyError as error:
             return str(error)
         except Exception as error:
+            if ran is not None and ran.half_of_it:
+                return RUN_BEFORE
             # Whatever the error is, the edited program does not run, unless it would with newly built layers.
             return _BUILT if "incompatible with the layer" in str(error) else None
         return seen if ran.all_of_it else RUN_BEFORE

@@ -6,6 +6,7 @@ from typing import Any
 
 import keras
 import numpy as np
+import pytest
 import tensorflow as tf
 
 import tb_gradflow
@@ -82,3 +83,68 @@ def test_a_value_that_numpy_took_is_to_blame_and_not_the_index_that_it_chose() -
     assert finding.cause == "python_escape"
     assert finding.source is not None
     assert "np.log" in finding.source.code
+
+
+def squares(values: Any) -> Any:
+    return tf.square(values)
+
+
+def powers(values: Any) -> Any:
+    return values**2
+
+
+def products(values: Any) -> Any:
+    return values * values
+
+
+@pytest.mark.parametrize("square", [squares, powers, products])
+def test_a_difference_of_two_equal_outputs_has_two_sides(square: Any) -> None:
+    keras.utils.set_random_seed(2)
+    tower = keras.Sequential([keras.Input((3,)), layers.Dense(4, "tanh"), layers.Dense(2)])
+
+    def distance(view: Any, other: Any) -> Any:
+        return tf.reduce_mean(square(tower(view) - tower(other)))
+
+    view = numbers(6, 3)
+    report = tb_gradflow.explain(distance, args=(view, view), variables=tower.trainable_variables)
+
+    [finding] = report.findings
+    assert (finding.cause, finding.severity) == ("gradient_cancellation", "warning")
+    assert "both sides of the difference" in finding.message
+
+
+def tied(x: Any, w: Any) -> Any:
+    return tf.tanh(x @ w) @ w - tf.zeros_like(x)
+
+
+def product_of_two(x: Any, w: Any) -> Any:
+    return (w - tf.ones([3, 3])) * (2.0 * w - tf.ones([3, 3]))
+
+
+@pytest.mark.parametrize(("residual", "start"), [(tied, 0.0), (product_of_two, 1.0)])
+@pytest.mark.parametrize("square", [squares, powers])
+def test_what_is_on_one_side_of_a_difference_is_not_said_to_be_on_both(
+    residual: Any, start: float, square: Any
+) -> None:
+    """Zero below a lower bound, but of a variable that is used twice on one side, or of two differences."""
+    w = tf.Variable(tf.fill([3, 3], start), name="w")
+
+    def loss(x: Any) -> Any:
+        total = residual(x, w) if residual is product_of_two else square(residual(x, w))
+        return tf.reduce_mean(tf.sqrt(tf.maximum(tf.reduce_sum(total, -1), 1e-9)))
+
+    report = tb_gradflow.explain(loss, args=(numbers(4, 3),), variables=[w])
+
+    assert report.variables["w"].status == "zero"
+    assert not any("both sides" in finding.message for finding in report.findings)
+
+
+def test_a_fit_that_is_exact_is_no_comparison_with_itself() -> None:
+    k = tf.Variable(tf.eye(3), name="k")
+
+    def loss(x: Any) -> Any:
+        return tf.reduce_mean(tf.square((x @ k) @ k - x))
+
+    report = tb_gradflow.explain(loss, args=(numbers(4, 3),), variables=[k])
+
+    assert report.healthy

@@ -175,3 +175,55 @@ def _traces(directory: Path) -> Any:
     run = StoredRun(DirectoryReader(str(directory)))
     index = run.index()
     return [run.trace(index.session.id, number) for number in index.traces]
+
+
+def handed_in(tape: Any, loss: Any, a: Any, b: Any) -> list[Any]:
+    return [tape.gradient(loss, a), None]
+
+
+def nothing(tape: Any, loss: Any, a: Any, b: Any) -> list[Any]:
+    return [None, None]
+
+
+def by_hand(tape: Any, loss: Any, a: Any, b: Any) -> list[Any]:
+    return [tf.ones([3, 2]), None]
+
+
+def asked(tape: Any, loss: Any, a: Any, b: Any) -> list[Any]:
+    return list(tape.gradient(loss, [a, b]))
+
+
+@pytest.mark.parametrize("compiled", [True, False], ids=["tf.function", "eager"])
+@pytest.mark.parametrize("gradients", [handed_in, nothing, by_hand])
+def test_a_none_that_was_passed_is_not_said_to_come_from_a_tape(
+    gradients: Callable[..., list[Any]], compiled: bool, tmp_path: Path
+) -> None:
+    report = report_of(gradients, compiled, tmp_path)
+
+    [finding] = [each for each in report.findings if each.severity == "error"]
+    assert "b" in finding.variables
+    for said in (report.summary, finding.message):
+        assert "did not record" not in said
+        assert "did not see" not in said
+    if compiled:
+        assert "`None` was passed for" in report.summary
+        assert "`None` was passed for" in finding.message
+
+
+def test_what_a_tape_answered_is_reported_as_ever(tmp_path: Path) -> None:
+    assert report_of(asked, True, tmp_path).healthy
+
+
+def report_of(gradients: Callable[..., list[Any]], compiled: bool, directory: Path) -> Any:
+    a, b = tf.Variable(tf.ones([3, 2]), name="a"), tf.Variable(tf.ones([2]), name="b")
+
+    def step(x: Any) -> None:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(x @ a + b))
+        tb_gradflow.summary.gradients(loss, [a, b], gradients(tape, loss, a, b))
+
+    writer = tf.summary.create_file_writer(str(directory))
+    with writer.as_default(step=0):
+        (tf.function(step) if compiled else step)(tf.ones([4, 3]))
+    writer.close()
+    return tb_gradflow.open_log(directory).report()
