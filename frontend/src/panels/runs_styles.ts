@@ -65,7 +65,7 @@ export const runsStyles = css`
   }
   [role="table"] {
     position: relative;
-    width: max-content;
+    width: min-content;
     min-width: 100%;
   }
   [role="row"] {
@@ -78,7 +78,7 @@ export const runsStyles = css`
   }
   @media (max-width: 1000px) {
     [role="row"] {
-      grid-template-columns: 18px 66px minmax(96px, 2fr) var(--settings,) minmax(160px, 3fr) 66px 62px minmax(100px, 150px);
+      grid-template-columns: 18px 66px minmax(120px, 2fr) var(--settings,) minmax(160px, 3fr) 66px 62px minmax(90px, 150px);
       column-gap: 10px;
     }
   }
