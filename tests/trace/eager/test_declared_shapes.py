@@ -25,4 +25,5 @@ def test_a_kernel_may_return_another_shape_than_is_declared(tmp_path: Path) -> N
         recorded.stop()
 
     [name] = recorded.names
-    assert tb_gradflow.open_log(tmp_path / name).report().variables[0].status == "connected"
+    [variable] = tb_gradflow.open_log(tmp_path / name).report().diagnosis.variables
+    assert variable.status == "connected"
