@@ -227,10 +227,17 @@ describe("the store", () => {
     expect(store.state.numbers?.magnitude(0).norm).toBe(0);
   });
 
-  test("of a large model the report is asked for when the numbers are here", async () => {
+  test.each([
+    ["of a large model the report is asked for when the numbers are here", null, false],
+    ["of a large model that was analysed already it is asked for at once", "healthy" as const, true],
+  ])("%s", async (_, health, atOnce) => {
     const large = trace(Array.from({length: 5001}, (_, at) => ({name: `op${at}`})));
     let give = (_: Float32Array): void => undefined;
     class Slow extends Log {
+      override async runs(): Promise<readonly RunEntry[]> {
+        return (await super.runs()).map((entry) => ({...entry, health}));
+      }
+
       override async trace(): Promise<Trace> {
         return large;
       }
@@ -244,7 +251,7 @@ describe("the store", () => {
 
     void store.start();
     await soon();
-    expect(log.asked).not.toContain("report 10");
+    expect(log.asked.includes("report 10")).toBe(atOnce);
     give(new Float32Array(12));
     await soon();
 

@@ -59,12 +59,13 @@ export const runsStyles = css`
     border-top: 1px solid var(--gf-line);
     background: var(--gf-warnSoft);
     padding: 6px 14px;
-    font-weight: 600;
+    max-height: 25vh;
+    overflow: auto;
     list-style: none;
   }
   [role="table"] {
     position: relative;
-    width: max-content;
+    width: min-content;
     min-width: 100%;
   }
   [role="row"] {
@@ -74,6 +75,12 @@ export const runsStyles = css`
     height: ${ROW_HEIGHT}px;
     padding: 0 14px;
     column-gap: 12px;
+  }
+  @media (max-width: 1000px) {
+    [role="row"] {
+      grid-template-columns: 18px 66px minmax(120px, 2fr) var(--settings,) minmax(160px, 3fr) 66px 62px minmax(90px, 150px);
+      column-gap: 10px;
+    }
   }
   .header {
     position: sticky;

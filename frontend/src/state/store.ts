@@ -226,10 +226,10 @@ export class Store extends EventTarget {
 
   /**
    * The server analyses a large model for seconds, and answers everything else slowly in the meantime: so that comes
-   * first. A run whose health is known was analysed already.
+   * first. The last step of a run whose health is known was analysed already.
    */
   async #untilServed({run, session, step_trace}: Overview, at: number, numbers: Promise<void>): Promise<void> {
-    const isAnalysed = (this.#state.runs ?? []).some((entry) => entry.run === run && entry.health !== null);
+    const isAnalysed = at === step_trace.length - 1 && (this.#state.runs ?? []).some((entry) => entry.run === run && entry.health !== null);
     if (!isAnalysed && isLarge(await this.source.trace(run, session.id, step_trace[at]).catch(() => null))) {
       await numbers;
     }

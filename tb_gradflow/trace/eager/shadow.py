@@ -169,7 +169,10 @@ class Shadow:
             symbols = [self.symbol(tensor) for tensor in inputs]
             made = self._same_op(kind, symbols, attributes, outputs)
             for symbol, tensor in zip(made, outputs, strict=False):
-                symbol.set_shape(tensor.shape)
+                # A kernel may return another shape than TensorFlow declares, as a batch normalisation does for values
+                # that only its gradient uses.
+                if symbol.shape.is_compatible_with(tensor.shape):
+                    symbol.set_shape(tensor.shape)
                 self.keep(symbol, tensor)
 
     def _let_go(self) -> None:

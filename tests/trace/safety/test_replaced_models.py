@@ -18,7 +18,7 @@ from tb_gradflow.recorded import Recorded
 X, Y = np.ones((64, 4), np.float32), np.ones((64, 1), np.float32)
 
 
-class OwnStep(keras.Model):  # type: ignore[misc]  # Keras has no types
+class OwnStep(keras.Model):
     def train_step(self, data: Any) -> Any:
         x, y = data
         with tf.GradientTape() as tape:
