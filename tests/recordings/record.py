@@ -11,7 +11,9 @@ of anybody's machine and no time.
 from __future__ import annotations
 
 import fnmatch
+import importlib.util
 import json
+import os
 import re
 import subprocess
 import sys
@@ -41,7 +43,7 @@ Recorded = Callable[[Path], StoredRun]
 
 def programs() -> dict[str, Recorded]:
     """By group and name."""
-    return {**_cases(), **_seeds(), **_demos()}
+    return {**_cases(), **_seeds(), **_demos(), **_edits()}
 
 
 def _cases() -> dict[str, Recorded]:
@@ -92,6 +94,35 @@ def _demos() -> dict[str, Recorded]:
         for demo in DEMOS
         if demo.name != "resnet50"  # a large model, and minutes
         for variant, fixed in demo.variants
+    }
+
+
+def _edits() -> dict[str, Recorded]:
+    """Programs for whose lines edits are offered."""
+    import tb_gradflow
+    from tests.trace.explain.test_repairs import DRAWS, HEAD, PROGRAMS
+
+    def explain(number: int, body: str, directory: Path) -> StoredRun:
+        path = directory / "program.py"
+        # AutoGraph takes equal functions, at one and the same line of two files, for one.
+        path.write_text("\n" * number + HEAD + body, encoding="utf-8")
+        spec = importlib.util.spec_from_file_location("program", path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        before = Path.cwd()
+        os.chdir(directory)  # a log names files relative to it
+        try:
+            sys.modules["program"] = module
+            spec.loader.exec_module(module)
+            return _run_of(tb_gradflow.explain(module.loss, variables=[module.w]))
+        finally:
+            os.chdir(before)
+
+    bodies = {name: body for name, (body, _) in (*PROGRAMS.items(), *DRAWS.items())}
+    return {
+        f"edits/{slug(name)}": lambda directory, number=number, body=body: explain(number, body, directory)
+        for number, (name, body) in enumerate(bodies.items())
     }
 
 
