@@ -1,6 +1,6 @@
 """What is said about each recorded log: everything that users can see of it, as text.
 
-    python -m tests.recordings.expected        # writes it anew, in seconds: `git diff` shows what a change does
+    python -m tests.recordings.expected [GROUP …]     # writes it anew, in seconds: `git diff` shows the change
 
 These texts are not truths, but what was said when somebody last looked at them. Truths are in tests/cases, tests/seeds.
 """
@@ -9,22 +9,22 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tb_gradflow.api import Log
 from tb_gradflow.record.report import Alternative, Diagnosis, Edit, Finding, TermReport
 from tb_gradflow.record.schema import Trace
-from tests.recordings.logs import groups, names, opened
+from tests.recordings.logs import group, groups, opened
 
 EXPECTED = Path(__file__).with_name("expected")
 
 _HEAD = "=== "
 
 
-def expected(group: str) -> Mapping[str, str]:
+def expected(group_name: str) -> Mapping[str, str]:
     """Name of each log of a group -> what is said about it."""
-    path = EXPECTED / f"{group}.txt"
+    path = EXPECTED / f"{group_name}.txt"
     parts = path.read_text(encoding="utf-8").split(f"\n{_HEAD}") if path.is_file() else []
     return {name.removeprefix(_HEAD): said for name, _, said in (part.partition("\n") for part in parts)}
 
@@ -94,16 +94,15 @@ def _number(value: float | None) -> str:
     return "unknown" if value is None else f"{value:.3g}"
 
 
-def main() -> None:
+def main(wanted: Sequence[str]) -> None:
     EXPECTED.mkdir(exist_ok=True)
-    said: dict[str, list[str]] = {group: [] for group in groups()}
-    for name in names():
-        group, _, short = name.partition("/")
-        with tempfile.TemporaryDirectory() as directory:
-            said[group].append(f"{_HEAD}{short}\n{said_of(opened(name, Path(directory)))}")
-    for group, parts in said.items():
-        (EXPECTED / f"{group}.txt").write_text("\n".join(parts) + "\n", encoding="utf-8")
+    for group_name in wanted or groups():
+        parts = []
+        for name in group(group_name):
+            with tempfile.TemporaryDirectory() as directory:
+                parts.append(f"{_HEAD}{name}\n{said_of(opened(f'{group_name}/{name}', Path(directory)))}")
+        (EXPECTED / f"{group_name}.txt").write_text("\n".join(parts) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main(sys.argv[1:])

@@ -11,13 +11,16 @@ of anybody's machine and no time.
 from __future__ import annotations
 
 import fnmatch
+import importlib.util
 import json
+import os
 import re
 import subprocess
 import sys
 import tempfile
 import traceback
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,16 +44,19 @@ Recorded = Callable[[Path], StoredRun]
 
 def programs() -> dict[str, Recorded]:
     """By group and name."""
-    return {**_cases(), **_seeds(), **_demos()}
+    return {**_cases(), **_seeds(), **_demos(), **_edits()}
 
 
 def _cases() -> dict[str, Recorded]:
     from tests.cases.judge import HERE, case_names, explained
 
+    def of_case(name: str, file: str, _: Path) -> StoredRun:
+        return _run_of(explained(name, file=file))
+
     fixed = sorted(path.parent.name for path in HERE.glob("*/fixed.py"))
     return {
-        **{f"cases/{name}": lambda _, name=name: _run_of(explained(name)) for name in case_names()},
-        **{f"repaired/{name}": lambda _, name=name: _run_of(explained(name, file="fixed.py")) for name in fixed},
+        **{f"cases/{name}": partial(of_case, name, "case.py") for name in case_names()},
+        **{f"repaired/{name}": partial(of_case, name, "fixed.py") for name in fixed},
     }
 
 
@@ -60,11 +66,11 @@ def _seeds() -> dict[str, Recorded]:
     from tests.seeds.programs import PROGRAMS, Program
     from tests.seeds.trainings import TRAININGS, TrainingProgram
 
-    def of_function(program: Program) -> StoredRun:
+    def of_function(program: Program, _: Path) -> StoredRun:
         function, asked = program.build()
         return _run_of(tb_gradflow.explain(function, variables=asked))
 
-    def of_model(program: ModelProgram) -> StoredRun:
+    def of_model(program: ModelProgram, _: Path) -> StoredRun:
         model, x, y = program.build()
         return _run_of(tb_gradflow.explain(model, x, y))
 
@@ -73,9 +79,9 @@ def _seeds() -> dict[str, Recorded]:
         return run_of(tb_gradflow.open_log(directory))
 
     return {
-        **{f"functions/{slug(each.name)}": lambda _, each=each: of_function(each) for each in PROGRAMS},
-        **{f"models/{slug(each.name)}": lambda _, each=each: of_model(each) for each in MODELS},
-        **{f"trainings/{slug(each.name)}": lambda log, each=each: of_training(each, log) for each in TRAININGS},
+        **{f"functions/{slug(each.name)}": partial(of_function, each) for each in PROGRAMS},
+        **{f"models/{slug(each.name)}": partial(of_model, each) for each in MODELS},
+        **{f"trainings/{slug(each.name)}": partial(of_training, each) for each in TRAININGS},
     }
 
 
@@ -88,11 +94,37 @@ def _demos() -> dict[str, Recorded]:
         return run_of(tb_gradflow.open_log(directory))
 
     return {
-        f"demos/{demo.name}_{variant}": lambda log, demo=demo, fixed=fixed: train(demo, fixed, log)
+        f"demos/{demo.name}_{variant}": partial(train, demo, fixed)
         for demo in DEMOS
         if demo.name != "resnet50"  # a large model, and minutes
         for variant, fixed in demo.variants
     }
+
+
+def _edits() -> dict[str, Recorded]:
+    """Programs for whose lines edits are offered."""
+    import tb_gradflow
+    from tests.trace.explain.test_repairs import DRAWS, HEAD, PROGRAMS
+
+    def explain(number: int, body: str, directory: Path) -> StoredRun:
+        path = directory / "program.py"
+        # AutoGraph takes equal functions, at one and the same line of two files, for one.
+        path.write_text("\n" * number + HEAD + body, encoding="utf-8")
+        spec = importlib.util.spec_from_file_location("program", path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        before = Path.cwd()
+        os.chdir(directory)  # a log names files relative to it
+        try:
+            sys.modules["program"] = module
+            spec.loader.exec_module(module)
+            return _run_of(tb_gradflow.explain(module.loss, variables=[module.w]))
+        finally:
+            os.chdir(before)
+
+    bodies = {name: body for name, (body, _) in (*PROGRAMS.items(), *DRAWS.items())}
+    return {f"edits/{slug(name)}": partial(explain, number, body) for number, (name, body) in enumerate(bodies.items())}
 
 
 def slug(name: str) -> str:

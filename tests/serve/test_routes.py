@@ -50,7 +50,7 @@ class Board:
         self.plugin = GradFlowPlugin(context, static)
         self._apps = {path: Client(app) for path, app in self.plugin.get_plugin_apps().items()}
 
-    def ask(self, route: str, environ: dict[str, Any] | None = None, **parameters: object) -> TestResponse:
+    def ask(self, route: str, environ: dict[str, Any] | None = None, /, **parameters: object) -> TestResponse:
         asked = {name: str(value) for name, value in parameters.items()}
         return self._apps[f"/{route}"].get(f"{PREFIX}/{route}", query_string=asked, environ_overrides=environ)
 

@@ -263,7 +263,7 @@ class TestOfFiles:
         def full(*_: Any, **__: Any) -> Any:
             raise OSError(28, "No space left on device")
 
-        monkeypatch.setattr(fixing.tempfile, "mkstemp", full)
+        monkeypatch.setattr("tempfile.mkstemp", full)
         with pytest.raises(LogError, match=r"model\.py cannot be written: No space left on device"):
             fixing.apply([self.edit], tmp_path)
         assert (tmp_path / "model.py").read_text(encoding="utf-8") == "x = 1\n"

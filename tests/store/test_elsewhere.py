@@ -18,7 +18,7 @@ from tb_gradflow.store.directory import DirectoryReader, find_runs
 from tests.store.samples import event_file, write_log
 
 
-class Shelf(gfile.LocalFileSystem):  # type: ignore[misc]  # TensorBoard has no types
+class Shelf(gfile.LocalFileSystem):
     """A filesystem of addresses `shelf://…`, whose files are on this machine."""
 
     def __init__(self, root: Path) -> None:
@@ -136,13 +136,15 @@ def test_a_filesystem_that_fails_is_no_traceback(shelf: Shelf, tmp_path: Path) -
         reader.tags()
 
 
-def test_a_file_that_goes_while_it_is_copied_is_no_traceback(shelf: Shelf, tmp_path: Path) -> None:
+def test_a_file_that_goes_while_it_is_copied_is_no_traceback(
+    shelf: Shelf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write_log(tmp_path / "run", steps=3)
 
     def gone(*_: Any, **__: Any) -> Any:
         raise errors.NotFoundError(None, None, "gone")
 
-    shelf.read = gone
+    monkeypatch.setattr(shelf, "read", gone)
 
     with pytest.raises(LogError, match=r"tfevents.* cannot be read \(NotFoundError: gone"):
         DirectoryReader("shelf://run/gradflow").tags()

@@ -232,13 +232,16 @@ class Refusing(MultiplexerDataProvider):
         self.refuse: dict[str, Callable[..., Any]] = {}
 
     def read_blob(self, *place: Any, **question: Any) -> Any:
-        return self.refuse.get("read_blob", super().read_blob)(*place, **question)
+        refuse = self.refuse.get("read_blob")
+        return super().read_blob(*place, **question) if refuse is None else refuse(*place, **question)
 
     def read_tensors(self, *place: Any, **question: Any) -> Any:
-        return self.refuse.get("read_tensors", super().read_tensors)(*place, **question)
+        refuse = self.refuse.get("read_tensors")
+        return super().read_tensors(*place, **question) if refuse is None else refuse(*place, **question)
 
     def list_tensors(self, *place: Any, **question: Any) -> Any:
-        return self.refuse.get("list_tensors", super().list_tensors)(*place, **question)
+        refuse = self.refuse.get("list_tensors")
+        return super().list_tensors(*place, **question) if refuse is None else refuse(*place, **question)
 
 
 def raises(error: Exception) -> Callable[..., Any]:
