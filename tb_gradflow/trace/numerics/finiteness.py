@@ -12,7 +12,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tb_gradflow.trace.numerics.fusion import apart
+from tb_gradflow.trace.numerics.fusion import apart, computed_apart
 
 SMALL = 4096
 """Number of elements that are summed in less time than an op takes to start (some microseconds on a CPU)."""
@@ -37,6 +37,7 @@ def not_finite(values: Sequence[Any], gradients: Sequence[Any]) -> Any:
     """bool scalar: whether one of `values` or `gradients` is known not to be finite."""
     flat = [_elements(each) for each in gradients if each is not None]
     flat = [each for each in flat if each.dtype.is_floating or each.dtype.is_complex]
+    flat = computed_apart(flat)
     small = [each for each in flat if _is_small(each)]
     covered = {tensor.ref() for each in small for tensor in _arriving(each)}
     large = [each for each in flat if not _is_small(each) and not _is_covered(each, covered)]

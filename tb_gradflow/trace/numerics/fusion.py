@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import tensorflow as tf
@@ -29,8 +30,13 @@ _PRODUCTS = frozenset({"MatMul", "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"
 # Ops whose output may reuse their input's memory.
 _SAME_MEMORY = frozenset({"Identity", "Reshape", "Squeeze", "ExpandDims", "StopGradient", "Snapshot"})
 
+_CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
+
 # Ops that are cheap enough to run twice.
 _REPEATED = _FACTORS | _TERMS | {"Sum", "Reshape", "Tile", "BroadcastTo", "Identity", "ExpandDims", "Squeeze"}
+
+# By graph and name of the first call: the name of the second.
+_CALLED_APART: WeakKeyDictionary[Any, dict[str, str]] = WeakKeyDictionary()
 
 # How far to look ahead; a longer chain counts as merged.
 _CHAIN = 10
@@ -118,10 +124,54 @@ def apart(gradient: Any) -> Any:
     """A gradient; or, if its later consumers (an optimizer) may be merged with it, its value computed again. None stays
     None.
     """
+    if gradient is not None and gradient.op.type == "PartitionedCall":
+        return gradient if computed_apart([gradient]) else _called_apart(gradient)
     if gradient is None or gradient.op.type not in _FACTORS | _TERMS:
         return gradient
     repeated = seen_apart(gradient)
     return gradient if repeated is None else repeated
+
+
+def _called_apart(gradient: Any) -> Any:
+    """A result of a call, from a second call that nothing else uses."""
+    call = gradient.op
+    names = _CALLED_APART.setdefault(call.graph, {})
+    if call.name not in names:
+        names[call.name] = call.graph.create_op(
+            call.type,
+            [behind(each) for each in call.inputs],
+            [each.dtype for each in call.outputs],
+            attrs=dict(call.node_def.attr),
+            name="called_apart",
+        ).name
+    return call.graph.get_operation_by_name(names[call.name]).outputs[gradient.value_index]
+
+
+def computed_apart(gradients: Sequence[Any]) -> list[Any]:
+    """The gradients without those that a called function computes as a product or a sum. The optimizer puts the
+    function's ops in the place of the call and may merge them with later ones, and here they cannot be repeated."""
+    calls: dict[int, list[str]] = {}
+    for each in gradients:
+        if each.op.type in _CALLS and id(each.op) not in calls:
+            calls[id(each.op)] = _types_of_results(each.op)
+    merged = _FACTORS | _TERMS
+    return [
+        each for each in gradients if id(each.op) not in calls or calls[id(each.op)][each.value_index] not in merged
+    ]
+
+
+def _types_of_results(call: Any) -> list[str]:
+    """The types of the ops that compute the outputs of a call; that of a call inside it for what this computes."""
+    definition = call.graph._get_function(call.get_attr("f").name).cached_definition
+    nodes = {node.name: node for node in definition.node_def}
+
+    def made(source: str) -> str:
+        node = nodes.get(source.split(":")[0])
+        while node is not None and node.op in _SAME_MEMORY:
+            node = nodes.get(node.input[0].split(":")[0])
+        return "" if node is None else str(node.op)
+
+    return [made(definition.ret[output.name]) for output in definition.signature.output_arg]
 
 
 def _seen_input(tensor: Any, needed: Needed | None, depth: int) -> Any:
