@@ -31,7 +31,7 @@ from tb_gradflow.store.chunks import Array, read_cost
 from tb_gradflow.store.directory import DirectoryReader
 from tb_gradflow.store.hyperparameters import below, of_provider
 from tb_gradflow.store.layout import Tag, blob_value, event, event_file_path, float32_value, float64_value, pack_json
-from tb_gradflow.store.provider import ProviderReader, list_runs
+from tb_gradflow.store.provider import ProviderReader, list_all, list_runs
 from tb_gradflow.store.run import StoredRun
 from tb_gradflow.store.writer import RecordFile, chunk_event
 from tests.store.samples import BEGAN, event_file, open_writer, session, step, trace, write_log
@@ -267,9 +267,9 @@ class TestOfAProvider:
     def test_the_newest_steps_of_a_run_are_listed(self, tmp_path: Path) -> None:
         _, provider = self.reader(tmp_path)
 
-        [run] = list_runs(provider, RequestContext(), "")
+        [listed] = list_all(provider, RequestContext(), "").values()
 
-        assert Tag("steps", SESSION, 33) in run.tags
+        assert Tag("steps", SESSION, 33) in listed.tags
 
     def test_a_tag_that_is_not_there_has_no_blob(self, tmp_path: Path) -> None:
         reader, _ = self.reader(tmp_path)
