@@ -171,3 +171,28 @@ def test_two_heads_in_conflict(broken: bool) -> None:
     if broken:
         assert "`left_loss` (test_loss_terms.py:" in report.findings[0].message
         assert "opposite directions (cosine -0.9" in report.findings[0].message
+
+
+@pytest.mark.parametrize("broken", [True, False], ids=["broken", "repaired"])
+def test_a_generator_and_its_critic(broken: bool) -> None:
+    """What the critic says does not reach the generator; repaired, it does."""
+    keras.utils.set_random_seed(3)
+    generator = keras.Sequential([keras.Input((4,)), layers.Dense(8, "tanh"), layers.Dense(2)], name="generator")
+    critic = keras.Sequential([keras.Input((2,)), layers.Dense(8, "tanh"), layers.Dense(1)], name="critic")
+    noise = tf.constant(np.random.default_rng(0).normal(size=(16, 4)).astype("float32"))
+    score = keras.losses.BinaryCrossentropy(from_logits=True)
+
+    def losses() -> Mapping[str, Any]:
+        fake = generator(noise)
+        verdict = critic(tf.stop_gradient(fake) if broken else fake)
+        return {"fooling": score(tf.ones_like(verdict), verdict), "size": 0.1 * tf.reduce_mean(tf.square(fake))}
+
+    def step() -> Any:
+        terms = losses()
+        fooling, size = terms["fooling"], terms["size"]
+        return fooling + size
+
+    report = tb_gradflow.explain(step, variables=generator.trainable_variables)
+
+    assert_figures_of_plain_tape(report, losses, generator.trainable_variables)
+    assert ("term_teaches_nothing" in causes(report)) == broken
