@@ -44,6 +44,7 @@ MORE: dict[str, Json] = {
     "term_tensors": [{"term": 0, "op": 0, "output": 0, "row": 0}],
     "deferred": [{"variable": 0, "summed": True, "summed_at": 0, "conditional": True, "condition_at": 0}],
     "ranges": [{"op": 0, "input": 0, "row": 0}],
+    "notes": ["steps of this kind are not measured"],
 }
 
 # Integers of a trace that do not index anything in it, and have no upper limit.
