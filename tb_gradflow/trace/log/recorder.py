@@ -17,6 +17,7 @@ import tensorflow as tf
 
 from tb_gradflow.analyse.diagnose import diagnose
 from tb_gradflow.errors import SetupError
+from tb_gradflow.record.checks import MOST_OPS
 from tb_gradflow.record.report import Diagnosis
 from tb_gradflow.record.schema import FORMAT, GRADIENT_STATISTICS, VARIABLE_STATISTICS, Session, StepRecord, Trace
 from tb_gradflow.store.directory import DirectoryReader
@@ -83,6 +84,8 @@ class Recorder:
 
     def add_trace(self, trace: Trace) -> int:
         """Records a trace, once; returns the number under which its steps are recorded."""
+        if len(trace.ops) > MOST_OPS:
+            raise ValueError(f"the step has {len(trace.ops):,} ops, and a log holds at most {MOST_OPS:,}")
         trace = replace(trace, trials=trials_of_now())
         for known in self._traces:
             if replace(trace, index=known.index) == known:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tb_gradflow import GradFlowCallback, open_log
+from tb_gradflow.record.checks import MOST_OPS
 from tb_gradflow.store.directory import DirectoryReader
 from tb_gradflow.store.run import StoredRun
 from tb_gradflow.store.thinning import thin
@@ -107,3 +109,14 @@ def test_the_log_says_what_recording_cost(tmp_path: Path) -> None:
     assert 0 < cost.extra < cost.seconds
     assert cost.set_up > 0
     assert open_log(tmp_path).steps == tuple(range(0, 16, 2))
+
+
+def test_a_step_with_more_ops_than_a_log_may_hold_is_refused_before_it_is_written(tmp_path: Path) -> None:
+    """A reader would refuse the whole log."""
+    small = trace()
+    large = replace(small, ops=small.ops * (MOST_OPS // len(small.ops) + 1))
+    recorder = Recorder(str(tmp_path), Identity("sample", "", ()))
+
+    with pytest.raises(ValueError, match="a log holds at most 200,000"):
+        recorder.add_trace(large)
+    assert recorder.add_trace(small) == 0
