@@ -167,7 +167,7 @@ def message_and_fix(group: Group) -> Text:
     """The fix for a density at its own sample: stop the sample, by its name if the user's line shows it."""
     below = _square_below_a_floor(group.suspect) >= 0
     if group.op is not None and (below or (group.op.type in _WITHOUT_SLOPE and group.verdict.culprit < 0)):
-        sides = "both sides of the difference that {op} is given"
+        sides = "both sides of the difference in {op}"
         sides = "both sides of {op}" if group.op.type == "SquaredDifference" else sides
         equal = "equal, or almost equal, in every element" if below else "equal in every element"
         return Template(

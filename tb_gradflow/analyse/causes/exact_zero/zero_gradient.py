@@ -58,7 +58,9 @@ def nothing_left(suspect: Suspect) -> Verdict | None:
     come down to next to nothing, and what is flat are the loss or the activation in front of it."""
     measured, target = suspect.measured, suspect.target
     within = suspect.op.type in _CROSS_ENTROPIES or "/logistic_loss" in suspect.op.name
-    come_down = measured.has_come_down(target) and is_last(suspect.topology, target, suspect.culprit)
+    # A product may have a factor of zero, which makes the loss zero as well.
+    flat = suspect.op.type not in PRODUCTS and is_last(suspect.topology, target, suspect.culprit)
+    come_down = flat and measured.has_come_down(target)
     return Verdict("zero_gradient", "info") if (within and measured.is_learned(target)) or come_down else None
 
 
