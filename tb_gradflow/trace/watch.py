@@ -188,7 +188,7 @@ class Watched:
             return step(*args, **kwargs)
 
         with contextlib.suppress(TypeError, ValueError):  # a callable without a signature
-            alike.__signature__ = inspect.signature(self._plain.python_function)  # type: ignore[attr-defined]
+            vars(alike)["__signature__"] = inspect.signature(self._plain.python_function)
         return self._plain._clone(python_function=tf.autograph.experimental.do_not_convert(alike))
 
     def _prepared(self, args: Any, kwargs: Any) -> Any:

@@ -5,6 +5,7 @@ In real TensorBoards: test_tensorboard.py.
 
 from __future__ import annotations
 
+import argparse
 import gzip
 import json
 import socket
@@ -305,13 +306,11 @@ def test_the_loader_makes_the_plugin_where_there_are_data(logs: Path) -> None:
 
 
 def test_the_loader_asks_for_all_samples_unless_the_user_said_how_many() -> None:
-    class Flags:
-        samples_per_plugin: Any = None
-
-    chosen, default, without = Flags(), Flags(), Flags()
-    chosen.samples_per_plugin, default.samples_per_plugin = {"gradflow": 7}, {"images": 3}
+    chosen, default, without = (
+        argparse.Namespace(samples_per_plugin=each) for each in ({"gradflow": 7}, {"images": 3}, None)
+    )
     for flags in (chosen, default, without):
-        GradFlowLoader().fix_flags(flags)  # type: ignore[arg-type]  # has no other flags
+        GradFlowLoader().fix_flags(flags)
 
     assert chosen.samples_per_plugin == {"gradflow": 7}
     assert default.samples_per_plugin == {"images": 3, "gradflow": 5000}

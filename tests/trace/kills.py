@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib
 import itertools
 import json
 import os
@@ -281,8 +282,8 @@ def main() -> int:
     parser.add_argument("--keep", help="where the logs are left")
     given = parser.parse_args()
     # Imported here, so that each training has them when it begins; nothing of TensorFlow's is run before the fork.
-    import keras  # noqa: F401
-    import tensorflow  # noqa: F401
+    for name in ("keras", "tensorflow"):
+        importlib.import_module(name)
 
     import tb_gradflow
 
