@@ -153,8 +153,8 @@ _SECTIONS: dict[Behaviour, tuple[str, str]] = {
         "without it they use the mask and drop it.",
     ),
     "uses": (
-        "Use the mask and drop it, as nothing is left to mask",
-        "The output has no steps any more, or none that padding affects.",
+        "Use the mask and drop it, because nothing is left to mask",
+        "The output has no steps left, or none that padding affects.",
     ),
     "each step alone": (
         "Process each step separately and propagate the mask",
@@ -173,15 +173,15 @@ _SECTIONS: dict[Behaviour, tuple[str, str]] = {
     ),
     "raises": (
         "Use `mask` with another meaning",
-        "Their argument `mask` masks entries along their `axis`: pass it yourself, or pass `mask=None`.",
+        "Their `mask` argument masks entries along `axis`: pass one yourself, or pass `mask=None`.",
     ),
 }
 
 _INTRODUCTION = """# Masks
 
-Which layers of Keras make, use, propagate and drop a mask, measured with Keras {version}. Each layer was called with
-two batches of sequences that differ only at the masked steps. The results show whether these steps affect the output,
-and whether the output still has a mask.
+This page shows which layers of Keras make, use, propagate and drop a mask, measured with Keras {version}. Each layer
+was called with two batches of sequences that differ only at the masked steps. The results show whether these steps
+affect the output, and whether the output still has a mask.
 
 A mask belongs to the tensor that a layer returns. Functions that are not layers drop it, and Keras does not warn:
 `x + y`, `keras.ops.mean(x, axis=1)`, `tf.reduce_mean(x, axis=1)`. If padding gets a gradient, the report names the
