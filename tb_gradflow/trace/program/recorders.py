@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
-# As in `tb_gradflow.__getattr__`: Keras 3 draws numbers from `random` while it is imported, and the program's numbers
-# must stay the same. So these imports are between the two statements that keep the state.
-_state = random.getstate()
-from tb_gradflow.trace.callback import GradFlowCallback  # noqa: E402
-from tb_gradflow.trace.graph.variables import Variables  # noqa: E402
-from tb_gradflow.trace.program.recording import Place, Recording  # noqa: E402
-from tb_gradflow.trace.step.instrumented_step import InstrumentedStep, Settings  # noqa: E402
-from tb_gradflow.trace.watch import Watched  # noqa: E402
-from tb_gradflow.trace.watched_run import WatchedRun  # noqa: E402
 
-random.setstate(_state)
+@contextlib.contextmanager
+def _same_random_numbers() -> Iterator[None]:
+    """As in `tb_gradflow.__getattr__`: Keras 3 draws numbers from `random` while it is imported, and the program's
+    numbers must stay the same."""
+    state = random.getstate()
+    try:
+        yield
+    finally:
+        random.setstate(state)
+
+
+with _same_random_numbers():
+    from tb_gradflow.trace.callback import GradFlowCallback
+    from tb_gradflow.trace.graph.variables import Variables
+    from tb_gradflow.trace.program.recording import Place, Recording
+    from tb_gradflow.trace.step.instrumented_step import InstrumentedStep, Settings
+    from tb_gradflow.trace.watch import Watched
+    from tb_gradflow.trace.watched_run import WatchedRun
 
 
 def watching(recording: Recording, place: Place, function: Any) -> Watched:
