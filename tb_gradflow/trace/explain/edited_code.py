@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import difflib
-import gc
 import inspect
 import linecache
 import os
@@ -23,6 +22,7 @@ from typing import Any
 
 from tb_gradflow.record.report import Edit
 from tb_gradflow.trace.explain.wider_closures import UnknownValueError, apart, values_of, with_globals
+from tb_gradflow.trace.protection.living_objects import functions
 from tb_gradflow.trace.source.user_line import is_users, path_in_log
 from tb_gradflow.trace.tf_internals.function_caches import traced_anew
 
@@ -87,8 +87,8 @@ def edited(edits: Sequence[Edit], variables: Mapping[str, Any] | None = None) ->
         SyntaxError: the edited text is not valid Python.
     """
     by_file: dict[str, list[FunctionType]] = {}
-    for each in gc.get_objects():
-        if isinstance(each, FunctionType) and is_users(each.__code__.co_filename):
+    for each in functions():
+        if is_users(each.__code__.co_filename):
             by_file.setdefault(each.__code__.co_filename, []).append(each)
     files = _files(edits, by_file)
     new_text: dict[str, str] = {}

@@ -7,7 +7,6 @@ nothing. The recorder detects this from these places, and restores them after a 
 from __future__ import annotations
 
 import functools
-import gc
 import types
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ import keras
 import tensorflow as tf
 
 from tb_gradflow.trace.graph.variables import Owned, raw_variable
+from tb_gradflow.trace.protection.living_objects import closures_of, holders_of
 
 # Deep enough for a list of layers in an attribute of a model in a closure.
 _DEPTH = 6
@@ -207,7 +207,7 @@ def name_of(tensor: Any) -> str | None:
 
 def _named_in(value: Any) -> Iterator[tuple[list[str], bool]]:
     """The names under which a value is kept, and whether they are attributes of an object."""
-    for holder in gc.get_referrers(value):
+    for holder in holders_of(value):
         if isinstance(holder, types.CellType):
             yield [name for name, cell in _closed_over(holder) if cell is holder], False
         elif isinstance(holder, dict):
@@ -218,17 +218,16 @@ def _named_in(value: Any) -> Iterator[tuple[list[str], bool]]:
 
 
 def _closed_over(cell: Any) -> Iterator[tuple[str, Any]]:
-    for closure in gc.get_referrers(cell):
-        if isinstance(closure, tuple):
-            for function in gc.get_referrers(closure):
-                if isinstance(function, types.FunctionType) and function.__closure__ is closure:
-                    yield from zip(function.__code__.co_freevars, closure, strict=True)
+    for closure in closures_of(cell):
+        for function in holders_of(closure):
+            if isinstance(function, types.FunctionType) and function.__closure__ is closure:
+                yield from zip(function.__code__.co_freevars, closure, strict=True)
 
 
 def _keepers_of_variable(owned: Owned) -> set[int]:
     """The holders of the variable, and of the Keras variable around it."""
     found = _keepers(owned.variable)
-    for holder in gc.get_referrers(owned.variable):
+    for holder in holders_of(owned.variable):
         wrapper = _owner(holder)
         if getattr(wrapper, "_value", None) is owned.variable:
             found |= _keepers(wrapper)
@@ -244,9 +243,9 @@ def _keepers(value: Any, *, containers: int = 0) -> set[int]:
     containers.
     """
     found: set[int] = set()
-    for holder in gc.get_referrers(value):
+    for holder in holders_of(value):
         if isinstance(holder, types.CellType):
-            found.update(id(each) for each in gc.get_referrers(holder) if isinstance(each, tuple))
+            found.update(id(each) for each in closures_of(holder))
         elif isinstance(holder, (dict, list)) or _is_plain_object(holder):
             owner = _owner(holder)
             if not isinstance(owner, types.ModuleType):
@@ -264,7 +263,7 @@ def _is_plain_object(holder: Any) -> bool:
 def _owner(holder: Any) -> Any:
     """The object whose attributes a dictionary holds, or the holder itself."""
     if isinstance(holder, dict):
-        for each in gc.get_referrers(holder):
+        for each in holders_of(holder):
             if getattr(each, "__dict__", None) is holder:
                 return each
     return holder

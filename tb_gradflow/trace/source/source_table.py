@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 import linecache
 import os
 import sys
 from collections.abc import Collection, Iterator, Sequence
-from types import FunctionType
 
 from tb_gradflow.record.schema import Passage, Source
+from tb_gradflow.trace.protection.living_objects import functions
 from tb_gradflow.trace.source.frames import Frame, stack_now
 from tb_gradflow.trace.source.passages import passages_of
 from tb_gradflow.trace.source.user_line import in_log, is_users, origin_of, path_in_log
@@ -72,6 +71,4 @@ def _files_of_the_program() -> Iterator[str]:
     modules = reversed(list(sys.modules.values()))
     yield from [file for module in modules if (file := getattr(module, "__file__", None))]
     yield from list(linecache.cache)
-    # This type has no subclasses. `isinstance` would ask every object of the process for its `__class__`, which takes
-    # longer than everything else here.
-    yield from dict.fromkeys(each.__code__.co_filename for each in gc.get_objects() if type(each) is FunctionType)
+    yield from dict.fromkeys(each.__code__.co_filename for each in functions())

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from tensorflow.core.function.polymorphism.function_cache import FunctionCache
 from tensorflow.python.eager.polymorphic_function import polymorphic_function
+
+from tb_gradflow.trace.protection.living_objects import instances_of
 
 
 @contextlib.contextmanager
@@ -18,7 +19,7 @@ def traced_anew(is_meant: Callable[[Any], bool]) -> Iterator[None]:
 
     Afterwards they have their previous traces again.
     """
-    functions = [each for each in gc.get_objects() if isinstance(each, polymorphic_function.Function)]
+    functions = instances_of(polymorphic_function.Function)
     caches = [each._function_cache for each in functions if is_meant(each.python_function)]
     fresh = [(cache, cache._primary, cache._dispatch_dict) for cache in caches]
     for cache in caches:

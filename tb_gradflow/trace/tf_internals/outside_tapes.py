@@ -8,13 +8,14 @@ open are closed for the call, and opened again.
 from __future__ import annotations
 
 import contextlib
-import gc
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import tensorflow as tf
 from tensorflow.python import pywrap_tfe
 from tensorflow.python.eager import tape
+
+from tb_gradflow.trace.protection.living_objects import instances_of
 
 T = TypeVar("T")
 
@@ -53,7 +54,7 @@ def _open_here() -> list[Any]:
     """The tapes that are open in this thread. TensorFlow does not list them."""
     if pywrap_tfe.TFE_Py_TapeSetIsEmpty():
         return []
-    return [each for each in gc.get_objects() if isinstance(each, tape.Tape) and _is_open_here(each)]
+    return [each for each in instances_of(tape.Tape) if _is_open_here(each)]
 
 
 def _is_open_here(known: tape.Tape) -> bool:

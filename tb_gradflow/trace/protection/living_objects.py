@@ -1,0 +1,42 @@
+"""Finds functions, instances and holders among the objects of the process, without disturbing other threads.
+
+`gc.get_objects` also returns tuples that another thread is just filling. As long as somebody else refers to such a
+tuple, it cannot be resized: `tuple(generator)` in that thread raises `SystemError: bad argument to internal function`.
+So nothing here asks for all objects, and tuples are left out before any other thread can run.
+"""
+
+from __future__ import annotations
+
+import builtins
+import gc
+from collections.abc import Iterator
+from itertools import chain, filterfalse, starmap
+from types import FunctionType
+from typing import Any
+
+
+def functions() -> list[FunctionType]:
+    """All Python functions, except those of code that was executed with other builtins, such as `namedtuple`'s."""
+    # Every function refers to its builtins. This type has no subclasses. `isinstance` would ask each object for its
+    # `__class__`, which takes longer than everything else here.
+    return [each for each in holders_of(vars(builtins)) if type(each) is FunctionType]
+
+
+def instances_of(kind: type) -> Iterator[Any]:
+    """The instances of a class that is written in Python, and of its subclasses."""
+    # Every such instance refers to its class.
+    yield from [each for each in holders_of(kind) if type(each) is kind]
+    subclasses: list[type] = type.__subclasses__(kind)
+    for derived in subclasses:
+        yield from instances_of(derived)
+
+
+def holders_of(value: Any) -> list[Any]:
+    """The objects that refer directly to a value, except for tuples."""
+    # One call in C from the search to the list without tuples: between two bytecodes, another thread could run.
+    return list(filterfalse(tuple.__instancecheck__, chain.from_iterable(starmap(gc.get_referrers, [(value,)]))))
+
+
+def closures_of(cell: Any) -> list[tuple[Any, ...]]:
+    """The tuples that hold a variable of a closure. A tuple of cells is made at once, and never resized."""
+    return [each for each in gc.get_referrers(cell) if type(each) is tuple]
