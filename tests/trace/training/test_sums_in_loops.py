@@ -1,5 +1,5 @@
-"""The gradient of a weight that a loop uses several times is a sum in the loop's body. The graph optimizer adds its terms
-in the order of their names, and those contain the names of the functions around the loop."""
+"""The gradient of a weight that a loop uses several times is a sum in the loop's body. The graph optimizer adds its
+terms in the order of their names, and those contain the names of the functions around the loop."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Liquid(keras.layers.Layer):
     state_size = output_size = _WIDTH
 
     def build(self, _: Any) -> None:
-        shapes = {name: (_WIDTH,) for name in ("leak", "rest", "capacity")}
-        shapes |= {name: (_WIDTH, _WIDTH) for name in ("weight", "reversal", "middle", "slope")}
+        shapes = dict.fromkeys(("leak", "rest", "capacity"), (_WIDTH,))
+        shapes |= dict.fromkeys(("weight", "reversal", "middle", "slope"), (_WIDTH, _WIDTH))
         uniform = keras.initializers.RandomUniform(0.1, 1.0)
         self.of = {name: self.add_weight(name=name, shape=shape, initializer=uniform) for name, shape in shapes.items()}
         self.built = True
