@@ -39,7 +39,7 @@ class StepOfBatch:
     computation of the step itself is compiled in the same way.
 
     Args:
-        function: A `tf.function` of a batch, as Keras compiles it.
+        function: A `tf.function` of a batch.
         is_paired: See `Execution.call`.
         whole: A training function of the same model. Where there are no more batches, it still does what a step does
             that needs none, such as to count. Null for one that runs `function`; it must not order its updates after
@@ -49,7 +49,7 @@ class StepOfBatch:
     def __init__(
         self, function: Any, whole: Callable[[Execution], Any] | None = None, *, is_paired: bool = False
     ) -> None:
-        self._function = _called_as_by_keras(function)
+        self._function = function
         self._is_paired = is_paired
         self._whole = _drawing(function) if whole is None else whole
         self._concrete: Any = None
@@ -120,30 +120,6 @@ class StepsOfBatches:
         if self._left is not None:
             self._left -= 1
         return results
-
-
-def _called_as_by_keras(function: Any) -> Any:
-    """A function that calls `function` on its argument. The ops in it get the names that they have in a training
-    function of Keras: see `op_names`."""
-    if getattr(function, "_jit_compile", False):  # XLA does not sort by names
-        return function
-
-    def on_batch(batch: Any) -> Any:
-        parts = tf.nest.flatten(batch, expand_composites=True)
-        named = [_named_as_drawn(part, number) for number, part in enumerate(parts)]
-        return function(tf.nest.pack_sequence_as(batch, named, expand_composites=True))
-
-    return tf.function(tf.autograph.experimental.do_not_convert(on_batch), reduce_retracing=True)
-
-
-def _named_as_drawn(part: Any, number: int) -> Any:
-    """A tensor of a batch, from an op that is named like the one that draws it, and that the optimizer keeps. Arguments
-    have names in lower case, which come after those of all calls.
-    """
-    if not isinstance(part, tf.Tensor) or not (part.dtype.is_floating or part.dtype.is_complex):
-        return part
-    name = f"IteratorGetNext_{number}" if number else "IteratorGetNext"
-    return tf.raw_ops.PlaceholderWithDefault(input=part, shape=part.shape, name=name)
 
 
 def _drawing(function: Any) -> Callable[[Execution], Any]:

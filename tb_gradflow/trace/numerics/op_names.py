@@ -8,7 +8,7 @@ The optimizer puts a called function and the body of a loop in the place of the 
 their ops then contain those of the functions around them: in Keras's training function, which calls the step, an op of
 a loop's gradient is `StatefulPartitionedCall/…/while_grad/body/…`, and the sum so far that it adds to is
 `StatefulPartitionedCall/…/while_grad/StatefulPartitionedCall/…`. Without the outer call the first comes before the
-second. So the recorder calls the step in the same way (see `batch_step`).
+second. So the recorder calls the step in the same way (see `keras_call`).
 """
 
 from __future__ import annotations
