@@ -13,6 +13,7 @@ import pytest
 import tensorflow as tf
 
 import tb_gradflow
+from tb_gradflow.trace.fit.keras_call import called_as_by_keras
 
 _ROWS, _STEPS, _WIDTH = 20, 3, 16
 _RANDOM = np.random.default_rng(0)
@@ -28,7 +29,7 @@ class Liquid(keras.layers.Layer):
     state_size = output_size = _WIDTH
 
     def build(self, _: Any) -> None:
-        shapes = dict.fromkeys(("leak", "rest", "capacity"), (_WIDTH,))
+        shapes: dict[str, tuple[int, ...]] = dict.fromkeys(("leak", "rest", "capacity"), (_WIDTH,))
         shapes |= dict.fromkeys(("weight", "reversal", "middle", "slope"), (_WIDTH, _WIDTH))
         uniform = keras.initializers.RandomUniform(0.1, 1.0)
         self.of = {name: self.add_weight(name=name, shape=shape, initializer=uniform) for name, shape in shapes.items()}
@@ -91,6 +92,23 @@ class Early(Weights):
         return tf.reduce_mean(total, 1) @ self.kernel
 
 
+class Numbered(Weights):
+    """A loop that begins with a tensor that each of its iterations adds, and that is added to its result too. With
+    TensorFlow 2.21 the gradients of the first two leave the loop as `exit/_99` and `exit/_100`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.shifts = [self.add_weight(shape=(_WIDTH,), initializer="zeros", trainable=False) for _ in range(5)]
+
+    def call(self, x: Any) -> Any:
+        x = x[:, 0]
+        for shift in self.shifts:
+            x = x + shift
+        x = x * self.gain
+        _, h = tf.while_loop(lambda step, h: step < 3, lambda step, h: (step + 1, tf.tanh(h * 0.7 + x)), [0, x])
+        return (h + x) @ self.kernel
+
+
 def recurrent() -> Any:
     return keras.Sequential([keras.Input((_STEPS, _WIDTH)), keras.layers.RNN(Liquid())])
 
@@ -100,6 +118,7 @@ PROGRAMS: list[tuple[Callable[[], Any], Any]] = [
     (Equilibrium, "all"),
     (InAFunction, "layers"),
     (Early, "all"),
+    (Numbered, "all"),
 ]
 
 
@@ -147,3 +166,33 @@ def test_a_watched_step_adds_in_the_same_order(make: Callable[[], Any], tensors:
     watch = tb_gradflow.watch(tmp_path, update_freq=2, tensors=tensors)
 
     assert_equal(looped(make, lambda step: step), looped(make, watch))
+
+
+def _own_call(step: Callable[[Any], Any], batch: Any) -> tuple[Any, Any]:
+    """The call of a step, and what it returns."""
+    compiled = called_as_by_keras(step, is_paired=True)
+    operations = compiled.get_concrete_function(batch).graph.get_operations()
+    [call] = [each for each in operations if each.type in ("PartitionedCall", "StatefulPartitionedCall")]
+    return call, compiled(batch)
+
+
+def test_what_is_measured_adds_no_result_to_the_function_of_the_step() -> None:
+    def step(batch: Any) -> Any:
+        return {"loss": tf.reduce_sum(batch), "count": 2}, {"norms": batch * 3.0, "index": tf.constant(7)}
+
+    call, (results, more) = _own_call(step, tf.constant([1.0, 2.0]))
+
+    assert call.name == call.type
+    assert len(call.outputs) == 2
+    assert (results["loss"].numpy(), int(results["count"])) == (3.0, 2)
+    assert (more["norms"].numpy().tolist(), int(more["index"])) == ([3.0, 6.0], 7)
+
+
+@pytest.mark.parametrize("results", [{}, 4, None, [tf.RaggedTensor.from_row_lengths([1.0, 2.0], [2, 0])]])
+def test_results_without_a_tensor_are_returned_as_they_are(results: Any) -> None:
+    _, (returned, more) = _own_call(lambda batch: (results, {"norms": batch * 3.0}), tf.constant([1.0, 2.0]))
+
+    assert str(tf.nest.map_structure(np.asarray, returned, expand_composites=True)) == str(
+        tf.nest.map_structure(np.asarray, results, expand_composites=True)
+    )
+    assert more["norms"].numpy().tolist() == [3.0, 6.0]
