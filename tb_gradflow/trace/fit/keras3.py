@@ -18,6 +18,7 @@ from tensorflow.python.distribute import distribute_lib
 from tb_gradflow.trace.fidelity.python_constants import TracedNumbers
 from tb_gradflow.trace.fidelity.rng_sharing import RandomDraws, draws_of
 from tb_gradflow.trace.fit.batch_step import StepOfBatch, StepsOfBatches
+from tb_gradflow.trace.fit.keras_call import called_as_by_keras
 from tb_gradflow.trace.fit.train_function import AsCompiled, keras_own, traced
 from tb_gradflow.trace.graph.variables import Variables, local, raw_variable
 from tb_gradflow.trace.protection.training import Execution
@@ -255,9 +256,12 @@ class Fitting:
         def one_step_on_data(batch: Any) -> Any:
             return _returned(self.strategy.run(step, args=(batch,)))
 
-        alone = tf.autograph.experimental.do_not_convert(one_step_on_data)
-        for_xla = False if without_xla else self._model.jit_compile
-        function = tf.function(alone, reduce_retracing=True, jit_compile=for_xla)
+        if self._model.jit_compile and not without_xla:
+            # XLA does not sort by names.
+            alone = tf.autograph.experimental.do_not_convert(one_step_on_data)
+            function = tf.function(alone, reduce_retracing=True, jit_compile=self._model.jit_compile)
+        else:
+            function = called_as_by_keras(one_step_on_data, is_paired=is_paired)
         return StepOfBatch(function, whole, is_paired=is_paired)
 
     @contextlib.contextmanager

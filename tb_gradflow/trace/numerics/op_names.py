@@ -3,6 +3,12 @@
 TensorFlow's graph optimizer sorts the inputs of a sum by their names, and so the order in which three or more terms are
 added depends on them. The names of the user's ops must therefore be those that they have without the recorder: it may
 not take `concat_9`, because the user's next one would be called `concat_10`, which comes before `concat_9`.
+
+The optimizer puts a called function and the body of a loop in the place of the call and of the loop, and the names of
+their ops then contain those of the functions around them: in Keras's training function, which calls the step, an op of
+a loop's gradient is `StatefulPartitionedCall/…/while_grad/body/…`, and the sum so far that it adds to is
+`StatefulPartitionedCall/…/while_grad/StatefulPartitionedCall/…`. Without the outer call the first comes before the
+second. So the recorder calls the step in the same way (see `keras_call`).
 """
 
 from __future__ import annotations
