@@ -5,7 +5,7 @@
     python -m tests.analyse.mutants build/coverage/data --only tb_gradflow/analyse/graph/sinks.py:27
 
 A place is changed only if tests run it, and only the tests that run it are run again, in a process forked for each
-change: at most sixty of them, with `--only` all. A test that also fails without the change notices nothing. Needs the
+change: at most `--tests` of them. A test that also fails without the change notices nothing. Needs the
 package `coverage`, which must have measured with `tests.analyse.contexts`.
 """
 
@@ -75,6 +75,7 @@ def changed(source: str, wanted: int) -> ast.Module:
     all_of_them = ((node, change) for node in ast.walk(tree) for _, change in _changes_of(node))
     node, change = next(itertools.islice(all_of_them, wanted, None))
     change(node)
+    compile(ast.fix_missing_locations(tree), "changed", "exec")  # or else every test would seem to notice it
     return tree
 
 
@@ -87,8 +88,7 @@ def _changes_of(node: Any) -> Iterator[tuple[str, Any]]:
     elif isinstance(node, ast.BoolOp):
         new_op = ast.Or if isinstance(node.op, ast.And) else ast.And
         yield "and <-> or", lambda n: setattr(n, "op", new_op())
-        if len(node.values) > 1:
-            yield "without the last of and/or", lambda n: n.values.pop()
+        yield "without the last of and/or", _without_last
     elif isinstance(node, ast.BinOp) and type(node.op) in COMPUTED and not _is_of_text(node):
         yield f"{type(node.op).__name__} changed", lambda n: setattr(n, "op", COMPUTED[type(n.op)]())
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
@@ -99,6 +99,12 @@ def _changes_of(node: Any) -> Iterator[tuple[str, Any]]:
         yield "the other truth", lambda n: setattr(n, "value", not n.value)
     elif isinstance(node, ast.If):
         yield "if not", lambda n: setattr(n, "test", ast.UnaryOp(ast.Not(), n.test))
+
+
+def _without_last(node: ast.BoolOp) -> None:
+    node.values.pop()
+    if len(node.values) == 1:  # which Python does not compile
+        _becomes(node, node.values[0])
 
 
 def _is_of_text(node: ast.BinOp) -> bool:
@@ -211,6 +217,14 @@ def tests_of(contexts: list[str]) -> list[str]:
     return sorted({context for context in contexts if "::" in context})
 
 
+def _no_shrinking() -> None:
+    """A failing example need not be small here."""
+    hypothesis: Any = importlib.import_module("hypothesis")
+    phases = (hypothesis.Phase.explicit, hypothesis.Phase.generate)
+    hypothesis.settings.register_profile("mutants", phases=phases, database=None)
+    hypothesis.settings.load_profile("mutants")
+
+
 def say(line: str) -> None:
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
@@ -220,6 +234,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data")
     parser.add_argument("--sample", type=int, default=300)
+    parser.add_argument("--tests", type=int, default=MOST_TESTS, help="at most, for each change")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--under", nargs="+", default=["tb_gradflow/analyse"], metavar="FOLDER")
     parser.add_argument(
@@ -228,6 +243,7 @@ def main() -> None:
     options = parser.parse_args()
     for name in ("hypothesis", "numpy", "pytest", "tensorboard.summary.writer.record_writer", "werkzeug"):  # once
         importlib.import_module(name)
+    _no_shrinking()
     known = importlib.import_module("coverage").CoverageData(options.data)
     known.read()
     chance = random.Random(options.seed)
@@ -246,7 +262,7 @@ def main() -> None:
     judge, counts, began = Judge(), Counter[str](), time.monotonic()
     for number, (path, at, line, said, tests) in enumerate(chosen, 1):
         tree = changed(path.read_text(encoding="utf-8"), at)
-        used = tests if only else chance.sample(tests, min(MOST_TESTS, len(tests)))
+        used = chance.sample(tests, min(options.tests, len(tests)))
         result = judge(path, tree, used)
         counts[result] += 1
         if result != "noticed" or only:

@@ -116,14 +116,14 @@ def test_variables_of_one_run_alone_are_new_and_gone() -> None:
 
 
 def test_the_ratio_is_of_norms_that_are_finite_and_not_zero() -> None:
-    left = diagnosis(variable("a", norm=2.0), variable("b", norm=0.0), variable("c", norm=None))
-    right = diagnosis(variable("a", norm=5.0), variable("b"), variable("c"))
+    left = diagnosis(variable("a", norm=0.2), variable("b", norm=0.0), variable("c", norm=None))
+    right = diagnosis(variable("a", norm=0.5), variable("b"), variable("c"))
 
     assert [change.ratio for change in compare(left, right).variables] == [2.5, None, None]
     assert [change.ratio for change in compare(right, left).variables] == [0.4, None, None]
 
 
-@pytest.mark.parametrize("norm, nans, infs", [(1.0, 1, 0), (1.0, 0, 1), (float("inf"), 0, 0)])
+@pytest.mark.parametrize(("norm", "nans", "infs"), [(1.0, 1, 0), (1.0, 0, 1), (float("inf"), 0, 0)])
 def test_there_is_no_ratio_to_a_gradient_that_is_not_finite(norm: float, nans: int, infs: int) -> None:
     """The norm leaves NaN and infinity out, so it may be finite."""
     broken = replace(variable("a", "nan"), gradient=GradientReport(norm, 1.0, 1.0, 0.0, nans, infs))
@@ -147,16 +147,15 @@ def test_findings_are_one_if_they_blame_the_same_op_or_share_a_variable() -> Non
 
 def test_findings_without_a_variable_and_an_op_are_one_by_their_cause() -> None:
     """For example, of a step in which nothing was measured."""
-    nowhere, of_one = finding("not_measured"), finding("not_measured", "a")
+    nowhere = finding("not_measured")
 
     assert fates(compare(diagnosis(findings=(nowhere,)), diagnosis(findings=(nowhere,)))) == [
         ("not_measured", "stayed", False)
     ]
-    for left, right in ((nowhere, of_one), (of_one, nowhere)):
-        assert [fate for _, fate, _ in fates(compare(diagnosis(findings=(left,)), diagnosis(findings=(right,))))] == [
-            "came",
-            "went",
-        ]
+    for other in (finding("not_measured", "a"), finding("not_measured", op="Less")):
+        for left, right in ((nowhere, other), (other, nowhere)):
+            difference = compare(diagnosis(findings=(left,)), diagnosis(findings=(right,)))
+            assert [fate for _, fate, _ in fates(difference)] == ["came", "went"]
 
 
 def test_of_two_findings_that_share_a_variable_the_one_with_the_same_op_stayed() -> None:

@@ -169,7 +169,9 @@ def test_a_value_that_a_loop_computes_with_ends_at_the_last_op_that_computes() -
     graph = Graph()
     product = graph.op("Mul", graph.variable("kernel"))
     again = graph.op("Identity", product)
-    graph.ops[product] = replace(graph.ops[product], inputs=(*graph.ops[product].inputs, Edge(again, 0, 1, "yes", True)))
+    graph.ops[product] = replace(
+        graph.ops[product], inputs=(*graph.ops[product].inputs, Edge(again, 0, 1, "yes", True))
+    )
 
     assert Topology(graph.trace()).dead_end(0) == product
 
