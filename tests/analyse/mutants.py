@@ -250,9 +250,11 @@ def main() -> None:
     only = options.only or []
     paths = {path for under in options.under for path in (ROOT / under).rglob("*.py")}
     listed = []
+    sources = {}  # read once: somebody may write into a file meanwhile
     for path in sorted({ROOT / each.rpartition(":")[0] for each in only} or paths):
         contexts = known.contexts_by_lineno(str(path))
-        found = enumerate(places(ast.parse(path.read_text(encoding="utf-8"))))
+        sources[path] = path.read_text(encoding="utf-8")
+        found = enumerate(places(ast.parse(sources[path])))
         listed += [
             (path, at, line, said, tests)
             for at, (line, said) in found
@@ -261,7 +263,7 @@ def main() -> None:
     chosen = listed if only else chance.sample(listed, min(options.sample, len(listed)))
     judge, counts, began = Judge(), Counter[str](), time.monotonic()
     for number, (path, at, line, said, tests) in enumerate(chosen, 1):
-        tree = changed(path.read_text(encoding="utf-8"), at)
+        tree = changed(sources[path], at)
         used = chance.sample(tests, min(options.tests, len(tests)))
         result = judge(path, tree, used)
         counts[result] += 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.analyse.builders import FINE, Graph, Row, sized
@@ -19,19 +21,23 @@ def clipped(
     before: str = "",
     after: str = "",
     divided: str = "",
+    weights: str = "",
+    bias: bool = True,
     high_first: bool = True,
     left: Row = HALF,
     arriving: Row = FINE,
 ) -> list[str]:
     """The severities of what is said about the clips in `log(clip(x @ kernel + bias))`."""
     graph = Graph()
-    kernel, bias = graph.variable("kernel"), graph.variable("bias")
+    kernel, offset = (graph.variable(each) for each in ("kernel", "bias"))
+    kernel, offset = (graph.op(weights, each) if weights else each for each in (kernel, offset))
     given = graph.op(before, graph.op("MatMul", graph.variable("first"))) if before else -1
     factors = (given, kernel) if before else (kernel,)
-    value = graph.op("BiasAdd", graph.op(product, *factors), bias)
+    value = graph.op(product, *factors)
+    value = graph.op("BiasAdd", value, offset) if bias else value
     value = graph.op(after, value) if after else value
     if divided:
-        value = graph.op("RealDiv", value, graph.op(divided, value))
+        value = graph.op("RealDiv", value, graph.op(divided, kernel if divided == "Exp" else value))
     limits = [("Minimum", high), ("Maximum", low)]
     clips = []
     for kind, limit in limits if high_first else reversed(limits):
@@ -45,8 +51,8 @@ def clipped(
 
 
 @pytest.mark.parametrize("high_first", [True, False])
-@pytest.mark.parametrize("details", [{}, {"after": "Relu"}, {"after": "Reshape"}, {"divided": "Sum"}])
-def test_outputs_that_are_no_probabilities_are_reported(details: dict[str, str], high_first: bool) -> None:
+@pytest.mark.parametrize("details", [{}, {"after": "Relu"}, {"after": "Reshape"}, {"divided": "Sum"}, {"bias": False}])
+def test_outputs_that_are_no_probabilities_are_reported(details: dict[str, Any], high_first: bool) -> None:
     assert clipped(high_first=high_first, **details) == ["warning"]
 
 
@@ -67,12 +73,15 @@ def test_other_limits_are_not(limits: dict[str, float]) -> None:
         {"after": "Softmax"},
         {"before": "Softmax"},  # a matrix of probabilities, as of a hidden Markov model
         {"before": "Sigmoid"},
+        {"weights": "Exp"},  # no layer either: both factors are computed
+        {"weights": "Exp", "bias": False},
         {"product": "Square"},  # no layer: the values are the variables themselves
         {"divided": "Max"},
+        {"divided": "Exp"},
         {"end": "Square"},  # no probability: nothing takes its logarithm
     ],
 )
-def test_values_that_may_have_bounds_or_need_none_are_not(details: dict[str, str]) -> None:
+def test_values_that_may_have_bounds_or_need_none_are_not(details: dict[str, Any]) -> None:
     assert not clipped(**details)
 
 

@@ -305,16 +305,18 @@ def test_a_slice_that_leaves_the_variables_out_is_told_as_such() -> None:
     assert finding.fix.startswith("Check the index, and select the part that does")
 
 
-def heads_taken_apart(kind: str, *, room: bool = True) -> Graph:
+def heads_taken_apart(kind: str, *, batch: int, room: bool = True) -> Graph:
     """Boxes and classes are joined; boxes are compared as they are, classes by what `kind` makes of them."""
     graph = Graph()
     box, label = (
-        graph.op("MatMul", graph.variable("box"), shape=(4, 3)),
-        graph.op("MatMul", graph.variable("label"), shape=(4, 3)),
+        graph.op("MatMul", graph.variable("box"), shape=(batch, 3)),
+        graph.op("MatMul", graph.variable("label"), shape=(batch, 3)),
     )
-    both = graph.op("Reshape", graph.op("ConcatV2", box, label, shape=(4, 6)), shape=(4, 2, 3))
-    compared = graph.op("StridedSlice", both, shape=(4, 3 if room else 6))
-    chosen = graph.op(kind, graph.op("StridedSlice", both), passes="none", dtype="int64", api="tf.argmax")
+    both = graph.op("Reshape", graph.op("ConcatV2", box, label, shape=(batch, 6)), shape=(batch, 2, 3))
+    compared = graph.op("StridedSlice", both, shape=(batch, 3 if room else 6))
+    chosen = graph.op(
+        kind, graph.op("StridedSlice", both, shape=(batch, 3)), passes="none", dtype="int64", api="tf.argmax"
+    )
     hot = graph.op("Cast", chosen, passes="dtype")
     half = sized(0.5, zeros=0.5)
     for op, row in ((box, FINE), (label, ZERO), (both - 1, half), (both, half), (compared, FINE), (hot, FINE)):
@@ -325,12 +327,15 @@ def heads_taken_apart(kind: str, *, room: bool = True) -> Graph:
     return graph
 
 
-def test_where_the_part_made_of_the_variable_is_taken_out_and_cut_the_cut_is_told() -> None:
-    finding = heads_taken_apart("ArgMax").only_finding()
+@pytest.mark.parametrize("batch", [4, -1])
+def test_where_the_part_made_of_the_variable_is_taken_out_and_cut_the_cut_is_told(batch: int) -> None:
+    finding = heads_taken_apart("ArgMax", batch=batch).only_finding()
 
     assert (finding.cause, finding.severity, finding.variables) == ("nondiff_index", "error", ("label",))
     assert "`label` gets a gradient of exactly zero: `tf.argmax`" in finding.message
 
 
-def test_where_the_parts_that_pass_a_gradient_may_hold_the_variable_they_may_be_to_blame() -> None:
-    assert heads_taken_apart("ArgMax", room=False).only_finding().cause == "zero_gradient"
+@pytest.mark.parametrize("batch", [4, -1])
+def test_where_the_parts_that_pass_a_gradient_may_hold_the_variable_they_may_be_to_blame(batch: int) -> None:
+    """Also in a batch of unknown size, as in the graph of a `fit` with a smaller last batch."""
+    assert heads_taken_apart("ArgMax", batch=batch, room=False).only_finding().cause == "zero_gradient"
