@@ -6,8 +6,10 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+from tb_gradflow.analyse.diagnose import diagnose
+from tb_gradflow.analyse.over_time.run_context import ALONE, RunContext
 from tb_gradflow.record.report import Finding
-from tb_gradflow.record.schema import Movement, Optimizer, Trace
+from tb_gradflow.record.schema import FORMAT, Deferred, Movement, Optimizer, Session, Trace
 from tests.analyse.builders import FINE, NAN, ZERO, Graph, Row, sized
 
 SGD = Optimizer("SGD", False, False, "", False, 1, False)
@@ -33,9 +35,17 @@ class Weight:
 class Update(Graph):
     """A step that applies gradients, all with one optimizer. Each variable is a factor of the loss."""
 
-    def __init__(self, *weights: Weight, optimizer: Optimizer = SGD, loss: float = 0.5) -> None:
+    def __init__(
+        self,
+        *weights: Weight,
+        optimizer: Optimizer = SGD,
+        loss: float = 0.5,
+        deferred: Deferred | None = None,
+        context: RunContext = ALONE,
+    ) -> None:
         super().__init__()
-        self.optimizer, self.movements = optimizer, list[Movement]()
+        self.optimizer, self.movements, self.context = optimizer, list[Movement](), context
+        self.deferred = (deferred,) if deferred is not None else ()
         targets = sorted({weight.target for weight in weights})
         for at, weight in enumerate(weights):
             self.variable(f"w{at}", dtype=weight.dtype)
@@ -49,10 +59,14 @@ class Update(Graph):
             self.weights[at] = weight.norms
 
     def trace(self) -> Trace:
-        return replace(super().trace(), movements=tuple(self.movements), optimizers=(self.optimizer,))
+        movements = tuple(self.movements)
+        return replace(super().trace(), movements=movements, optimizers=(self.optimizer,), deferred=self.deferred)
 
     def findings(self) -> list[Finding]:
-        found = [finding for finding in self.diagnose().findings if finding.cause != "zero_gradient"]
+        session = Session(FORMAT, "0000000000000", "0", "2.21.0", "3.15.0", "model", ())
+        numbers, losses = (self.numbers(), self.weight_numbers()), tuple(self.losses)
+        diagnosis = diagnose(self.trace(), session, *numbers, losses, 7, context=self.context)
+        found = [finding for finding in diagnosis.findings if finding.cause != "zero_gradient"]
         assert {finding.cause for finding in found} <= {"gradient_not_applied"}
         return found
 
@@ -143,6 +157,49 @@ def test_what_a_constraint_holds_is_a_warning_if_nothing_else_moves_either() -> 
     assert "`NonNeg`, undoes the update of SGD: no element has changed in this step." in finding.message
 
 
+def test_a_constraint_is_not_the_reason_while_gradients_are_added_up() -> None:
+    [finding] = Update(Weight(constraint="NonNeg"), optimizer=replace(SGD, accumulates=4)).findings()
+
+    assert "adds up the gradients of 4 steps" in finding.message
+
+
+SUM = Deferred(0, True, None, False, None)
+
+
+def test_a_step_that_adds_up_gradients_by_hand_waits() -> None:
+    for deferred, told in (
+        (SUM, "The step adds its gradient to that of other steps"),
+        (Deferred(0, False, None, True, None), "The update runs only under a condition"),
+    ):
+        [finding] = Update(Weight(), deferred=deferred).findings()
+
+        assert finding.severity == "info"
+        assert "it waits for its turn" in finding.message
+        assert told in finding.message
+        assert finding.fix.startswith("Nothing to fix.")
+
+
+def test_a_step_in_which_something_moves_does_not_wait() -> None:
+    assert Update(MOVING, deferred=SUM).severities() == []
+    assert Update(NOTHING, deferred=SUM).severities() == []
+    assert Update(replace(MOVING, norms=(1.0, 0.0)), deferred=SUM, loss=0.0).severities() == []
+
+
+def test_waiting_ends_with_the_better_part_of_a_run() -> None:
+    for steps, waits in ((63, True), (64, False)):
+        [finding] = Update(Weight(), deferred=SUM, context=RunContext(standstill={0: steps})).findings()
+
+        assert ("waits for its turn" in finding.message) == waits
+
+
+def test_a_sum_of_the_optimizer_ends_with_its_number_of_steps() -> None:
+    summed = replace(SGD, accumulates=4)
+    for steps, waits in ((4, True), (5, False)):
+        [finding] = Update(Weight(), optimizer=summed, context=RunContext(standstill={0: steps})).findings()
+
+        assert ("adds up the gradients" in finding.message) == waits
+
+
 def test_what_another_loss_trains_does_not_excuse_a_constraint() -> None:
     assert Update(Weight(constraint="NonNeg"), replace(MOVING, target=1)).severities() == ["warning"]
 
@@ -156,7 +213,7 @@ def test_a_constraint_that_leaves_rounding_holds_too() -> None:
     assert finding.severity == "info"
     assert "no element has changed in this step by more than rounding" in finding.message
     for other in (
-        replace(rounding, norms=(1.0, 1e-3)),
+        replace(rounding, norms=(1.0, 1e-4)),
         replace(rounding, rate=1e-6),
         replace(rounding, decay=0.01),
         replace(rounding, constraint=""),
