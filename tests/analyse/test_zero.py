@@ -470,3 +470,36 @@ def test_what_begins_as_zeros_may_get_none_in_the_first_step(step: int, began: f
     [finding] = graph.diagnose(step=step).findings
 
     assert (finding.cause, finding.severity) == ("zero_gradient", severity)
+
+
+@pytest.mark.parametrize(
+    ("between", "shape", "severity"),
+    [
+        (("Sigmoid",), (4, 3), "error"),
+        (("Cast", "Sigmoid", "Cast"), (4, 3), "error"),
+        (("Exp",), (4, 3), "info"),  # an op that may mix the units, so far as is known
+        (("Sigmoid",), (3,), "info"),  # a bias: the layer has a kernel, which may tell the units apart
+    ],
+)
+def test_units_that_start_equal_stay_equal_if_the_next_layer_starts_at_zero_too(
+    between: tuple[str, ...], shape: tuple[int, ...], severity: str
+) -> None:
+    graph = Graph()
+    hidden = graph.op("MatMul", graph.variable("hidden", shape=shape))
+    value = hidden
+    for kind in between:
+        value = graph.op(kind, value)
+    head = graph.op("MatMul", value, graph.variable("head/kernel", shape=(3, 1)))
+    for op in range(hidden, head):
+        graph.gradient(op, ZERO)
+    graph.gradient(head, FINE)
+    graph.target(graph.op("Mean", head, shape=()))
+    graph.ask("hidden", ZERO)
+    graph.ask("head/kernel", FINE)
+    for place, update in ((0, 0.0), (1, 0.1)):  # both were zero before the step
+        graph.weights[place] = (update, update)
+
+    finding = graph.only_finding()
+
+    assert (finding.severity, finding.variables) == (severity, ("hidden",))
+    assert finding.cause == ("zero_init_product" if severity == "error" else "zero_init_by_design")
