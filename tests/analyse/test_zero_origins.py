@@ -153,6 +153,42 @@ def test_the_last_bias_of_two_compared_outputs_has_no_influence(critic_steps: in
     assert (finding.cause, finding.severity, finding.culprit) == ("shift_invariant_parameter", "info", difference)
 
 
+@pytest.mark.parametrize(
+    ("made_of", "is_of_layer"),
+    [
+        (("MatMul",), True),
+        (("Conv2D", "Reshape"), True),
+        (("MatMul", "Cast", "Squeeze"), True),
+        (("MatMul", "Exp"), False),
+    ],
+)
+def test_an_offset_on_both_sides_is_that_of_a_layer_if_it_is_added_to_a_product(
+    made_of: tuple[str, ...], is_of_layer: bool
+) -> None:
+    """Otherwise its paths cancel for a reason that the user may not know, such as in a score of a sample."""
+    graph = Graph()
+    graph.variable("head/bias")
+    sides = []
+    for _ in range(2):
+        value = graph.op("MatMul", graph.variable(f"kernel_{len(graph.variables)}"))
+        for kind in made_of:
+            value = graph.op(kind, value)
+        sides.append(graph.op("AddV2", value, graph.read("head/bias")))
+    difference = graph.op("Sub", *sides)
+    for op in range(len(graph.ops)):
+        graph.gradient(op, FINE)
+    graph.target(graph.op("Mean", difference, shape=()))
+    for each in graph.variables:
+        graph.ask(each.name, ZERO if each.name == "head/bias" else FINE)
+
+    finding = graph.only_finding()
+
+    assert finding.culprit == difference
+    assert (finding.cause, finding.severity) == (
+        ("shift_invariant_parameter", "info") if is_of_layer else ("gradient_cancellation", "warning")
+    )
+
+
 class TestInsideOfALoop:
     def loop(self, start: Row | None, inputs: float) -> Graph:
         """A loop whose body has a tanh; where it begins is known to get a gradient, or is a constant."""
