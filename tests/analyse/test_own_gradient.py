@@ -111,6 +111,28 @@ def judged(made: Graph, found: GradientCheck) -> Diagnosis:
     return diagnose(trace, session, made.numbers(), made.weight_numbers(), tuple(made.losses), 7)
 
 
+@pytest.mark.parametrize(
+    ("shape", "ratio", "told"),
+    [
+        ((3,), 0.7, "everywhere 0.7 times"),
+        ((-1, -1), 0.7, "everywhere 0.7 times"),
+        ((), 0.7, ""),
+        ((1, 1), 0.7, ""),
+        ((), 0.5, "everywhere 0.5 times"),
+        ((), 2.0, "everywhere 2 times"),
+        ((), -1.0, "everywhere with the wrong sign"),
+    ],
+)
+def test_of_a_single_number_only_a_whole_factor_says_something(shape: tuple[int, ...], ratio: float, told: str) -> None:
+    """Any two numbers have a quotient; a batch of unknown size is no single number."""
+    flawed = compared(sample(1.0, 2.0, 2.0), shape=shape, returned_shape=shape, ratio=ratio)
+
+    [finding] = judged(graph(FINE), check(flawed)).findings
+
+    assert told in finding.message
+    assert bool(told) == ("everywhere" in finding.message)
+
+
 def test_the_variable_behind_it_is_named_and_the_line_to_mend() -> None:
     [finding] = judged(graph(FINE), check(HALF)).findings
 
