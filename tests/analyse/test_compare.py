@@ -116,10 +116,20 @@ def test_variables_of_one_run_alone_are_new_and_gone() -> None:
 
 
 def test_the_ratio_is_of_norms_that_are_finite_and_not_zero() -> None:
-    left = diagnosis(variable("a", norm=2.0), variable("b", norm=0.0), variable("c", norm=None))
-    right = diagnosis(variable("a", norm=5.0), variable("b"), variable("c"))
+    left = diagnosis(variable("a", norm=0.2), variable("b", norm=0.0), variable("c", norm=None))
+    right = diagnosis(variable("a", norm=0.5), variable("b"), variable("c"))
 
     assert [change.ratio for change in compare(left, right).variables] == [2.5, None, None]
+    assert [change.ratio for change in compare(right, left).variables] == [0.4, None, None]
+
+
+@pytest.mark.parametrize(("norm", "nans", "infs"), [(1.0, 1, 0), (1.0, 0, 1), (float("inf"), 0, 0)])
+def test_there_is_no_ratio_to_a_gradient_that_is_not_finite(norm: float, nans: int, infs: int) -> None:
+    """The norm leaves NaN and infinity out, so it may be finite."""
+    broken = replace(variable("a", "nan"), gradient=GradientReport(norm, 1.0, 1.0, 0.0, nans, infs))
+
+    for left, right in ((broken, variable("a")), (variable("a"), broken)):
+        assert compare(diagnosis(left), diagnosis(right)).variables[0].ratio is None
 
 
 def test_findings_are_one_if_they_blame_the_same_op_or_share_a_variable() -> None:
@@ -133,6 +143,31 @@ def test_findings_are_one_if_they_blame_the_same_op_or_share_a_variable() -> Non
         ("nondiff_comparison", "stayed", False),
         ("dead_relu", "stayed", False),
     ]
+
+
+def test_findings_without_a_variable_and_an_op_are_one_by_their_cause() -> None:
+    """For example, of a step in which nothing was measured."""
+    nowhere = finding("not_measured")
+
+    assert fates(compare(diagnosis(findings=(nowhere,)), diagnosis(findings=(nowhere,)))) == [
+        ("not_measured", "stayed", False)
+    ]
+    for other in (finding("not_measured", "a"), finding("not_measured", op="Less")):
+        for left, right in ((nowhere, other), (other, nowhere)):
+            difference = compare(diagnosis(findings=(left,)), diagnosis(findings=(right,)))
+            assert [fate for _, fate, _ in fates(difference)] == ["came", "went"]
+
+
+def test_of_two_findings_that_share_a_variable_the_one_with_the_same_op_stayed() -> None:
+    left = (finding("dead_relu", "a", op="first/Relu"), finding("dead_relu", "a", op="second/Relu"))
+    right = (finding("dead_relu", "a", op="second/Relu"),)
+
+    changes = compare(diagnosis(findings=left), diagnosis(findings=right)).findings
+
+    assert [(each.fate, each.before.op.name) for each in changes if each.before and each.before.op] == [
+        ("stayed", "second/Relu")
+    ]
+    assert [each.finding.op.name for each in changes if each.fate == "went" and each.finding.op] == ["first/Relu"]
 
 
 def test_findings_follow_a_variable_to_its_new_name() -> None:

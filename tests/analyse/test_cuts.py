@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tb_gradflow.record.report import Finding
-from tb_gradflow.record.schema import SNAPSHOT, Layer
+from tb_gradflow.record.schema import SNAPSHOT, Edge, Layer, Tensor
 from tests.analyse.builders import FINE, Graph
 
 
@@ -437,3 +438,35 @@ def test_a_loss_that_teaches_any_is_meant_for_those(second: str, head: bool) -> 
     findings = two_losses(second=second, head=head).diagnose().findings
 
     assert not [finding for finding in findings if finding.severity != "info"]
+
+
+def test_positions_that_an_op_passes_on_next_to_its_values_need_no_fix() -> None:
+    """The values get no gradient from `tf.sparse.maximum`; that their positions have none is no news."""
+    graph = Graph()
+    ordered = graph.op("SparseReorder", graph.variable("values"), api="tf.sparse.reorder")
+    outputs = (Tensor((3, 2), "int64"), Tensor((3,), "float32"))
+    graph.ops[ordered] = replace(graph.ops[ordered], outputs=outputs)
+    edges = [Edge(ordered, output, output, "not_differentiable", False) for output in (0, 1)]
+    compared = graph.op("SparseSparseMaximum", api="tf.sparse.maximum")
+    graph.ops[compared] = replace(graph.ops[compared], inputs=tuple(edges))
+    graph.target(graph.op("Mean", compared, shape=()))
+    graph.ask("values")
+
+    finding = graph.only_finding()
+
+    assert (finding.cause, finding.culprit) == ("nondiff_op", compared)
+    assert "On another path" not in finding.message
+
+
+def test_a_cut_whose_result_the_culprit_takes_is_told_as_another_one() -> None:
+    graph = Graph()
+    x = graph.variable("x")
+    rounded = graph.op("Round", x, passes="none", api="tf.round")
+    compared = graph.op("Less", x, rounded, passes="not_differentiable", dtype="bool", api="tf.less")
+    graph.target(graph.op("Mean", graph.op("Cast", compared, passes="dtype"), shape=()))
+    graph.ask("x")
+
+    finding = graph.only_finding()
+
+    assert finding.culprit == compared
+    assert "On another path `tf.round` (in `model`) blocks the gradient too." in finding.message

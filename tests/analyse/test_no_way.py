@@ -271,6 +271,20 @@ class TestTheTape:
 
         assert (finding.cause, finding.variables) == ("untracked_variable", ("hidden",))
 
+    def test_a_variable_that_the_step_creates_is_an_error_and_the_headline_says_so(self) -> None:
+        graph = Graph()
+        hidden = graph.op("MatMul", graph.variable("dense/kernel", tracked=False))
+        graph.variables[0] = replace(graph.variables[0], made=True)
+        graph.target(graph.op("Mean", graph.op("MatMul", hidden, graph.variable("kernel"))))
+        graph.ask("dense/kernel", outcome="not_asked")
+        graph.ask("kernel", FINE)
+
+        diagnosis = graph.diagnose()
+
+        [finding] = diagnosis.findings
+        assert (finding.cause, finding.severity) == ("untracked_variable", "error")
+        assert diagnosis.summary.endswith("gets no gradient: the step creates it anew each time.")
+
     def test_a_network_that_nobody_asks_about_may_be_a_target_network(self) -> None:
         """The target network of DDPG is read under the tape, the VGG of a style loss too: nothing is to be made."""
         graph = Graph()

@@ -329,3 +329,33 @@ def test_a_remedy_in_half_precision_holds_numbers_that_are_not_lost_there(
 
         assert told in fix
         assert ("lost in float16" in fix) == (dtype == "float16")
+
+
+@pytest.mark.parametrize(
+    ("made_of", "fix"),
+    [
+        (("Softmax",), "`tf.nn.log_softmax(logits)`"),
+        (("Softmax", "GatherV2", "AddV2"), "`tf.nn.log_softmax(logits)`"),
+        (("Sigmoid", "Maximum"), "`tf.math.log_sigmoid(logits)`"),
+        (("Exp", "Sum"), "Sum in log space"),
+        (("Exp", "Sum", "RealDiv"), "Sum in log space"),
+        (("Exp", "Sum", "divisor"), ""),
+        (("Softmax", "MatMul"), ""),
+    ],
+)
+def test_a_logarithm_is_better_taken_before_what_it_undoes(made_of: tuple[str, ...], fix: str) -> None:
+    graph = Graph()
+    value = graph.op("MatMul", graph.variable("kernel"))
+    for kind in made_of:
+        value = graph.op("RealDiv", value, first=1) if kind == "divisor" else graph.op(kind, value)
+    graph.gradient(value, INF)
+    log = graph.op("Log", value, api="tf.math.log")
+    graph.gradient(log, FINE)
+    graph.target(graph.op("Mean", log, shape=()))
+    graph.ask("kernel", NAN)
+
+    finding = graph.only_finding()
+
+    assert (finding.cause, finding.culprit) == ("log_zero", log)
+    assert fix in finding.fix
+    assert fix or ("log_softmax" not in finding.fix and "log space" not in finding.fix)

@@ -161,6 +161,20 @@ class TestWeightsAndBatch:
         assert (finding.cause, finding.op) == ("nonfinite_input", None)
         assert "`features` contains 4 NaN" in finding.message
 
+    def test_infinities_in_front_of_anything_but_a_softmax_are_no_mask(self) -> None:
+        graph = self.broken()
+        graph.inputs.append(Input("features", graph.row((0.0, 0.0, 0.0, 0.5, 0.0, 4.0))))
+
+        assert graph.only_finding().cause == "nonfinite_input"
+
+    def test_a_batch_that_is_not_finite_is_not_to_blame_for_a_loss_that_is(self) -> None:
+        """A choice may leave these rows out of the loss."""
+        graph = self.broken()
+        graph.losses[0] = 0.5
+        graph.inputs.append(Input("features", graph.row((1.0, 1.0, 0.5, 0.0, 4.0, 0.0))))
+
+        assert graph.only_finding().cause != "nonfinite_input"
+
     def test_infinities_alone_may_be_a_mask_for_a_softmax(self) -> None:
         graph = Graph()
         scores = graph.op("MatMul", graph.variable("kernel"))

@@ -8,9 +8,18 @@ from typing import Any
 import pytest
 
 from tb_gradflow.analyse.diagnose import diagnose
-from tb_gradflow.analyse.evidence.custom_gradients import flaws_of
+from tb_gradflow.analyse.evidence.custom_gradients import are_swapped, flaws_of
 from tb_gradflow.record.report import Diagnosis
-from tb_gradflow.record.schema import FORMAT, GradientCheck, GradientSample, InputCheck, Session, Source
+from tb_gradflow.record.schema import (
+    FORMAT,
+    GradientCheck,
+    GradientSample,
+    InputCheck,
+    Override,
+    Session,
+    Source,
+    Trace,
+)
 from tests.analyse.builders import FINE, ZERO, Graph, Row
 
 
@@ -100,6 +109,28 @@ def judged(made: Graph, found: GradientCheck) -> Diagnosis:
     trace = replace(trace, gradient_checks=(replace(found, op=op, source=len(made.sources)),))
     session = Session(FORMAT, "0000000000000", "0", "2.21.0", "3.15.0", "model", ())
     return diagnose(trace, session, made.numbers(), made.weight_numbers(), tuple(made.losses), 7)
+
+
+@pytest.mark.parametrize(
+    ("shape", "ratio", "told"),
+    [
+        ((3,), 0.7, "everywhere 0.7 times"),
+        ((-1, -1), 0.7, "everywhere 0.7 times"),
+        ((), 0.7, ""),
+        ((1, 1), 0.7, ""),
+        ((), 0.5, "everywhere 0.5 times"),
+        ((), 2.0, "everywhere 2 times"),
+        ((), -1.0, "everywhere with the wrong sign"),
+    ],
+)
+def test_of_a_single_number_only_a_whole_factor_says_something(shape: tuple[int, ...], ratio: float, told: str) -> None:
+    """Any two numbers have a quotient; a batch of unknown size is no single number."""
+    flawed = compared(sample(1.0, 2.0, 2.0), shape=shape, returned_shape=shape, ratio=ratio)
+
+    [finding] = judged(graph(FINE), check(flawed)).findings
+
+    assert told in finding.message
+    assert bool(told) == ("everywhere" in finding.message)
 
 
 def test_the_variable_behind_it_is_named_and_the_line_to_mend() -> None:
@@ -219,3 +250,61 @@ def test_one_number_alone_has_no_factor_but_a_whole_one(ratio: float, fix: str) 
     [finding] = judged(graph(FINE), found).findings
 
     assert finding.fix.startswith(fix)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "swapped"),
+    [
+        ((40.5, 10.0), (10.1, 40.0), True),
+        ((45.0, 10.0), (10.1, 40.0), False),
+        ((40.5, 10.0), (12.0, 40.0), False),
+        ((0.1, 10.0), (10.0, 0.01), False),
+        ((None, 10.0), (10.0, 40.0), False),
+        ((10.0, 10.0), (10.0, 10.0), False),
+    ],
+    ids=["within two digits", "the first is not", "the second is not", "next to nothing", "not known", "equal"],
+)
+def test_two_inputs_are_swapped_if_each_gets_the_derivative_of_the_other(
+    first: tuple[float | None, float], second: tuple[float | None, float], swapped: bool
+) -> None:
+    one, other = (compared(sample(returned, derivative, derivative)) for returned, derivative in (first, second))
+
+    assert are_swapped(check(one, other)) == swapped
+    assert not are_swapped(check(one))
+
+
+def test_inputs_that_were_compared_at_other_elements_are_not_swapped() -> None:
+    one, other = GradientSample((0,), 4.0, 1.0, 1.0), GradientSample((1,), 1.0, 4.0, 4.0)
+
+    assert not are_swapped(check(compared(one), compared(other)))
+
+
+class Overridden(Graph):
+    """A kernel behind `tf.sign`, in a step with blocks of `gradient_override_map`."""
+
+    def __init__(self, *overrides: Override) -> None:
+        super().__init__()
+        self.overrides = overrides
+        sign = self.op("Sign", self.variable("kernel"), api="tf.sign", line="y = tf.sign(x)")
+        self.gradient(0, ZERO)
+        self.gradient(sign, FINE)
+        self.target(self.op("Mean", sign, shape=()))
+        self.ask("kernel", ZERO)
+
+    def trace(self) -> Trace:
+        return replace(super().trace(), overrides=self.overrides)
+
+    def said(self) -> str:
+        return " ".join(each.message for each in self.diagnose().findings if "kernel" in each.variables)
+
+
+def test_a_block_that_is_meant_for_a_cut_and_does_not_reach_it_is_named() -> None:
+    missed = Override("Sign", "Identity", 0, used=False)
+
+    for others in ((), (replace(missed, type="Round"),), (replace(missed, type="Round", used=True),)):
+        assert "`gradient_override_map` (model.py:17) does not apply to it" in Overridden(*others, missed).said()
+
+
+def test_a_block_for_other_ops_is_not() -> None:
+    for kind, used in (("Round", False), ("Round", True), ("Sign", True)):
+        assert "does not apply" not in Overridden(Override(kind, "Identity", 0, used)).said()

@@ -11,12 +11,13 @@ def half(zeros: float) -> Row:
     return (*FINE[:3], zeros, *FINE[4:])
 
 
-def chosen(side: Row, whole: Row = FINE) -> str:
-    """What is said of a threshold in the condition of a `tf.where`, whose first side gets this gradient."""
+def chosen(side: Row, whole: Row = FINE, *, shape: tuple[int, ...] | None = (3,)) -> str:
+    """What is said of a threshold in the condition of a `tf.where`, whose first side, of this shape, gets this
+    gradient."""
     graph = Graph()
     threshold = graph.variable("threshold")
     condition = graph.op("Greater", threshold, passes="not_differentiable", dtype="bool")
-    first = graph.op("Mul", graph.variable("x"))
+    first = graph.op("Mul", graph.variable("x"), shape=shape)
     second = graph.op("Mul", graph.variable("y"))
     line = "out = tf.where(x > threshold, 2 * x, 3 * y)"
     result = graph.op("SelectV2", condition, first, second, passes=("dtype", "yes", "yes"), api="tf.where", line=line)
@@ -44,3 +45,13 @@ def test_a_side_that_gets_nothing_is_not_named(side: Row, told: str, other: str)
 @pytest.mark.parametrize(("side", "whole"), [(INF, FINE), (FINE, INF), (ZERO, ZERO)])
 def test_shares_of_a_broken_or_missing_gradient_are_not_known(side: Row, whole: Row) -> None:
     assert "of the elements" not in chosen(side, whole)
+
+
+@pytest.mark.parametrize("shape", [(), (1, 3), None])
+def test_shares_are_not_known_where_a_side_is_broadcast(shape: tuple[int, ...] | None) -> None:
+    """Its gradient is a sum, of which no element needs to be zero."""
+    assert "of the elements" not in chosen(half(0.25), shape=shape)
+
+
+def test_zeros_that_arrive_are_not_the_choice_of_a_side() -> None:
+    assert "`2 * x` in 50% of the elements, `3 * y` in 50% of the elements" in chosen(half(0.75), half(0.5))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.analyse.builders import FINE, INF, NAN, ZERO, Graph, Row, sized, statuses
@@ -143,3 +145,42 @@ class TestSeveralTargets:
             graph.ask(name, FINE, target=1)
 
         assert set(statuses(graph.diagnose()).values()) == {"nan"}
+
+
+class TestALossThatTeachesNothing:
+    """The inner loss of a step, which gives no variable a gradient, while another loss does."""
+
+    def findings(self, kind: str, *, computed: bool = False, trainable: bool = True) -> list[tuple[str, ...]]:
+        """The variables of the findings about the second loss: an op of `kind` of the weight, or of another variable
+        alone."""
+        graph = Graph()
+        weight = graph.variable("weight", trainable=trainable)
+        graph.variables[0] = replace(graph.variables[0], computed=computed)
+        other = graph.variable("other")
+        graph.target(graph.op("Mean", graph.op("MatMul", weight), shape=()))
+        ends = [graph.op("Round", other, passes="none")]
+        if kind:
+            ends.append(graph.op(kind, weight, passes="yes" if kind == "Exp" else "none"))
+        graph.target(graph.op("Mean", graph.op("AddV2", *ends), shape=()))
+        graph.ask("weight", FINE, target=0)
+        graph.ask("weight", None, target=1)
+        graph.ask("other", None, target=1)
+        return [each.variables for each in graph.diagnose().findings if each.target == 1]
+
+    def test_what_cuts_a_variable_off_from_it_is_told_although_the_variable_learns(self) -> None:
+        assert self.findings("Round") == [("other",), ("weight",)]
+
+    def test_a_variable_that_it_does_not_depend_on_misses_nothing(self) -> None:
+        assert self.findings("") == [("other",)]
+
+    def test_what_is_not_trained_misses_nothing_either(self) -> None:
+        assert self.findings("Round", trainable=False) == [("other",)]
+        assert self.findings("Round", computed=True) == [("other",)]
+
+
+@pytest.mark.parametrize(("row", "status"), [(ZERO, "zero"), (FINE, "connected"), (None, "disconnected")])
+def test_a_gradient_that_was_computed_by_hand_needs_no_path(row: Row | None, status: str) -> None:
+    graph = cut(row=row)
+    graph.targets[0] = replace(graph.targets[0], by_hand=True)
+
+    assert statuses(graph.diagnose()) == {"kernel": status}

@@ -235,13 +235,15 @@ def test_a_layer_whose_input_is_next_to_zero_is_not_deep(arrives: float, capsule
 
 
 @pytest.mark.parametrize("spread", [True, False])
-def test_what_a_softmax_weighs_has_in_common_nearly_cancels_by_design(spread: bool) -> None:
+@pytest.mark.parametrize("batch", [8, -1])
+def test_what_a_softmax_weighs_has_in_common_nearly_cancels_by_design(spread: bool, batch: int) -> None:
     graph = Graph()
-    query = graph.op("MatMul", graph.variable("attention/query/kernel"), shape=(8, 1, 16) if spread else (8, 7, 16))
-    keys = graph.op("MatMul", graph.variable("attention/keys/kernel"), shape=(8, 7, 16))
-    both = graph.op("AddV2", query, keys, shape=(8, 7, 16))
-    bent = graph.op("Tanh", both, shape=(8, 7, 16))
-    weights = graph.op("Softmax", graph.op("MatMul", bent, shape=(8, 7, 1)), shape=(8, 7, 1))
+    each, all_of_them = (batch, 1, 16), (batch, 7, 16)
+    query = graph.op("MatMul", graph.variable("attention/query/kernel"), shape=each if spread else all_of_them)
+    keys = graph.op("MatMul", graph.variable("attention/keys/kernel"), shape=all_of_them)
+    both = graph.op("AddV2", query, keys, shape=all_of_them)
+    bent = graph.op("Tanh", both, shape=all_of_them)
+    weights = graph.op("Softmax", graph.op("MatMul", bent, shape=(batch, 7, 1)), shape=(batch, 7, 1))
     for op, level in ((weights, 1e-2), (bent, 1e-3), (both, 1e-3), (keys, 1e-3), (query, 1e-6)):
         graph.gradient(op, sized(level))
     graph.target(graph.op("Mean", weights))

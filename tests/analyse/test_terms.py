@@ -34,6 +34,47 @@ def test_a_term_without_a_gradient_is_told(kind: str, cause: str) -> None:
     assert diagnosis.summary.startswith("Healthy")
 
 
+@pytest.mark.parametrize(
+    ("wrapped", "looked_into"),
+    [
+        ("Identity", True),
+        ("Neg", True),
+        ("Mean", True),  # of a single number
+        ("Mul", True),  # by a constant
+        ("RealDiv", True),
+        ("Square", False),  # no sum: its terms share a gradient
+        ("Log", False),
+    ],
+)
+def test_a_sum_is_looked_for_behind_what_only_scales_it(wrapped: str, looked_into: bool) -> None:
+    assert bool(a_silent_term(wrapped).findings) == looked_into
+
+
+@pytest.mark.parametrize("wrapped", ["Sum", "Mean"])
+@pytest.mark.parametrize("joined", ["Pack", "AddN"])
+def test_the_terms_may_stand_in_a_list(wrapped: str, joined: str) -> None:
+    """`tf.add_n([error, penalty])`, `tf.reduce_mean([error, penalty])`."""
+    [finding] = a_silent_term(wrapped, joined=joined).findings
+
+    assert finding.cause == "nondiff_rounding"
+
+
+def test_a_product_is_no_sum_of_its_factors() -> None:
+    assert not a_silent_term("Identity", joined="Mul").findings
+
+
+def a_silent_term(wrapped: str, *, joined: str = "AddV2") -> Diagnosis:
+    """A loss of an error, and of a rounded kernel, in one more op."""
+    graph = Graph()
+    kernel = graph.variable("kernel")
+    error = graph.op("Mean", graph.op("Square", graph.op("MatMul", kernel)), shape=())
+    penalty = graph.op("Sum", graph.op("Round", kernel, passes="none", api="tf.round"), shape=())
+    both = graph.op(joined, error, penalty, shape=(2,) if joined == "Pack" else ())
+    graph.target(graph.op(wrapped, both, shape=()))
+    graph.ask("kernel", FINE)
+    return graph.diagnose()
+
+
 def test_what_is_stopped_on_purpose_is_not() -> None:
     assert not two_terms("StopGradient").findings
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 
 from hypothesis import HealthCheck, given, settings
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from tb_gradflow.analyse.graph.op_sets import passes_gradient
 from tb_gradflow.analyse.graph.paths import members
+from tb_gradflow.analyse.graph.sinks import outlets
 from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.record.schema import Edge, Op, Passes, Target, Tensor, Trace, Variable
 from tests.analyse.builders import Graph
@@ -125,6 +127,53 @@ def test_an_influencing_variable_without_gradient_always_meets_a_cut(trace: Trac
     met = topology.met_first(inside, topology.cut_crossings(0))
 
     assert all(met[op] for op in range(len(trace.ops)) if inside[op])
+
+
+@st.composite
+def users_of_ops(draw: st.DrawFn) -> list[list[int]]:
+    """For each op, the ops that use its value: later ones, and around loops also itself and earlier ones."""
+    count, loops = draw(st.integers(1, 8)), draw(st.booleans())
+    first = [0] * count if loops else range(1, count + 1)
+    return [draw(st.lists(st.integers(least, count - 1), max_size=2)) if least < count else [] for least in first]
+
+
+@patient
+@given(users_of_ops(), st.data())
+def test_what_a_value_flows_into_is_what_a_walk_from_its_op_meets(users: list[list[int]], data: st.DataObject) -> None:
+    copies = [data.draw(st.booleans()) for _ in users]
+
+    found = outlets(users, copies, again=True)
+
+    for op, outlet in enumerate(found):
+        met = {op}
+        while (wider := met.union(*(users[each] for each in met))) != met:
+            met = wider
+        assert outlet.end == max((each for each in met if not set(users[each]) - {each}), default=-1)
+        assert outlet.furthest == max(met)
+        assert outlet.computes == any(not copies[each] for each in met)
+        if all(user > place for place, each in enumerate(users) for user in each):
+            assert outlets(users, copies, again=False) == found
+
+
+def test_a_value_that_a_loop_only_copies_goes_nowhere() -> None:
+    graph = Graph()
+    kernel = graph.variable("kernel")
+    first = graph.op("Identity", kernel)
+    second = graph.op("Identity", first)
+    graph.ops[first] = replace(graph.ops[first], inputs=(*graph.ops[first].inputs, Edge(second, 0, 1, "yes", True)))
+
+    assert Topology(graph.trace()).dead_end(0) == -1
+
+
+def test_a_value_that_a_loop_computes_with_ends_at_the_last_op_that_computes() -> None:
+    graph = Graph()
+    product = graph.op("Mul", graph.variable("kernel"))
+    again = graph.op("Identity", product)
+    graph.ops[product] = replace(
+        graph.ops[product], inputs=(*graph.ops[product].inputs, Edge(again, 0, 1, "yes", True))
+    )
+
+    assert Topology(graph.trace()).dead_end(0) == product
 
 
 def test_sizes_and_types_carry_no_influence() -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from tb_gradflow.record.report import Finding
 from tb_gradflow.record.schema import Layer
 from tests.analyse.builders import FINE, ZERO, Graph, Row, sized
 
@@ -131,20 +132,22 @@ class TestProductsWithAVariableOfZeros:
         assert waits == began_at_zero
 
 
+@pytest.mark.parametrize("left", [ZERO, sized(1e-9), sized(1e-2)], ids=["zero", "rounding", "some"])
 @pytest.mark.parametrize("divides", [True, False])
-def test_a_squared_distance_of_single_numbers_is_no_normalisation(divides: bool) -> None:
+def test_a_squared_distance_of_single_numbers_is_no_normalisation(divides: bool, left: Row) -> None:
     """`x*x - 2*x*y + y*y` sums the square of one number and uses the number again, as a division by its length does."""
     graph = Graph()
     point = graph.op("RealDiv", graph.variable("lengthscale"), shape=(8, 1))
     square = graph.op("Square", point, shape=(8, 1))
     total = graph.op("Sum", square, shape=(8,))
     other = graph.op("Mul", point, graph.op("Rsqrt", total)) if divides else graph.op("MatMul", point)
-    for op, row in ((point, ZERO), (square, FINE), (total, FINE), (other, FINE)):
+    for op, row in ((point, left), (square, FINE), (total, FINE), (other, FINE)):
         graph.gradient(op, row)
-    graph.target(graph.op("Mean", graph.op("AddV2", total, other)))
-    graph.ask("lengthscale", ZERO)
+    graph.target(graph.op("Mean", graph.op("AddV2", total, other), shape=()))
+    graph.ask("lengthscale", left)
 
-    assert (graph.only_finding().cause == "degenerate_normalisation") == divides
+    causes = [finding.cause for finding in graph.diagnose().findings]
+    assert ("degenerate_normalisation" in causes) == (divides and left != sized(1e-2))
 
 
 def test_a_slice_that_a_mask_hides_is_traced_to_the_mask() -> None:
@@ -180,20 +183,46 @@ def test_a_small_gradient_in_half_precision_underflows() -> None:
     assert graph.only_finding().cause == "fp16_underflow"
 
 
-def test_a_mean_over_one_element_is_a_degenerate_normalisation() -> None:
-    """A batch of one in a BatchNormalization: the value minus itself."""
+def normalised(given: tuple[int, ...], mean: tuple[int, ...]) -> Finding:
+    """A kernel whose product has its mean subtracted."""
     graph = Graph()
-    product = graph.op("MatMul", graph.variable("dense/kernel"), shape=(1, 4))
+    product = graph.op("MatMul", graph.variable("dense/kernel"), shape=given)
     graph.gradient(product, ZERO)
-    mean = graph.op("Mean", product, shape=(1, 4), name="model/bn/mean")
-    graph.gradient(mean, FINE)
-    normal = graph.op("Sub", product, mean, name="model/bn/sub")
+    middle = graph.op("Mean", product, shape=mean, name="model/bn/mean")
+    graph.gradient(middle, FINE)
+    normal = graph.op("Sub", product, middle, name="model/bn/sub")
     graph.gradient(normal, FINE)
     graph.layers.append(Layer("model/bn", "bn", "BatchNormalization"))
-    graph.target(graph.op("Sum", normal))
+    graph.target(graph.op("Sum", normal, shape=()))
     graph.ask("dense/kernel", ZERO)
+    return graph.only_finding()
 
-    assert graph.only_finding().cause == "degenerate_normalisation"
+
+@pytest.mark.parametrize(
+    ("given", "mean", "fix"),
+    [
+        ((1, 4), (1, 4), "Use a larger batch"),
+        ((1, 1), (1, 1), "Use a larger batch"),
+        ((8, 1), (8, 1), "Remove the normalisation"),
+        ((-1, 1), (-1, 1), "Remove the normalisation"),
+        ((-1, 1), (-1,), "Remove the normalisation"),
+    ],
+)
+def test_a_mean_over_one_element_is_a_degenerate_normalisation(
+    given: tuple[int, ...], mean: tuple[int, ...], fix: str
+) -> None:
+    """A batch of one in a BatchNormalization, the value minus itself; or examples of one feature."""
+    finding = normalised(given, mean)
+
+    assert finding.cause == "degenerate_normalisation"
+    assert finding.fix.startswith(fix)
+
+
+@pytest.mark.parametrize(("given", "mean"), [((8, 4), (1, 4)), ((-1, 4), (1, 4)), ((-1, 4), (-1, 1)), ((), ())])
+def test_a_mean_over_several_elements_or_over_a_batch_of_unknown_size_is_none(
+    given: tuple[int, ...], mean: tuple[int, ...]
+) -> None:
+    assert normalised(given, mean).cause == "zero_gradient"
 
 
 def test_reads_that_cancel_are_not_blamed_on_one_op() -> None:
@@ -441,3 +470,36 @@ def test_what_begins_as_zeros_may_get_none_in_the_first_step(step: int, began: f
     [finding] = graph.diagnose(step=step).findings
 
     assert (finding.cause, finding.severity) == ("zero_gradient", severity)
+
+
+@pytest.mark.parametrize(
+    ("between", "shape", "severity"),
+    [
+        (("Sigmoid",), (4, 3), "error"),
+        (("Cast", "Sigmoid", "Cast"), (4, 3), "error"),
+        (("Exp",), (4, 3), "info"),  # an op that may mix the units, so far as is known
+        (("Sigmoid",), (3,), "info"),  # a bias: the layer has a kernel, which may tell the units apart
+    ],
+)
+def test_units_that_start_equal_stay_equal_if_the_next_layer_starts_at_zero_too(
+    between: tuple[str, ...], shape: tuple[int, ...], severity: str
+) -> None:
+    graph = Graph()
+    hidden = graph.op("MatMul", graph.variable("hidden", shape=shape))
+    value = hidden
+    for kind in between:
+        value = graph.op(kind, value)
+    head = graph.op("MatMul", value, graph.variable("head/kernel", shape=(3, 1)))
+    for op in range(hidden, head):
+        graph.gradient(op, ZERO)
+    graph.gradient(head, FINE)
+    graph.target(graph.op("Mean", head, shape=()))
+    graph.ask("hidden", ZERO)
+    graph.ask("head/kernel", FINE)
+    for place, update in ((0, 0.0), (1, 0.1)):  # both were zero before the step
+        graph.weights[place] = (update, update)
+
+    finding = graph.only_finding()
+
+    assert (finding.severity, finding.variables) == (severity, ("hidden",))
+    assert finding.cause == ("zero_init_product" if severity == "error" else "zero_init_by_design")

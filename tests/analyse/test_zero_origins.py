@@ -153,6 +153,42 @@ def test_the_last_bias_of_two_compared_outputs_has_no_influence(critic_steps: in
     assert (finding.cause, finding.severity, finding.culprit) == ("shift_invariant_parameter", "info", difference)
 
 
+@pytest.mark.parametrize(
+    ("made_of", "is_of_layer"),
+    [
+        (("MatMul",), True),
+        (("Conv2D", "Reshape"), True),
+        (("MatMul", "Cast", "Squeeze"), True),
+        (("MatMul", "Exp"), False),
+    ],
+)
+def test_an_offset_on_both_sides_is_that_of_a_layer_if_it_is_added_to_a_product(
+    made_of: tuple[str, ...], is_of_layer: bool
+) -> None:
+    """Otherwise its paths cancel for a reason that the user may not know, such as in a score of a sample."""
+    graph = Graph()
+    graph.variable("head/bias")
+    sides = []
+    for _ in range(2):
+        value = graph.op("MatMul", graph.variable(f"kernel_{len(graph.variables)}"))
+        for kind in made_of:
+            value = graph.op(kind, value)
+        sides.append(graph.op("AddV2", value, graph.read("head/bias")))
+    difference = graph.op("Sub", *sides)
+    for op in range(len(graph.ops)):
+        graph.gradient(op, FINE)
+    graph.target(graph.op("Mean", difference, shape=()))
+    for each in graph.variables:
+        graph.ask(each.name, ZERO if each.name == "head/bias" else FINE)
+
+    finding = graph.only_finding()
+
+    assert finding.culprit == difference
+    assert (finding.cause, finding.severity) == (
+        ("shift_invariant_parameter", "info") if is_of_layer else ("gradient_cancellation", "warning")
+    )
+
+
 class TestInsideOfALoop:
     def loop(self, start: Row | None, inputs: float) -> Graph:
         """A loop whose body has a tanh; where it begins is known to get a gradient, or is a constant."""
@@ -305,16 +341,18 @@ def test_a_slice_that_leaves_the_variables_out_is_told_as_such() -> None:
     assert finding.fix.startswith("Check the index, and select the part that does")
 
 
-def heads_taken_apart(kind: str, *, room: bool = True) -> Graph:
+def heads_taken_apart(kind: str, *, batch: int, room: bool = True) -> Graph:
     """Boxes and classes are joined; boxes are compared as they are, classes by what `kind` makes of them."""
     graph = Graph()
     box, label = (
-        graph.op("MatMul", graph.variable("box"), shape=(4, 3)),
-        graph.op("MatMul", graph.variable("label"), shape=(4, 3)),
+        graph.op("MatMul", graph.variable("box"), shape=(batch, 3)),
+        graph.op("MatMul", graph.variable("label"), shape=(batch, 3)),
     )
-    both = graph.op("Reshape", graph.op("ConcatV2", box, label, shape=(4, 6)), shape=(4, 2, 3))
-    compared = graph.op("StridedSlice", both, shape=(4, 3 if room else 6))
-    chosen = graph.op(kind, graph.op("StridedSlice", both), passes="none", dtype="int64", api="tf.argmax")
+    both = graph.op("Reshape", graph.op("ConcatV2", box, label, shape=(batch, 6)), shape=(batch, 2, 3))
+    compared = graph.op("StridedSlice", both, shape=(batch, 3 if room else 6))
+    chosen = graph.op(
+        kind, graph.op("StridedSlice", both, shape=(batch, 3)), passes="none", dtype="int64", api="tf.argmax"
+    )
     hot = graph.op("Cast", chosen, passes="dtype")
     half = sized(0.5, zeros=0.5)
     for op, row in ((box, FINE), (label, ZERO), (both - 1, half), (both, half), (compared, FINE), (hot, FINE)):
@@ -325,12 +363,15 @@ def heads_taken_apart(kind: str, *, room: bool = True) -> Graph:
     return graph
 
 
-def test_where_the_part_made_of_the_variable_is_taken_out_and_cut_the_cut_is_told() -> None:
-    finding = heads_taken_apart("ArgMax").only_finding()
+@pytest.mark.parametrize("batch", [4, -1])
+def test_where_the_part_made_of_the_variable_is_taken_out_and_cut_the_cut_is_told(batch: int) -> None:
+    finding = heads_taken_apart("ArgMax", batch=batch).only_finding()
 
     assert (finding.cause, finding.severity, finding.variables) == ("nondiff_index", "error", ("label",))
     assert "`label` gets a gradient of exactly zero: `tf.argmax`" in finding.message
 
 
-def test_where_the_parts_that_pass_a_gradient_may_hold_the_variable_they_may_be_to_blame() -> None:
-    assert heads_taken_apart("ArgMax", room=False).only_finding().cause == "zero_gradient"
+@pytest.mark.parametrize("batch", [4, -1])
+def test_where_the_parts_that_pass_a_gradient_may_hold_the_variable_they_may_be_to_blame(batch: int) -> None:
+    """Also in a batch of unknown size, as in the graph of a `fit` with a smaller last batch."""
+    assert heads_taken_apart("ArgMax", batch=batch, room=False).only_finding().cause == "zero_gradient"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import prod
 
+from tb_gradflow.analyse.evidence.course import element_count
 from tb_gradflow.analyse.evidence.suspects import Suspect
 from tb_gradflow.analyse.graph.op_sets import passes_gradient
 from tb_gradflow.analyse.graph.paths import walked
@@ -90,5 +90,4 @@ def _first_cuts(suspect: Suspect, part: int, output: int) -> Iterator[Suspect]:
 def _size(suspect: Suspect, op: int, output: int) -> int:
     """The number of elements of an output for one example; 0 if that is unknown."""
     outputs = suspect.topology.trace.ops[op].outputs
-    shape = outputs[output].shape if output < len(outputs) else None
-    return prod(size or 1 for size in shape) if shape is not None else 0
+    return element_count(outputs[output].shape) if output < len(outputs) else 0

@@ -27,9 +27,9 @@ def course_of(suspect: Suspect) -> Course:
     return suspect.measured.courses(suspect.target).to_variable(nearest_first, report.max_abs)
 
 
-def element_count(shape: tuple[int | None, ...] | None) -> int:
-    """The number of elements, with unknown sizes counted as one; 0 if nothing is known."""
-    return prod(length or 1 for length in shape) if shape is not None else 0
+def element_count(shape: tuple[int, ...] | None) -> int:
+    """The number of elements, with unknown sizes, such as that of a batch, counted as one; 0 if nothing is known."""
+    return prod(max(size, 1) for size in shape) if shape is not None else 0
 
 
 def just_behind(suspect: Suspect, place: int, count: int = _NEAR) -> list[int]:

@@ -139,11 +139,9 @@ def cut_suspects(measured: Measured, missing: list[State]) -> Iterator[Suspect]:
     """For each variable that structure cuts off from its target, every op that does it."""
     topology = measured.topology
     for target in sorted({state.target for state in missing}):
-        influence, gradient = topology.influence(target).hops, topology.gradient(target).hops
-        inside = [reach >= 0 and arrives < 0 for reach, arrives in zip(influence, gradient, strict=True)]
-        crossings = topology.cut_crossings(target)
+        inside = [arrives < 0 for arrives in topology.gradient(target).hops]
         states = [state for state in missing if state.target == target]
-        suspects = suspects_at(measured, states, inside, crossings, None)
+        suspects = suspects_at(measured, states, inside, topology.cut_crossings(target))
         yield from (suspect for suspect in suspects if not _is_handed_back_as_argument(suspect))
 
 
@@ -165,7 +163,7 @@ def covered_suspects(measured: Measured, penalised: list[State]) -> Iterator[Sus
     topology = measured.topology
     for target in sorted({state.target for state in penalised}):
         influence, gradient = topology.influence(target).hops, topology.gradient(target).hops
-        inside = [reach >= 0 and arrives < 0 for reach, arrives in zip(influence, gradient, strict=True)]
+        inside = [arrives < 0 for arrives in gradient]
         states = [state for state in penalised if state.target == target]
         # The penalised value may be the one that leads to the cut.
         shared = {reader for state in states for reader in topology.readers[state.variable] if gradient[reader] >= 0}
@@ -177,7 +175,7 @@ def covered_suspects(measured: Measured, penalised: list[State]) -> Iterator[Sus
             for consumer, edge in topology.consumers[reader]
             if influence[consumer] >= 0 and not passes_gradient(edge)
         ]
-        yield from suspects_at(measured, states, inside, [*topology.cut_crossings(target), *beside], None)
+        yield from suspects_at(measured, states, inside, [*topology.cut_crossings(target), *beside])
 
 
 def birth_suspects(measured: Measured, troubled: list[State], *, zero: bool) -> Iterator[Suspect]:

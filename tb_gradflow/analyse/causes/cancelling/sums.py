@@ -37,7 +37,7 @@ def cancelling_users(suspect: Suspect) -> list[int]:
         return []
     # An op that only another loss of the same step uses, or only an inner gradient, does not contribute to this one.
     arrives = topology.gradient(suspect.target).hops
-    readers = [op for op in topology.readers[state.variable] if topology.onward(op) and arrives[op] >= 0]
+    readers = [op for op in topology.readers[state.variable] if arrives[op] >= 0]
     users = sorted({user for reader in readers for user in topology.onward(reader) if arrives[user] >= 0})
     arriving = readers if len(readers) > 1 else users
     if len(users) > 1 and _is_noise(suspect, state.gradient.max_abs, arriving):
@@ -92,9 +92,10 @@ def _hands_on_each_element(suspect: Suspect, producer: int, user: int) -> bool:
     if len(taken) != 1 or ops[user].type not in _ADDING:
         return False
     given, made = ops[producer].outputs[taken[0].output].shape, ops[user].outputs[0].shape
-    if given is None or made is None or None in (*given, *made):
+    if given is None or made is None:
         return True
-    return math.prod(size or 1 for size in given) == math.prod(size or 1 for size in made)
+    # Along an axis of unknown size the value may be broadcast, unless it has the same axis.
+    return given == made if -1 in (*given, *made) else math.prod(given) == math.prod(made)
 
 
 def where_ways_join(suspect: Suspect, users: Sequence[int]) -> int:

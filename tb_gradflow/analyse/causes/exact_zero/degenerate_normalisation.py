@@ -116,9 +116,10 @@ def _averages_one(trace: Trace, index: int) -> bool:
     given = trace.ops[op.inputs[0].op].outputs
     before = given[op.inputs[0].output].shape if op.inputs[0].output < len(given) else None
     after = op.outputs[0].shape
-    if before is None or after is None or min((*before, *after), default=1) < 0:
+    if before is None or after is None or before.count(-1) != after.count(-1):
         return False
-    return len(before) > 0 and prod(before) == prod(after)
+    known = [prod(size for size in shape if size >= 0) for shape in (before, after)]
+    return len(before) > 0 and known[0] == known[1]
 
 
 def message_and_fix(group: Group) -> Text:
@@ -146,7 +147,7 @@ def _is_over_the_batch(group: Group) -> bool:
     ops = group.trace.ops
     edge = next((each for each in group.op.inputs if each.op >= 0), None) if group.op is not None else None
     shape = ops[edge.op].outputs[edge.output].shape if edge is not None else None
-    return not shape or shape[0] in (1, -1)
+    return not shape or shape[0] == 1 or (shape[0] == -1 and shape[-1] != 1)
 
 
 CAUSE = Cause(

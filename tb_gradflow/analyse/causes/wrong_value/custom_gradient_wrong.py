@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import isclose, prod
+from math import isclose
 
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.edits.custom_gradients import right_gradient
@@ -234,7 +234,7 @@ def _factor(flaw: Flaw) -> float | None:
     """The returned value divided by the derivative, if that is a common factor: for a single number there is always a
     quotient, and only integers and their inverses mean something."""
     ratio, shape = flaw.input.ratio, flaw.input.shape
-    if not ratio or shape is None or prod(shape) != 1:
+    if not ratio or shape is None or any(size != 1 for size in shape):
         return ratio
     whole = any(isclose(each, round(each), rel_tol=1e-2) for each in (ratio, 1 / ratio))
     return ratio if whole else None
