@@ -161,6 +161,7 @@ UNUSED: tuple[Rule, ...] = (
     regularizer_only.rule,
     unused_by_design.rule,
     recurrent_weight_single_step.rule,
+    tape_scope.computed_before_the_tape,
     output_not_used.rule,
 )
 """The loss does not depend on the variable. The suspect is the op where its path ends."""

@@ -74,30 +74,33 @@ def trainable(group: Group) -> Iterator[Candidate]:
 
 
 def assigned_in_place(group: Group) -> Iterator[Candidate]:
-    """`w.assign(w - step)` instead of `w = w - step`, which replaces the variable with a tensor."""
+    """`w.assign(w - step)` instead of `w = w - step`, which replaces the variable with a tensor; each of them, if one
+    part of the program replaces several."""
     for code in _program(group):
+        draft, names = Draft(code), set[str]()
         for node in ast.walk(code.tree):
-            edit = None
+            written, in_place = "", None
             if isinstance(node, ast.Assign) and len(node.targets) == 1:
-                edit = _assigned(group, code, node, node.targets[0], node.value)
+                written, in_place = _assigned(group, code, node.targets[0], node.value)
             elif isinstance(node, ast.AugAssign) and isinstance(node.op, (ast.Add, ast.Sub)):
-                target = code.written(node.target)
-                if _is_rebound(group, target):
+                written = code.written(node.target)
+                if _is_rebound(group, written):
                     verb = "assign_add" if isinstance(node.op, ast.Add) else "assign_sub"
-                    edit = Draft(code).replace(node, f"{target}.{verb}({code.written(node.value)})").edit()
-            if edit is not None:
-                yield from candidates(_NOTHING, edit)
-                return
+                    in_place = f"{written}.{verb}({code.written(node.value)})"
+            if in_place is not None and written not in names:
+                draft.replace(node, in_place)
+                names.add(written)
+        if names:
+            yield from candidates(_NOTHING, draft.edit())
+            return
 
 
-def _assigned(group: Group, code: Code, node: ast.Assign, target: ast.expr, value: ast.expr) -> Edit | None:
-    if not isinstance(target, (ast.Name, ast.Attribute)) or not _is_rebound(group, code.written(target)):
-        return None
+def _assigned(group: Group, code: Code, target: ast.expr, value: ast.expr) -> tuple[str, str | None]:
     written = code.written(target)
+    if not isinstance(target, (ast.Name, ast.Attribute)) or not _is_rebound(group, written):
+        return written, None
     reads = [code.written(each) for each in ast.walk(value) if isinstance(each, (ast.Name, ast.Attribute))]
-    if written not in reads:
-        return None
-    return Draft(code).replace(node, f"{written}.assign({code.written(value)})").edit()
+    return written, f"{written}.assign({code.written(value)})" if written in reads else None
 
 
 def _is_rebound(group: Group, written: str) -> bool:
