@@ -252,6 +252,9 @@ class Loop:
                 self._vain += 1
                 self.is_left_alone = self._run is None and self._vain >= MOST_VAIN_LOOKS
                 return
+            if all(_is_refused(call) for call in step.collector.calls):
+                step.abandon(step.collector.raised)
+                return
             measured = step.close()
             self._remember(step.collector)
             if self._run is not None and measured and not self._run.protection.is_over:
@@ -307,6 +310,11 @@ def _is_updated(collector: Any) -> bool:
     asked = {index for call in collector.calls for index, answer in call.variables.items() if answer.outcome == "value"}
     given = {collector.variables.index_of(each.variable) for applied in collector.applied for each in applied.given}
     return bool(asked) and asked <= given
+
+
+def _is_refused(call: Any) -> bool:
+    """Whether the tape raised an error for a request instead of a result."""
+    return bool(call.variables) and all(answer.outcome == "error" for answer in call.variables.values())
 
 
 def _lasts(owned: Any) -> bool:
