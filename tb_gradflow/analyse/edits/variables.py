@@ -90,6 +90,9 @@ def assigned_in_place(group: Group) -> Iterator[Candidate]:
             if in_place is not None and written not in names:
                 draft.replace(node, in_place)
                 names.add(written)
+            elif isinstance(node, ast.Assign) and (several := _each_assigned(group, code, node)):
+                draft.replace(node, several)
+                names.add(several)
         if names:
             yield from candidates(_NOTHING, draft.edit())
             return
@@ -101,6 +104,23 @@ def _assigned(group: Group, code: Code, target: ast.expr, value: ast.expr) -> tu
         return written, None
     reads = [code.written(each) for each in ast.walk(value) if isinstance(each, (ast.Name, ast.Attribute))]
     return written, f"{written}.assign({code.written(value)})" if written in reads else None
+
+
+def _each_assigned(group: Group, code: Code, node: ast.Assign) -> str:
+    """`w, b = w - dw, b - db` as one statement for each variable; empty if it is another statement, or if a value reads
+    a variable that would have changed by then."""
+    target, value = node.targets[0], node.value
+    if not isinstance(target, ast.Tuple) or not isinstance(value, ast.Tuple) or not code.starts_a_line(node):
+        return ""
+    if len(node.targets) > 1 or len(target.elts) != len(value.elts):
+        return ""
+    pairs = [_assigned(group, code, *pair) for pair in zip(target.elts, value.elts, strict=True)]
+    for place, part in enumerate(value.elts):
+        changed = {written for written, _ in pairs[:place]}
+        if any(code.written(each) in changed for each in ast.walk(part) if isinstance(each, (ast.Name, ast.Attribute))):
+            return ""
+    lines = [in_place for _, in_place in pairs if in_place is not None]
+    return ("\n" + code.indentation(node)).join(lines) if len(lines) == len(pairs) else ""
 
 
 def _is_rebound(group: Group, written: str) -> bool:
