@@ -153,6 +153,7 @@ MISSING: tuple[Rule, ...] = (
 """The structure lets the gradient pass, but none arrived."""
 
 UNUSED: tuple[Rule, ...] = (
+    python_escape.computed_by_numpy,
     gradient_cancellation.density_forgets_sample,
     variable_assign.kept_as_state,
     non_trainable_state.only_written,
@@ -194,6 +195,7 @@ ZERO: tuple[Rule, ...] = (
     gradient_cancellation.equal_sides,
     mask_multiplies_to_zero.dropped,
     saturation_sigmoid.branch_taken_is_flat,
+    nondiff_rounding.rounded_side_is_chosen,
     dead_relu.dead_relu_by_choice,
     branch_not_taken.rule,
     mask_multiplies_to_zero.loop_skipped,

@@ -112,6 +112,7 @@ def forward_pass_inside(group: Group) -> Iterator[Candidate]:
             yield from candidates(_NOTHING, _moved_inside(code, block, first, last))
             yield from candidates(_TWICE, _again_inside(code, block, [listed[index] for index in before]))
             return
+    yield from candidates(_NOTHING, _computed_in_the_block(group, place))
 
 
 _MEMORY = "The tape also keeps the values of these lines, which takes memory."
@@ -167,6 +168,34 @@ def computed_after(group: Group) -> tuple[str, int] | None:
     asking = next((index for index, each in enumerate(listed) if _holds(code, each, {place.source.line})), here)
     found = next((each for each in listed[here + 1 : asking] if _holds(code, each, lines)), None)
     return _first_line(place, found) if found is not None else None
+
+
+def computed_in_the_request(group: Group) -> ast.expr | None:
+    """The loss in `tape.gradient(tf.add_n(losses), …)`, if it is an expression and the request is outside of the
+    tape's block; None if it is only a name, or one of its parts."""
+    place = _request(group)
+    blocks = _tape_blocks(place) if place is not None else []
+    if place is None or len(blocks) != 1 or not place.code.starts_a_line(blocks[0].body[-1]):
+        return None
+    calls = [
+        node
+        for node in place.code.parts_at(place.source.line)
+        if isinstance(node, ast.Call) and name_of(node.func) == "gradient" and node.args
+    ]
+    if len(calls) != 1 or calls[0] in ast.walk(blocks[0]):
+        return None
+    loss = calls[0].args[0]
+    return loss if isinstance(loss, (ast.Call, ast.BinOp, ast.UnaryOp, ast.Subscript)) else None
+
+
+def _computed_in_the_block(group: Group, place: Place) -> Edit | None:
+    """Computes the loss at the end of the tape's block instead of in the request."""
+    loss, (block,) = computed_in_the_request(group), _tape_blocks(place) or (None,)
+    if loss is None or block is None or "\n" in place.code.written(loss):
+        return None
+    draft = place.draft()
+    name = draft.free_name(loss, "loss", "total_loss", "loss_value")
+    return draft.insert_after(block.body[-1], f"{name} = {place.code.written(loss)}").replace(loss, name).edit()
 
 
 def _first_line(place: Place, statement: ast.stmt) -> tuple[str, int]:

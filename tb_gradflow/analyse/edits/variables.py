@@ -98,6 +98,18 @@ def assigned_in_place(group: Group) -> Iterator[Candidate]:
             return
 
 
+def in_place(group: Group) -> tuple[str, str] | None:
+    """The one-line assignment that replaces the first of the variables with a tensor, and what to write instead; None
+    if there is none."""
+    for code in _program(group):
+        for node in ast.walk(code.tree):
+            if isinstance(node, ast.Assign) and len(node.targets) == 1 and "\n" not in code.written(node):
+                _, written = _assigned(group, code, node.targets[0], node.value)
+                if written is not None:
+                    return code.written(node), written
+    return None
+
+
 def _assigned(group: Group, code: Code, target: ast.expr, value: ast.expr) -> tuple[str, str | None]:
     written = code.written(target)
     if not isinstance(target, (ast.Name, ast.Attribute)) or not _is_rebound(group, written):

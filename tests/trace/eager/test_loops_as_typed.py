@@ -128,6 +128,61 @@ TWO_REBOUND_AT_ONCE = TWO_REBOUND.replace(
 
 TWO_REBOUND_ON_A_LINE = TWO_REBOUND.replace("dw\n    b = b", "dw; b = b")
 
+IN_THE_REQUEST = (
+    NETWORK
+    + """
+for _ in range(2):
+    with tf.GradientTape() as tape:
+        losses = [tf.reduce_mean(tf.square(model(x) - y)), tf.reduce_mean(tf.abs(model(x) - y))]
+    gradients = tape.gradient(tf.add_n(losses) / 2.0, model.trainable_variables)
+    if gradients[0] is not None:
+        update(gradients)
+"""
+)
+
+CLIPPED_IMAGE = """
+image = tf.Variable(tf.random.uniform([2, 3]), name="image")
+opt = keras.optimizers.SGD(0.1)
+for _ in range(3):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(tf.square(image - x[:2]))
+    gradient = tape.gradient(loss, image)
+    try:
+        opt.apply_gradients([(gradient, image)])
+    except AttributeError:
+        break
+    image = tf.clip_by_value(image, 0.0, 1.0)
+"""
+
+LOG_BY_NUMPY = """
+body, actor, critic = (keras.layers.Dense(n) for n in (4, 2, 1))
+for _ in range(2):
+    with tf.GradientTape() as tape:
+        hidden = body(x)
+        chances = tf.nn.softmax(actor(hidden))
+        log_chances = []
+        for row in range(3):
+            log_chances.append(np.log(chances[row, 1]))
+        value = critic(hidden)[0, 0]
+        loss = sum(-each * (row - 0.3) for row, each in enumerate(log_chances)) + (1.0 - value) ** 2
+    variables = body.trainable_variables + actor.trainable_variables + critic.trainable_variables
+    tape.gradient(loss, variables)
+"""
+
+ROUNDED_AND_CHOSEN = """
+w = tf.Variable([0.7, 1.9], name="w")
+
+@tf.function
+def step():
+    with tf.GradientTape() as tape:
+        v = w * 2.0
+        loss = tf.reduce_sum(tf.square(tf.minimum(tf.floor(v), v + 0.2) - 9.5))
+    w.assign_sub(0.01 * tape.gradient(loss, w))
+
+for _ in range(2):
+    step()
+"""
+
 ADVANTAGES = (
     NETWORK
     + """
@@ -268,23 +323,47 @@ SAID: dict[str, tuple[str, str, str, str]] = {
         "`reset()` made the tape (program.py:20) forget what it had recorded",
         "Remove the call of `reset()`",
     ),
+    "the mean in the request": (
+        IN_THE_REQUEST,
+        "tape_scope",
+        "`tf.add_n(losses) / 2.0` is computed in the call of `gradient`, after the `with` block",
+        "Compute it in the `with` block, `loss = tf.add_n(losses) / 2.0`",
+    ),
+    "an image that becomes a tensor, which the optimizer refuses": (
+        CLIPPED_IMAGE,
+        "variable_rebound",
+        "`image` was a variable and has been overwritten with a tensor",
+        "`image.assign(tf.clip_by_value(image, 0.0, 1.0))` instead of `image = tf.clip_by_value(image, 0.0, 1.0)`.",
+    ),
+    "a logarithm by NumPy": (
+        LOG_BY_NUMPY,
+        "python_escape",
+        "leaves TensorFlow at `np.log` (program.py:16). NumPy returns plain numbers, which carry no gradient.",
+        "Stay in TensorFlow: `log_chances.append(tf.math.log(chances[row, 1]))`.",
+    ),
+    "a rounded value that a minimum chooses": (
+        ROUNDED_AND_CHOSEN,
+        "nondiff_rounding",
+        "`tf.minimum` (program.py:16) takes the rounded value in every element, so the other side gets no gradient",
+        "`v + tf.stop_gradient(tf.floor(v) - v)`",
+    ),
     "two variables that become tensors": (
         TWO_REBOUND,
         "variable_rebound",
         "`w` and `b` get no gradient: they were variables and have been overwritten with tensors",
-        "`w.assign_sub(rate * gradient)`",
+        "Change each variable in place",
     ),
     "two variables that become tensors at once": (
         TWO_REBOUND_AT_ONCE,
         "variable_rebound",
         "`w` and `b` get no gradient: they were variables and have been overwritten with tensors",
-        "`w.assign_sub(rate * gradient)`",
+        "Change each variable in place",
     ),
     "two variables that become tensors on a line": (
         TWO_REBOUND_ON_A_LINE,
         "variable_rebound",
         "`w` and `b` get no gradient: they were variables and have been overwritten with tensors",
-        "`w.assign_sub(rate * gradient)`",
+        "Change each variable in place",
     ),
 }
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.edits.tapes import (
     computed_after,
     computed_before,
+    computed_in_the_request,
     computed_outside,
     forward_pass_inside,
     given_to_minimize,
@@ -92,6 +95,13 @@ def message_and_fix(group: Group) -> Text:
             "{they_get} no gradient: there is a differentiable path to the loss, but the tape did not record it{line}: "
             f"`{written}` (line {after[1]}) ran after the `with` block.",
             f"Move `{written}` into the `with` block.",
+        )(group)
+    if (loss := computed_in_the_request(group)) is not None and not _read_at(group):
+        written = _in_template(ast.unparse(loss))
+        return Template(
+            "{they_get} no gradient: there is a differentiable path to the loss, but the tape did not record it{line}: "
+            f"`{written}` is computed in the call of `gradient`, after the `with` block.",
+            f"Compute it in the `with` block, `loss = {written}`, and request the gradient of `loss`.",
         )(group)
     return Template(
         "{they_get} no gradient: there is a differentiable path to the loss, but the tape did not record it{line}. "
