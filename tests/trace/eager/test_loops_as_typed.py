@@ -183,6 +183,16 @@ for _ in range(2):
     step()
 """
 
+DEVIATIONS_OF_BOTH_VIEWS = """
+net = keras.layers.Dense(4, "relu", bias_initializer=keras.initializers.Constant(-9.0))
+with tf.GradientTape() as tape:
+    first, second = net(x), net(x + 0.1)
+    std_first = tf.sqrt(tf.math.reduce_variance(first, axis=0))
+    std_second = tf.sqrt(tf.math.reduce_variance(second, axis=0))
+    loss = tf.reduce_mean(tf.nn.relu(1.0 - std_first)) + tf.reduce_mean(tf.nn.relu(1.0 - std_second))
+gradients = tape.gradient(loss, net.trainable_variables)
+"""
+
 ADVANTAGES = (
     NETWORK
     + """
@@ -344,7 +354,7 @@ SAID: dict[str, tuple[str, str, str, str]] = {
     "a rounded value that a minimum chooses": (
         ROUNDED_AND_CHOSEN,
         "nondiff_rounding",
-        "`tf.minimum` (program.py:16) takes the rounded value in every element, so the other side gets no gradient",
+        "`tf.minimum` (program.py:15) takes the rounded value in every element, so the other side gets no gradient",
         "`v + tf.stop_gradient(tf.floor(v) - v)`",
     ),
     "two variables that become tensors": (
@@ -379,6 +389,14 @@ def test_what_a_loop_does_wrong_is_said_and_the_edit_repairs_it(name: str, tmp_p
     assert message in finding.message
     assert fix in finding.fix
     assert repaired(body, report, tmp_path / "fixed").healthy
+
+
+def test_both_roots_of_zero_are_bounded_by_one_edit(tmp_path: Path) -> None:
+    report = recorded(DEVIATIONS_OF_BOTH_VIEWS, tmp_path / "broken")
+    assert [each.cause for each in report.findings] == ["sqrt_at_zero"]
+
+    after = repaired(DEVIATIONS_OF_BOTH_VIEWS, report, tmp_path / "fixed")
+    assert {each.status for each in after.variables.values()} <= {"connected", "zero"}
 
 
 def test_a_function_for_minimize_that_returns_an_earlier_loss(tmp_path: Path) -> None:
