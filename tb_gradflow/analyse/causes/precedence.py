@@ -256,6 +256,7 @@ FLAT_SLOPE: tuple[Rule, ...] = (second_order_missing.rule,)
 VANISHING: tuple[Rule, ...] = (
     custom_gradient_wrong.own_gradient_differs,
     softmax_single_class.single_class_unseen,
+    vanishing_depth.at_a_minimum,
     shift_invariant_parameter.rule,
     normalised_then_summed.rule,
     normalised_then_summed.normalised_by_hand,

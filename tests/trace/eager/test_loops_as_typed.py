@@ -8,6 +8,7 @@ import re
 import warnings
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import keras
 import pytest
@@ -193,6 +194,57 @@ with tf.GradientTape() as tape:
 gradients = tape.gradient(loss, net.trainable_variables)
 """
 
+LIKELIHOOD = """
+data = tf.random.normal([200], 2.0, 3.0)
+location, raw = tf.Variable(0.0, name="location"), tf.Variable(1.0, name="raw")
+
+@tf.function
+def step():
+    with tf.GradientTape() as tape:
+        scale = tf.nn.softplus(raw)
+        loss = tf.reduce_mean(tf.square((data - location) / scale) / 2.0 + tf.math.log(scale))
+    for variable, gradient in zip([location, raw], tape.gradient(loss, [location, raw])):
+        variable.assign_sub(1.0 * gradient)
+    return loss
+
+for _ in range(1001):
+    step()
+"""
+
+REGRESSION = """
+labels = tf.cast(y > 0.0, tf.float32)
+w, b = tf.Variable(tf.zeros([3, 1]), name="w"), tf.Variable(0.0, name="b")
+
+@tf.function
+def step():
+    with tf.GradientTape() as tape:
+        penalty = 0.1 * tf.reduce_sum(tf.square(w))
+        loss = tf.reduce_mean(tf.nn.softplus(x @ w + b) - labels * (x @ w + b)) + penalty
+    for variable, gradient in zip([w, b], tape.gradient(loss, [w, b])):
+        variable.assign_sub(1.0 * gradient)
+    return loss
+
+for _ in range(1001):
+    step()
+"""
+
+FLATTENED = """
+a, b = tf.Variable(3.0, name="a"), tf.Variable(1.0, name="b")
+
+@tf.function
+def step(rate):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(tf.square(b * tf.tanh(a * tf.abs(x)) - 7.0 - x))
+    for variable, gradient in zip([a, b], tape.gradient(loss, [a, b])):
+        variable.assign_sub(rate * gradient)
+    return loss
+
+step(tf.constant(0.0))
+a.assign(10000.0)
+for _ in range(300):
+    step(tf.constant(0.3))
+"""
+
 ADVANTAGES = (
     NETWORK
     + """
@@ -280,12 +332,12 @@ net.fit(x, y, epochs=2, verbose=0)
 """
 
 
-def recorded(body: str, directory: Path) -> Report:
+def recorded(body: str, directory: Path, **options: Any) -> Report:
     """What is said about the last recorded step of a program's only run; it must raise no warning."""
     directory.mkdir()
     program = directory / "program.py"
     program.write_text(HEAD + body)
-    recorder = Recorded(lambda: str(directory / "logs"))
+    recorder = Recorded(lambda: str(directory / "logs"), options)
     recorder.start()
     try:
         with warnings.catch_warnings():
@@ -397,6 +449,26 @@ def test_both_roots_of_zero_are_bounded_by_one_edit(tmp_path: Path) -> None:
 
     after = repaired(DEVIATIONS_OF_BOTH_VIEWS, report, tmp_path / "fixed")
     assert {each.status for each in after.variables.values()} <= {"connected", "zero"}
+
+
+@pytest.mark.parametrize("body", [LIKELIHOOD, REGRESSION], ids=["a likelihood", "a regression"])
+def test_the_minimum_of_a_loss_that_is_not_zero_is_no_vanishing_gradient(body: str, tmp_path: Path) -> None:
+    """Nor is an offset without effect there, only because the gradients of the rows cancel."""
+    report = recorded(body, tmp_path / "trained", update_freq=100)
+
+    assert "vanishing" in {each.status for each in report.variables.values()}
+    assert report.healthy
+    found = [each for each in report.findings if each.cause == "vanishing_depth"]
+    assert found
+    assert all("as it does at a minimum" in each.message and each.edit is None for each in found)
+    assert "shift_invariant_parameter" not in {each.cause for each in report.findings}
+
+
+def test_a_unit_that_saturates_in_training_is_still_reported(tmp_path: Path) -> None:
+    report = recorded(FLATTENED, tmp_path / "trained", update_freq=100)
+
+    assert not report.healthy
+    assert report.findings[0].variables == ("a",)
 
 
 def test_a_function_for_minimize_that_returns_an_earlier_loss(tmp_path: Path) -> None:

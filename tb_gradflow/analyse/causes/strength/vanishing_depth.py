@@ -16,7 +16,7 @@ from tb_gradflow.analyse.evidence.course import (
     just_behind,
     steepest,
 )
-from tb_gradflow.analyse.evidence.goal import is_at_goal, is_fitted
+from tb_gradflow.analyse.evidence.goal import is_at_goal, is_fitted, is_settled
 from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
 from tb_gradflow.analyse.evidence.zeros import PRODUCTS
 from tb_gradflow.analyse.graph.op_sets import SOFTMAX, constant_of
@@ -43,6 +43,11 @@ def nothing_left(suspect: Suspect) -> Verdict | None:
     """The predictions match their targets: nothing vanishes on the path. The activation in front of the loss is flat
     then, as it should be."""
     return Verdict("vanishing_depth", "info", NO_OP) if is_fitted(suspect) else None
+
+
+def at_a_minimum(suspect: Suspect) -> Verdict | None:
+    """The training has come to a minimum of its loss."""
+    return Verdict("vanishing_depth", "info", NO_OP) if is_settled(suspect) else None
 
 
 def given_tiny(suspect: Suspect) -> Verdict | None:
@@ -166,6 +171,14 @@ def message_and_fix_of_given(group: Group) -> Text:
 def message_and_fix(group: Group) -> Text:
     if group.verdict.severity == "info" and (is_at_goal(group.suspect) or is_fitted(group.suspect)):
         return nothing_left_to_learn(group)
+    if group.verdict.severity == "info" and is_settled(group.suspect):
+        return Template(
+            SIZE + "it has shrunk in the course of the training, as have those of the other variables. A gradient "
+            "still arrives at the ops that use {them}, and cancels over the rows of the batch or over the terms of the "
+            "loss, as it does at a minimum.",
+            "Nothing to fix if the training is at its end. If the loss is still too high, this model cannot fit the "
+            "data better from here.",
+        )(group)
     if group.verdict.culprit == NO_OP:
         return Template(
             SIZE + "it is not known where it vanishes: the loss was computed eagerly, so its path is not recorded.",
@@ -241,7 +254,8 @@ CAUSE = Cause(
     meaning="the largest element is below 1e-7; the finding names the op that shrinks it most, among the ops of the "
     "type that shrinks it most between loss and variable",
     severity="warning; info if the loss is close to zero as well, if the optimizer still moves the variable about as "
-    "far as the others, or if the input of its layer is close to zero and is computed from variables that train",
+    "far as the others, if the input of its layer is close to zero and is computed from variables that train, or if "
+    "the recorded steps show that the training has come to a minimum",
     fix="normalisation, residuals, initialisation",
     text=message_and_fix,
     text_of_given=message_and_fix_of_given,
