@@ -181,6 +181,7 @@ ZERO: tuple[Rule, ...] = (
     softmax_single_class.unrecorded,
     zero_gradient.nothing_left,
     mask_multiplies_to_zero.nothing_selected,
+    zero_gradient.at_a_minimum,
     normalised_then_summed.rule,
     zero_initialised.zero_initialised,
     zero_initialised.zero_initialised_unseen,

@@ -49,8 +49,8 @@ def is_fitted(suspect: Suspect) -> bool:
 # At a minimum, gradients are this much smaller than in the first recorded step: that of one variable, and all others.
 _SETTLED, _OTHERS_SETTLED = 1e-3, 1e-2
 
-# The gradient of a row, compared with that of the variable to which all rows add up.
-_ALIVE = 1e3
+# The gradient of a row, compared with that of the variable to which all rows add up, and with any that vanishes.
+_ALIVE, _ALIVE_AT_ALL = 1e3, 10 * VANISHING_BELOW
 
 
 def is_settled(suspect: Suspect) -> bool:
@@ -75,7 +75,7 @@ def is_settled(suspect: Suspect) -> bool:
         )
 
     return measured.once(("settled", suspect.target), others) and any(
-        report.max_abs >= gradient.max_abs * _ALIVE
+        report.max_abs >= max(gradient.max_abs * _ALIVE, _ALIVE_AT_ALL)
         for op in _first_with_data(suspect)
         if (report := measured.of_op(suspect.target, op)) is not None
     )

@@ -23,7 +23,7 @@ from tb_gradflow.analyse.graph.op_sets import SOFTMAX, constant_of
 from tb_gradflow.analyse.step.measured import UPDATE_NORM, VANISHING_BELOW, Measured
 from tb_gradflow.analyse.words.fields import SIZE, Template
 from tb_gradflow.analyse.words.names import Group, Text
-from tb_gradflow.analyse.words.phrases import CHECK, nothing_left_to_learn
+from tb_gradflow.analyse.words.phrases import AS_AT_ITS_END, AT_A_MINIMUM, CHECK, nothing_left_to_learn
 from tb_gradflow.record.report import Severity
 from tb_gradflow.record.schema import EAGER
 
@@ -172,13 +172,7 @@ def message_and_fix(group: Group) -> Text:
     if group.verdict.severity == "info" and (is_at_goal(group.suspect) or is_fitted(group.suspect)):
         return nothing_left_to_learn(group)
     if group.verdict.severity == "info" and is_settled(group.suspect):
-        return Template(
-            SIZE + "it has shrunk in the course of the training, as have those of the other variables. A gradient "
-            "still arrives at the ops that use {them}, and cancels over the rows of the batch or over the terms of the "
-            "loss, as it does at a minimum.",
-            "Nothing to fix if the training is at its end. If the loss is still too high, this model cannot fit the "
-            "data better from here.",
-        )(group)
+        return Template(SIZE + AT_A_MINIMUM, AS_AT_ITS_END)(group)
     if group.verdict.culprit == NO_OP:
         return Template(
             SIZE + "it is not known where it vanishes: the loss was computed eagerly, so its path is not recorded.",
