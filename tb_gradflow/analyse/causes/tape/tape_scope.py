@@ -38,7 +38,11 @@ def computed_before_the_tape(suspect: Suspect) -> Verdict | None:
         or topology.trace.variables[state.variable].computed
     ):
         return None
-    if any(topology.influences(place, target) for place in range(len(topology.trace.variables))):
+    places = range(len(topology.trace.variables))
+    depends = suspect.measured.once(
+        ("depends on a variable", target), lambda: any(topology.influences(place, target) for place in places)
+    )
+    if depends:
         return None
     group = Group(Verdict("tape_scope", "error"), suspect, (state,), -1)
     if computed_before(group) is None and given_to_minimize(group) is None:
