@@ -41,6 +41,24 @@ def regression(
     return graph
 
 
+def weighted_pairs(weights: Shape) -> Graph:
+    """The sum over all pairs of a prediction and a label, each pair times a number that is data."""
+    graph = Graph()
+    prediction = graph.op("MatMul", graph.variable("kernel"), shape=(8, 1))
+    product = graph.op("Mul", prediction, shape=(8, 8), api="-", line="f * y", input_count=2, given={1: (8,)})
+    weighed = graph.op("Mul", product, shape=(8, 8), input_count=2, given={1: weights})
+    graph.target(graph.op("Sum", weighed, shape=()))
+    graph.ask("kernel", FINE)
+    return graph
+
+
+def test_a_product_is_reported_where_a_single_number_scales_all_pairs() -> None:
+    [finding] = weighted_pairs(()).diagnose().findings
+
+    assert finding.cause == "labels_broadcast"
+    assert "computes a result of shape [8, 8], every row of one side with every row of the other" in finding.message
+
+
 @pytest.mark.parametrize(
     "graph",
     [
@@ -50,6 +68,8 @@ def regression(
         regression(bent="Abs", averaged="Sum"),
         regression(given=(-1, 1), labels=(-1,), made=(-1, -1)),
         regression(given=(-1,), labels=(-1, 1), made=(-1, -1)),
+        regression(difference="Mul", bent="", line="loss = -tf.reduce_mean(y * tf.math.log(p))"),
+        regression(difference="Mul", bent="Neg", given=(-1, 1), labels=(-1,), made=(-1, -1)),
     ],
     ids=[
         "labels of rank one",
@@ -58,13 +78,16 @@ def regression(
         "summed",
         "a batch of any size",
         "a batch of any size, labels of rank two",
+        "a product",
+        "a product, a batch of any size",
     ],
 )
 def test_a_mean_over_all_pairs_is_told(graph: Graph) -> None:
     finding = graph.only_finding()
 
     assert (finding.cause, finding.severity, finding.variables) == ("labels_broadcast", "warning", ("kernel",))
-    assert "trains towards the mean of all labels" in finding.message
+    told = "mixes the rows of the batch" if finding.op and finding.op.type == "Mul" else "the mean of all labels"
+    assert told in finding.message
 
 
 def test_a_target_that_is_stopped_is_a_label_too() -> None:
@@ -87,6 +110,9 @@ def test_a_target_that_is_stopped_is_a_label_too() -> None:
         regression(spread_by="ExpandDims"),
         regression(line="loss = tf.reduce_mean(tf.abs(p[:, None] - y))"),
         regression(beside="learned"),
+        regression(difference="Mul", bent="Exp"),
+        regression(difference="Mul", bent="", spread_by="ExpandDims"),
+        weighted_pairs((8, 8)),
     ],
     ids=[
         "the same shape",
@@ -100,6 +126,9 @@ def test_a_target_that_is_stopped_is_a_label_too() -> None:
         "spread on purpose",
         "spread in the line",
         "of what is learned",
+        "a product that is not averaged",
+        "a product, spread on purpose",
+        "a product of pairs, each with a weight",
     ],
 )
 def test_nothing_is_said_where_each_is_compared_with_each_on_purpose_or_is_not(graph: Graph) -> None:

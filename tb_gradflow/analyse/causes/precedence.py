@@ -153,6 +153,7 @@ MISSING: tuple[Rule, ...] = (
 """The structure lets the gradient pass, but none arrived."""
 
 UNUSED: tuple[Rule, ...] = (
+    python_escape.computed_by_numpy,
     gradient_cancellation.density_forgets_sample,
     variable_assign.kept_as_state,
     non_trainable_state.only_written,
@@ -161,6 +162,7 @@ UNUSED: tuple[Rule, ...] = (
     regularizer_only.rule,
     unused_by_design.rule,
     recurrent_weight_single_step.rule,
+    tape_scope.computed_before_the_tape,
     output_not_used.rule,
 )
 """The loss does not depend on the variable. The suspect is the op where its path ends."""
@@ -179,6 +181,7 @@ ZERO: tuple[Rule, ...] = (
     softmax_single_class.unrecorded,
     zero_gradient.nothing_left,
     mask_multiplies_to_zero.nothing_selected,
+    zero_gradient.at_a_minimum,
     normalised_then_summed.rule,
     zero_initialised.zero_initialised,
     zero_initialised.zero_initialised_unseen,
@@ -193,6 +196,7 @@ ZERO: tuple[Rule, ...] = (
     gradient_cancellation.equal_sides,
     mask_multiplies_to_zero.dropped,
     saturation_sigmoid.branch_taken_is_flat,
+    nondiff_rounding.rounded_side_is_chosen,
     dead_relu.dead_relu_by_choice,
     branch_not_taken.rule,
     mask_multiplies_to_zero.loop_skipped,
@@ -253,6 +257,7 @@ FLAT_SLOPE: tuple[Rule, ...] = (second_order_missing.rule,)
 VANISHING: tuple[Rule, ...] = (
     custom_gradient_wrong.own_gradient_differs,
     softmax_single_class.single_class_unseen,
+    vanishing_depth.at_a_minimum,
     shift_invariant_parameter.rule,
     normalised_then_summed.rule,
     normalised_then_summed.normalised_by_hand,

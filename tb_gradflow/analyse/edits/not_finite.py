@@ -41,6 +41,7 @@ def bounded_root(group: Group) -> Iterator[Candidate]:
     if library is None or place.subject is None:
         return
     if call is not None and name_of(call.func) in _ROOTS:
+        yield from candidates(_BOUNDED, _each_bounded(group, place, _SMALL_SQUARE))
         yield from candidates(_BOUNDED, _bounded(place, place.subject, _SMALL_SQUARE))
     elif call is not None and name_of(call.func) in ("norm", "euclidean_norm"):
         yield from candidates(_BOUNDED, _norm(place, call))
@@ -91,7 +92,8 @@ def bounded_logarithm(group: Group) -> Iterator[Candidate]:
     outputs = group.op.outputs if group.op is not None else ()
     if not outputs or outputs[0].shape != ():
         # For a single number the bound would leave no gradient at all.
-        yield from candidates(_BOUNDED, _all_bounded(place), _bounded(place, place.subject, _EPSILON))
+        each = _each_bounded(group, place, _EPSILON)
+        yield from candidates(_BOUNDED, _all_bounded(place), each, _bounded(place, place.subject, _EPSILON))
 
 
 def _all_bounded(place: Place) -> Edit | None:
@@ -494,6 +496,42 @@ def _bounded(place: Place, given: ast.expr, bound: str) -> Edit | None:
     if library is None:
         return None
     return place.draft().replace(given, library("maximum", place.code.written(given), bound)).edit()
+
+
+def _each_bounded(group: Group, place: Place, bound: str) -> Edit | None:
+    """The same for each call of the function, in the user's function, at which a gradient breaks in this step: with
+    only one of them bounded, the gradient would be as broken as before. None if there is only one."""
+    library, others = place.library, _broken_too(group, place)
+    if library is None or place.subject is None or not others:
+        return None
+    draft = place.draft()
+    for each in (place.subject, *others):
+        draft.replace(each, library("maximum", place.code.written(each), bound))
+    return draft.edit()
+
+
+def _broken_too(group: Group, place: Place) -> list[ast.expr]:
+    """What other calls of the same function are given, if a gradient that is finite behind them is not in front."""
+    op, suspect = group.op, group.suspect
+    if op is None or place.node is None or suspect.target < 0:
+        return []
+
+    def breaks(number: int) -> bool | None:
+        report = suspect.measured.of_op(suspect.target, number) if number >= 0 else None
+        return None if report is None else bool(report.nan_count or report.inf_count)
+
+    found: dict[ast.expr, ast.expr] = {}
+    for index, each in enumerate(group.trace.ops):
+        if index == group.culprit or (each.type, each.api) != (op.type, op.api) or breaks(index) is not False:
+            continue
+        if not any(breaks(edge.op) for edge in each.inputs):
+            continue
+        other = place_of_group(group, index)
+        if other is None or other.call is None or other.subject is None or other.code is not place.code:
+            continue
+        if other.node is not place.node and place.code.function(other.call) is place.code.function(place.node):
+            found.setdefault(other.call, other.subject)
+    return list(found.values())
 
 
 def _rest(code: Code, call: ast.Call, given: ast.expr) -> list[str]:

@@ -150,7 +150,7 @@ def _around_the_detour(group: Group) -> Iterator[Candidate]:
     first, last = place_of_group(group), place_of_group(group, back)
     if first is None or last is None or first.subject is None or last.node is None or first.code is not last.code:
         return
-    if not _in_one_function(first, last):
+    if not _in_one_function(first, last) or not _only_converts(last.node):
         return
     given = first.subject
     if given in ast.walk(last.node):
@@ -212,6 +212,13 @@ def _in_one_function(first: Place, last: Place) -> bool:
         return next((each for each in around if isinstance(each, FUNCTIONS)), None)
 
     return function(first) is function(last)
+
+
+def _only_converts(node: ast.expr) -> bool:
+    """Whether the call returns the numbers that it is given, in another dtype. Many functions cast their arguments
+    before they compute something else: the value of `tf.image.ssim` is not that of its images.
+    """
+    return is_cast(node) or (isinstance(node, ast.Call) and name_of(node.func) in ("convert_image_dtype", "to_number"))
 
 
 def is_cast(node: ast.AST) -> bool:

@@ -89,27 +89,21 @@ def forward_pass_inside(group: Group) -> Iterator[Candidate]:
     if given_to_minimize(group) is not None:
         yield from _computed_when_called(group, place)
         return
-    code, topology = place.code, group.suspect.topology
-    lines = set()
-    for variable in group.variables:
-        for reader in topology.readers[variable]:
-            way = topology.influence(group.suspect.target).from_op(reader) if group.suspect.target >= 0 else ()
-            for op in (reader, *way):
-                number = group.trace.ops[op].source
-                if number is not None and group.trace.sources[number].file == place.source.file:
-                    lines.add(group.trace.sources[number].line)
+    code, lines = place.code, _lines_of_the_way(group, place)
     target = group.trace.targets[group.suspect.target] if group.suspect.target >= 0 else None
     pause = paused_block(group)
     if pause is not None:
-        yield from candidates(
-            "The tape also keeps the values of these lines, which takes memory.", _dissolved(code, pause)
-        )
+        yield from candidates(_MEMORY, _dissolved(code, pause))
+        return
+    reset = reset_of_the_tape(group)
+    if reset is not None:
+        yield from candidates(_MEMORY, _without_statement(code, reset))
         return
     for block in _tape_blocks(place):
         listed = code.block(block)
         here = listed.index(block)
         before = [index for index in range(here) if _holds(code, listed[index], lines)]
-        before = before or _calls_that_feed(listed[:here], block, place.modules)
+        before = before or _calls_that_feed(listed[:here], block, place)
         asking = next((index for index, each in enumerate(listed) if _holds(code, each, {place.source.line})), here)
         after = [index for index in range(here + 1, asking) if _holds(code, listed[index], lines)]
         if target is not None and (before or after):
@@ -118,6 +112,95 @@ def forward_pass_inside(group: Group) -> Iterator[Candidate]:
             yield from candidates(_NOTHING, _moved_inside(code, block, first, last))
             yield from candidates(_TWICE, _again_inside(code, block, [listed[index] for index in before]))
             return
+    yield from candidates(_NOTHING, _computed_in_the_block(group, place))
+
+
+_MEMORY = "The tape also keeps the values of these lines, which takes memory."
+
+
+def _lines_of_the_way(group: Group, place: Place) -> set[int]:
+    """The lines of the place's file that compute the loss from the variables."""
+    topology, target = group.suspect.topology, group.suspect.target
+    lines = set()
+    for variable in group.variables:
+        for reader in topology.readers[variable]:
+            way = topology.influence(target).from_op(reader) if target >= 0 else ()
+            for op in (reader, *way):
+                number = group.trace.ops[op].source
+                if number is not None and group.trace.sources[number].file == place.source.file:
+                    lines.add(group.trace.sources[number].line)
+    return lines
+
+
+def reset_of_the_tape(group: Group) -> ast.stmt | None:
+    """`tape.reset()` inside the block of the tape, after a line that computes with the variables or calls a function
+    or model of the user; None if there is none."""
+    place = _request(group)
+    blocks = _tape_blocks(place) if place is not None else []
+    if place is None or len(blocks) != 1 or not (name := _tape_name(blocks[0])):
+        return None
+    return next((each for each in blocks[0].body[1:] if ast.unparse(each) == f"{name}.reset()"), None)
+
+
+def _without_statement(code: Code, statement: ast.stmt) -> Edit | None:
+    """Without a statement that is alone on its line, and the line."""
+    line = statement.lineno - 1
+    if statement.end_lineno != statement.lineno or code.lines[line].partition("#")[0].strip() != code.written(
+        statement
+    ):
+        return None
+    start = sum(len(each) + 1 for each in code.lines[:line])
+    return Draft(code).replace_between(start, start + len(code.lines[line]) + 1, "").edit()
+
+
+def computed_after(group: Group) -> tuple[str, int] | None:
+    """The first statement after the tape's block that computes the loss from the variables, and the number of its
+    line: the tape records nothing there. None if there is none, or if something before the block does so too."""
+    place = _request(group)
+    blocks = _tape_blocks(place) if place is not None else []
+    if place is None or len(blocks) != 1:
+        return None
+    code, lines = place.code, _lines_of_the_way(group, place)
+    listed = code.block(blocks[0])
+    here = listed.index(blocks[0])
+    if any(_holds(code, each, lines) for each in listed[:here]):
+        return None
+    asking = next((index for index, each in enumerate(listed) if _holds(code, each, {place.source.line})), here)
+    found = next((each for each in listed[here + 1 : asking] if _holds(code, each, lines)), None)
+    return _first_line(place, found) if found is not None else None
+
+
+def computed_in_the_request(group: Group) -> ast.expr | None:
+    """The loss in `tape.gradient(tf.add_n(losses), …)`, if it is an expression and the request is outside of the
+    tape's block; None if it is only a name, or one of its parts."""
+    place = _request(group)
+    blocks = _tape_blocks(place) if place is not None else []
+    if place is None or len(blocks) != 1 or not place.code.starts_a_line(blocks[0].body[-1]):
+        return None
+    calls = [
+        node
+        for node in place.code.parts_at(place.source.line)
+        if isinstance(node, ast.Call) and name_of(node.func) == "gradient" and node.args
+    ]
+    if len(calls) != 1 or calls[0] in ast.walk(blocks[0]):
+        return None
+    loss = calls[0].args[0]
+    return loss if isinstance(loss, (ast.Call, ast.BinOp, ast.UnaryOp, ast.Subscript)) else None
+
+
+def _computed_in_the_block(group: Group, place: Place) -> Edit | None:
+    """Computes the loss at the end of the tape's block instead of in the request."""
+    loss, (block,) = computed_in_the_request(group), _tape_blocks(place) or (None,)
+    if loss is None or block is None or "\n" in place.code.written(loss):
+        return None
+    draft = place.draft()
+    name = draft.free_name(loss, "loss", "total_loss", "loss_value")
+    return draft.insert_after(block.body[-1], f"{name} = {place.code.written(loss)}").replace(loss, name).edit()
+
+
+def _first_line(place: Place, statement: ast.stmt) -> tuple[str, int]:
+    written, _, _ = place.code.written(statement).partition("\n")
+    return written, statement.lineno + place.code.passage.line - 1
 
 
 def given_to_minimize(group: Group) -> ast.Lambda | None:
@@ -211,6 +294,21 @@ def _reads_before_it_gives(steps: list[ast.stmt]) -> bool:
     return False
 
 
+def computed_before(group: Group) -> tuple[str, int] | None:
+    """The statement that computes what the tape's block reads, or the loss itself, before the block opens: its first
+    line, and that line's number in the file. None if there is none."""
+    place = _request(group)
+    blocks = _tape_blocks(place) if place is not None else []
+    if place is None or len(blocks) != 1:
+        return None
+    listed = place.code.block(blocks[0])
+    before = listed[: listed.index(blocks[0])]
+    found = [before[index] for index in _calls_that_feed(before, blocks[0], place)]
+    if not found or any(_takes_a_gradient(each) for each in found):
+        return None
+    return _first_line(place, found[-1])
+
+
 def computed_outside(group: Group) -> str:
     """The one-line statement next to the block of the only tape that is used, which computes with the variables; empty
     if there is none, or several."""
@@ -228,7 +326,7 @@ def computed_outside(group: Group) -> str:
         # A model's own lines read its variables.
         listed = code.block(blocks[0])
         before = listed[: listed.index(blocks[0])]
-        found = [before[index] for index in _calls_that_feed(before, blocks[0], place.modules)]
+        found = [before[index] for index in _calls_that_feed(before, blocks[0], place)]
     written = code.written(found[0]) if len(found) == 1 else ""
     return written if "\n" not in written else ""
 
@@ -284,20 +382,34 @@ def _takes_a_gradient(statement: ast.stmt) -> bool:
     return any(isinstance(node, ast.Call) and name_of(node.func) == "gradient" for node in ast.walk(statement))
 
 
-def _calls_that_feed(before: list[ast.stmt], block: ast.With, modules: Mapping[str, str]) -> list[int]:
-    """The statements before a tape's block that call the user's own functions or models for values that the block
-    reads: the ops that these create have other lines."""
-    read, found = _read(block.body), []
+def _calls_that_feed(before: list[ast.stmt], block: ast.With, place: Place) -> list[int]:
+    """The statements before a tape's block that compute values which the block reads, or the loss itself: with the
+    variables, as they are called in the user's code, or by calls of the user's own functions or models. The ops that
+    these create have other lines, or were not observed."""
+    found: list[int] = []
+    read = _read(block.body) | _loss_made_elsewhere(block, place)
+    names = {name.rpartition("/")[2] for name in place.group.names}
     for index in reversed(range(len(before))):
         statement = before[index]
         if not isinstance(statement, ast.Assign) or read.isdisjoint(_given(statement)):
             continue
         calls = [node for node in ast.walk(statement.value) if isinstance(node, ast.Call)]
-        own = [each for each in calls if ast.unparse(each.func).partition(".")[0] not in (*modules, *_DATA)]
-        if own:
+        own = [each for each in calls if ast.unparse(each.func).partition(".")[0] not in (*place.modules, *_DATA)]
+        if own or not names.isdisjoint(_read([statement])):
             found.append(index)
             read |= _read([statement])
     return sorted(found)
+
+
+def _loss_made_elsewhere(block: ast.With, place: Place) -> set[str]:
+    """The name of the loss whose gradient is requested, if the block does not assign it."""
+    given = {name for each in block.body for name in _given(each)}
+    return {
+        node.args[0].id
+        for node in place.code.parts_at(place.source.line)
+        if isinstance(node, ast.Call) and name_of(node.func) == "gradient" and node.args
+        if isinstance(node.args[0], ast.Name) and node.args[0].id not in given
+    }
 
 
 # Python's own functions that fetch a batch.

@@ -74,30 +74,65 @@ def trainable(group: Group) -> Iterator[Candidate]:
 
 
 def assigned_in_place(group: Group) -> Iterator[Candidate]:
-    """`w.assign(w - step)` instead of `w = w - step`, which replaces the variable with a tensor."""
+    """`w.assign(w - step)` instead of `w = w - step`, which replaces the variable with a tensor; each of them, if one
+    part of the program replaces several."""
+    for code in _program(group):
+        draft, names = Draft(code), set[str]()
+        for node in ast.walk(code.tree):
+            written, in_place = "", None
+            if isinstance(node, ast.Assign) and len(node.targets) == 1:
+                written, in_place = _assigned(group, code, node.targets[0], node.value)
+            elif isinstance(node, ast.AugAssign) and isinstance(node.op, (ast.Add, ast.Sub)):
+                written = code.written(node.target)
+                if _is_rebound(group, written):
+                    verb = "assign_add" if isinstance(node.op, ast.Add) else "assign_sub"
+                    in_place = f"{written}.{verb}({code.written(node.value)})"
+            if in_place is not None and written not in names:
+                draft.replace(node, in_place)
+                names.add(written)
+            elif isinstance(node, ast.Assign) and (several := _each_assigned(group, code, node)):
+                draft.replace(node, several)
+                names.add(several)
+        if names:
+            yield from candidates(_NOTHING, draft.edit())
+            return
+
+
+def in_place(group: Group) -> tuple[str, str] | None:
+    """The one-line assignment that replaces the first of the variables with a tensor, and what to write instead; None
+    if there is none."""
     for code in _program(group):
         for node in ast.walk(code.tree):
-            edit = None
-            if isinstance(node, ast.Assign) and len(node.targets) == 1:
-                edit = _assigned(group, code, node, node.targets[0], node.value)
-            elif isinstance(node, ast.AugAssign) and isinstance(node.op, (ast.Add, ast.Sub)):
-                target = code.written(node.target)
-                if _is_rebound(group, target):
-                    verb = "assign_add" if isinstance(node.op, ast.Add) else "assign_sub"
-                    edit = Draft(code).replace(node, f"{target}.{verb}({code.written(node.value)})").edit()
-            if edit is not None:
-                yield from candidates(_NOTHING, edit)
-                return
+            if isinstance(node, ast.Assign) and len(node.targets) == 1 and "\n" not in code.written(node):
+                _, written = _assigned(group, code, node.targets[0], node.value)
+                if written is not None:
+                    return code.written(node), written
+    return None
 
 
-def _assigned(group: Group, code: Code, node: ast.Assign, target: ast.expr, value: ast.expr) -> Edit | None:
-    if not isinstance(target, (ast.Name, ast.Attribute)) or not _is_rebound(group, code.written(target)):
-        return None
+def _assigned(group: Group, code: Code, target: ast.expr, value: ast.expr) -> tuple[str, str | None]:
     written = code.written(target)
+    if not isinstance(target, (ast.Name, ast.Attribute)) or not _is_rebound(group, written):
+        return written, None
     reads = [code.written(each) for each in ast.walk(value) if isinstance(each, (ast.Name, ast.Attribute))]
-    if written not in reads:
-        return None
-    return Draft(code).replace(node, f"{written}.assign({code.written(value)})").edit()
+    return written, f"{written}.assign({code.written(value)})" if written in reads else None
+
+
+def _each_assigned(group: Group, code: Code, node: ast.Assign) -> str:
+    """`w, b = w - dw, b - db` as one statement for each variable; empty if it is another statement, or if a value reads
+    a variable that would have changed by then."""
+    target, value = node.targets[0], node.value
+    if not isinstance(target, ast.Tuple) or not isinstance(value, ast.Tuple) or not code.starts_a_line(node):
+        return ""
+    if len(node.targets) > 1 or len(target.elts) != len(value.elts):
+        return ""
+    pairs = [_assigned(group, code, *pair) for pair in zip(target.elts, value.elts, strict=True)]
+    for place, part in enumerate(value.elts):
+        changed = {written for written, _ in pairs[:place]}
+        if any(code.written(each) in changed for each in ast.walk(part) if isinstance(each, (ast.Name, ast.Attribute))):
+            return ""
+    lines = [in_place for _, in_place in pairs if in_place is not None]
+    return ("\n" + code.indentation(node)).join(lines) if len(lines) == len(pairs) else ""
 
 
 def _is_rebound(group: Group, written: str) -> bool:

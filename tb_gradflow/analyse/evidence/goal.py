@@ -46,6 +46,54 @@ def is_fitted(suspect: Suspect) -> bool:
     return gradient.max_abs * 10 ** _decades_of_loss(suspect) >= VANISHING_BELOW
 
 
+# At a minimum, gradients are this much smaller than in the first recorded step: that of one variable, and all others.
+_SETTLED, _OTHERS_SETTLED = 1e-3, 1e-2
+
+# The gradient of a row, compared with that of the variable to which all rows add up, and with any that vanishes.
+_ALIVE, _ALIVE_AT_ALL = 1e3, 10 * VANISHING_BELOW
+
+
+def is_settled(suspect: Suspect) -> bool:
+    """Whether a gradient is close to zero because the training has come to a minimum, of a loss that need not be zero:
+    it had a normal size in the first recorded step, those of all other variables have shrunk as well, and it still
+    arrives at what is computed with the variable, where rows or terms now cancel each other. A network that has died
+    passes no gradient on to there.
+    """
+    measured, topology, gradient = suspect.measured, suspect.topology, suspect.state.gradient
+    if gradient is None or suspect.target < 0:
+        return False
+    first = measured.first_gradient(suspect.state.variable)
+    if first * _SETTLED < VANISHING_BELOW or gradient.max_abs > first * _SETTLED:
+        return False
+
+    def others() -> bool:
+        return all(
+            report.max_abs <= measured.first_gradient(entry.variable) * _OTHERS_SETTLED
+            for entry in topology.trace.variable_gradients
+            if entry.target == suspect.target and (report := measured.of_variable(entry)) is not None and report.max_abs
+            if report.max_abs >= VANISHING_BELOW
+        )
+
+    return measured.once(("settled", suspect.target), others) and any(
+        report.max_abs >= max(gradient.max_abs * _ALIVE, _ALIVE_AT_ALL)
+        for op in _first_with_data(suspect)
+        if (report := measured.of_op(suspect.target, op)) is not None
+    )
+
+
+def _first_with_data(suspect: Suspect) -> list[int]:
+    """The ops that combine a value computed from the variable alone with data."""
+    topology, found = suspect.topology, []
+    queue = list(topology.readers[suspect.state.variable])
+    for op in queue:  # grows while it is walked
+        for user in topology.onward(op):
+            if topology.trace.ops[user].data is not False:
+                found.append(user)
+            elif user not in queue:
+                queue.append(user)
+    return found
+
+
 def _decades_of_loss(suspect: Suspect) -> float:
     """By how many orders of magnitude the ops behind the last weight shrink the gradient, but for averages and factors
     of the program."""

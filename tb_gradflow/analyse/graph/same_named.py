@@ -1,4 +1,4 @@
-"""Variables that have the same name: those of a network and of its clone."""
+"""Variables that correspond to each other: those of a network and of its clone."""
 
 from __future__ import annotations
 
@@ -27,3 +27,18 @@ def twin_in_use(topology: Topology, variable: int, target: int) -> str:
         ),
         "",
     )
+
+
+def copy_in_use(topology: Topology, target: int) -> str:
+    """The name of the first variable of a network that the target depends on and for which no gradient was requested,
+    if it has the shapes of a network that is the other way round: nothing uses it, though its gradient was requested.
+    Empty if there is none.
+    """
+    variables = topology.trace.variables
+    outcomes = {each.variable: each.outcome for each in topology.trace.variable_gradients if each.target == target}
+    used = {place for place in range(len(variables)) if topology.influences(place, target)}
+    asked = [place for place in sorted(outcomes) if outcomes[place] != "not_asked"]
+    spare = [place for place in sorted(used.difference(asked)) if not variables[place].computed]
+    # A single bias has the shape of many others.
+    alike = [variables[place].shape for place in asked] == [variables[place].shape for place in spare]
+    return variables[spare[0]].name if len(asked) > 1 and used.isdisjoint(asked) and alike else ""

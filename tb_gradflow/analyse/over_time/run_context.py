@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from tb_gradflow.analyse.over_time.alternating import Turns
@@ -25,6 +25,7 @@ class RunContext:
         silences: Vectors of which most elements get no gradient.
         value_courses: The input ranges of functions that are not finite everywhere; none if everything is finite.
         began: By the name of its target, the loss of the first recorded step.
+        first_gradients: By the name of a variable, the largest element of its gradient in that step; read when called.
     """
 
     onset: Onset | None = None
@@ -34,6 +35,7 @@ class RunContext:
     silences: Mapping[int, Silence] = field(default_factory=dict)
     value_courses: ValueCourses = field(default_factory=dict)
     began: Mapping[str, float] = field(default_factory=dict)
+    first_gradients: Callable[[], Mapping[str, float]] = dict
 
 
 ALONE = RunContext()

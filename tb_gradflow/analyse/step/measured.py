@@ -80,7 +80,7 @@ class Measured:
         self.alone = context is ALONE
         self.onset, self.standstill, self.rest = context.onset, context.standstill, context.rest
         self.turns, self.silences, self.began = context.turns, context.silences, context.began
-        self.value_courses = context.value_courses
+        self.value_courses, self._first_gradients = context.value_courses, context.first_gradients
         self._courses: dict[int, Courses] = {}
         self._op_rows: dict[int, dict[int, list[int]]] = {}
         self._found: dict[Hashable, Any] = {}
@@ -189,6 +189,12 @@ class Measured:
         if began is None or not isfinite(began) or not isfinite(now):
             return 1.0
         return abs(began) / max(now, _LEARNED)
+
+    def first_gradient(self, variable: int) -> float:
+        """The largest element of a variable's gradient in the first recorded step; 0 for a single step, or if it is not
+        known."""
+        first = self.once("first gradients", lambda: dict(self._first_gradients()))
+        return first.get(self.topology.trace.variables[variable].name, 0.0)
 
     def of_row(self, row: int | None) -> GradientReport | None:
         """The statistics in a row; None if this step did not measure it."""

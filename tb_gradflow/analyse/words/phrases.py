@@ -47,6 +47,17 @@ def in_layer(group: Group) -> bool:
     return "/" in group.names[0]
 
 
+AT_A_MINIMUM = (
+    "it has shrunk in the course of the training, as have those of the other variables. A gradient still arrives at "
+    "the ops that use {them}, and cancels over the rows of the batch or over the terms of the loss, as it does at a "
+    "minimum."
+)
+AS_AT_ITS_END = (
+    "Nothing to fix if the training is at its end. If the loss is still too high, this model cannot fit the data "
+    "better from here."
+)
+
+
 def nothing_left_to_learn(group: Group) -> Text:
     return Template(
         BARE_SIZE + "the loss is close to zero, so there is nothing left to learn from this batch.", "Nothing to fix."

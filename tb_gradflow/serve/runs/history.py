@@ -19,6 +19,7 @@ import numpy.typing as npt
 from tb_gradflow.analyse.diagnose import diagnose
 from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.over_time.alternating import turns_of
+from tb_gradflow.analyse.over_time.first_gradients import first_gradients_of
 from tb_gradflow.analyse.over_time.onset import Onset, ends_with, explained_by, onset_of
 from tb_gradflow.analyse.over_time.plateau import rest_of
 from tb_gradflow.analyse.over_time.run_context import RunContext
@@ -287,6 +288,7 @@ class History:
                 silences=silences_of(pieces()),
                 value_courses={} if is_finite else value_courses_of(pieces()),
                 began=self._first_losses(session),
+                first_gradients=lambda: first_gradients_of(self._beginning(session)),
             ),
         )
 

@@ -87,6 +87,7 @@ class Collector:
         leaves_out_xla: See `Listener`.
         applied: The arguments of optimizers, in order.
         keeps_gradients: Whether the gradients of tensors on the path are kept until the step is over.
+        raised: The last error that a tape raised instead of a result; None if there was none.
     """
 
     by_tape = True
@@ -101,6 +102,7 @@ class Collector:
         self.rows = StatisticsTable()
         self.layers: dict[str, Layer] = {}
         self.keeps_gradients = False
+        self.raised: Exception | None = None
         self.leaves_out_xla = scope.barriers is not None
         self.applied: list[Applied] = []
         self._scope = scope
@@ -159,8 +161,8 @@ class Collector:
         try:
             wanted = [sources, list(extra.values())]
             asked, on_the_way = ask(tape, target, wanted, *(rest[:1] if fills_zeros else rest))
-        except Exception:
-            self._raised(request)
+        except Exception as error:
+            self._raised(request, error)
             with self._own_work():
                 for each in readings:
                     each.failed()
@@ -184,8 +186,8 @@ class Collector:
         request, _ = prepared
         try:
             asked, arrived = original()
-        except Exception:
-            self._raised(request)
+        except Exception as error:
+            self._raised(request, error)
             raise
         with self._own_work(), record.stop_recording():
             request.call.aliases = {}
@@ -217,13 +219,15 @@ class Collector:
                 ask = readings[0].asking(ask)
         return ask, readings
 
-    def _raised(self, request: Request) -> None:
-        """The tape has raised an error."""
-        with self._own_work():
+    def _raised(self, request: Request, error: Exception) -> None:
+        """The tape has raised an error, which the step may catch: it then has a loss without a gradient."""
+        self.raised = error
+        with self._own_work(), record.stop_recording():
             for source in flat_sources(request.sources):
                 index = self.variables.index_of_source(source)
                 if index is not None:
                     request.call.variables[index] = Answer("error", None)
+            self._stack(request)
 
     def _close(self, request: Request, readings: Sequence[Reading], asked: Any) -> None:
         """The results are kept: lets the instruments add to them, and the step return tensors of another graph."""
@@ -464,6 +468,11 @@ class Collector:
             if call.aliases[ref] in call.tensors:
                 call.tensors[ref] = call.tensors[call.aliases[ref]]
         call.tensors.update(only_reads(call.flattener.ops, call.variables))
+        self._stack(request)
+
+    def _stack(self, request: Request) -> None:
+        """The statistics and the loss of a request, for which there are no more rows to come."""
+        call = request.call
         call.rows.stack(request.scale)
         # Gradients that are taken while this one is computed, to recompute a block, have kept theirs before it.
         self.rows.append(call.rows)

@@ -253,13 +253,20 @@ def _statements_around(tree: ast.Module, line: int) -> Iterator[ast.AST]:
 
 
 def _bindings(statements: Sequence[ast.AST]) -> Iterator[tuple[ast.AST, ast.expr, ast.expr]]:
-    """Each assignment: its target and its value."""
+    """Each assignment: its target and its value; each target of `w, b = f(w), g(b)` with its own."""
     for node in statements:
         if isinstance(node, ast.Assign):
             for target in node.targets:
-                yield node, target, node.value
+                yield from ((node, *pair) for pair in _pairs(target, node.value))
         elif isinstance(node, ast.AnnAssign | ast.AugAssign) and node.value is not None:
             yield node, node.target, node.value
+
+
+def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
+    listed = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
+    values = value.elts if isinstance(value, ast.Tuple | ast.List) else []
+    each_has_one = len(listed) > 1 and len(values) == len(listed)
+    yield from zip(listed, values if each_has_one else [value] * len(listed), strict=True)
 
 
 def _is_named(node: ast.AST, name: str, attribute: str | None) -> bool:

@@ -157,6 +157,7 @@ class Loop:
         self._run: WatchedRun | None = None
         self._open: OpenStep | None = None
         self._recorded = False
+        self._has_steps = False
         self._began = 0.0
         self._vain = 0
         self._known: list[tuple[Any, Any]] = []
@@ -198,6 +199,14 @@ class Loop:
         """Called when the program has raised in its step."""
         self._abandon(error)
 
+    def _refuses(self, error: BaseException) -> None:
+        """Called when an optimizer has raised. A later step is recorded all the same, with the gradients that the
+        optimizer refused: the log would otherwise end with the step before, in which nothing was wrong."""
+        if self._has_steps:
+            self._finish()
+        else:
+            self._abandon(error)
+
     def _opened(self) -> OpenStep | None:
         if self._instrumented is None:
             self._instrumented = self._instrument()
@@ -231,7 +240,7 @@ class Loop:
             except Exception as error:
                 if depth == 1:
                     with reported():
-                        self.fails(error)
+                        self._refuses(error)
                 raise
             finally:
                 depth -= 1
@@ -252,10 +261,13 @@ class Loop:
                 self._vain += 1
                 self.is_left_alone = self._run is None and self._vain >= MOST_VAIN_LOOKS
                 return
+            if all(_is_refused(call) for call in step.collector.calls):
+                step.abandon(step.collector.raised)
+                return
             measured = step.close()
             self._remember(step.collector)
             if self._run is not None and measured and not self._run.protection.is_over:
-                self._recorded = True
+                self._recorded = self._has_steps = True
                 values = {name: value.numpy() for name, value in measured.items()}
                 self._run.protection.attempt(self._run.write, values, self._tracing)
             self.is_left_alone = self._run is None or self._run.protection.is_over
@@ -307,6 +319,11 @@ def _is_updated(collector: Any) -> bool:
     asked = {index for call in collector.calls for index, answer in call.variables.items() if answer.outcome == "value"}
     given = {collector.variables.index_of(each.variable) for applied in collector.applied for each in applied.given}
     return bool(asked) and asked <= given
+
+
+def _is_refused(call: Any) -> bool:
+    """Whether the tape raised an error for a request instead of a result."""
+    return bool(call.variables) and all(answer.outcome == "error" for answer in call.variables.values())
 
 
 def _lasts(owned: Any) -> bool:

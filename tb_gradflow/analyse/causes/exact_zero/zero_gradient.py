@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 
 from tb_gradflow.analyse.causes.cause import Cause
-from tb_gradflow.analyse.evidence.goal import is_at_goal, is_last
+from tb_gradflow.analyse.evidence.goal import is_at_goal, is_last, is_settled
 from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
 from tb_gradflow.analyse.evidence.zeros import PRODUCTS, began_at_zero
 from tb_gradflow.analyse.graph.op_sets import constant_of
 from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.words.fields import ZERO, Template, fields
 from tb_gradflow.analyse.words.names import Group, Text, call_of
-from tb_gradflow.analyse.words.phrases import CHECK, braces, nothing_left_to_learn
+from tb_gradflow.analyse.words.phrases import AS_AT_ITS_END, AT_A_MINIMUM, CHECK, braces, nothing_left_to_learn
 from tb_gradflow.analyse.words.steep import less_steep, made_large
 from tb_gradflow.record.schema import Op
 
@@ -29,6 +29,12 @@ def rule(suspect: Suspect) -> Verdict | None:
     return Verdict(
         "zero_gradient", "info" if is_at_goal(suspect) or shared or begins or in_balance(suspect) else "warning"
     )
+
+
+def at_a_minimum(suspect: Suspect) -> Verdict | None:
+    """The training has come to a minimum of its loss, and rounding leaves nothing of the sum."""
+    settled = is_settled(suspect) and not in_balance(suspect)
+    return Verdict("zero_gradient", "info", NO_OP) if settled else None
 
 
 def in_balance(suspect: Suspect) -> bool:
@@ -121,6 +127,8 @@ def message_and_fix_of_given(group: Group) -> Text:
 
 
 def message_and_fix(group: Group) -> Text:
+    if group.verdict.severity == "info" and at_a_minimum(group.suspect) is not None:
+        return Template(ZERO + AT_A_MINIMUM, AS_AT_ITS_END)(group)
     in_part = group.suspect.type_of(group.suspect.culprit) in ("Complex", "Cast") and group.verdict.culprit >= 0
     if in_part and group.op is not None:
         kept, lost = ("imaginary", "real") if group.op.type == "Imag" else ("real", "imaginary")

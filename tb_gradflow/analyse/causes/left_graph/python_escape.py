@@ -22,6 +22,14 @@ def rule(suspect: Suspect) -> Verdict | None:
     return Verdict("python_escape", "error") if suspect.op.type in _PYTHON else None
 
 
+def computed_by_numpy(suspect: Suspect) -> Verdict | None:
+    """A NumPy function takes the value, and the loss depends on nothing else that is computed from the variable. What
+    NumPy returns are plain numbers, and where they are used is not known."""
+    if suspect.culprit < 0 or suspect.op.type != PYTHON or not (suspect.op.api or "").startswith(("np.", "numpy.")):
+        return None
+    return Verdict("python_escape", "error")
+
+
 def partly_in_python(suspect: Suspect) -> Verdict | None:
     """Only part of the gradient arrives: the value also goes through a `tf.numpy_function` on the path to the loss,
     which gets a gradient and propagates none. Information: for a number that scales the rest, this may be intended."""
@@ -57,10 +65,9 @@ def _function(group: Group) -> Text:
 def _escape(group: Group) -> Text:
     names = fields(group)
     what = "the value" if _is_read_there(group) else f"a value computed from {names['them']}"
-    message = (
-        f"{names['they_get']} {_what_is_left(group)}: {what} leaves TensorFlow at {blamed(group)} and comes back as a "
-        "constant."
-    )
+    is_back = group.suspect.state.status != "unused"
+    rest = " and comes back as a constant." if is_back else ". NumPy returns plain numbers, which carry no gradient."
+    message = f"{names['they_get']} {_what_is_left(group)}: {what} leaves TensorFlow at {blamed(group)}{rest}"
     code = group.source.code if group.source is not None else ""
     if (put := put_into(code)) is not None:
         holder, value = put

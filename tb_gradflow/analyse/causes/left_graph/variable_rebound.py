@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cause import Cause
-from tb_gradflow.analyse.edits.variables import assigned_in_place
+from tb_gradflow.analyse.edits.variables import assigned_in_place, in_place
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.words.fields import Template, fields
-from tb_gradflow.analyse.words.names import Group, Text
+from tb_gradflow.analyse.words.names import Group, Text, quoted
 
 
 def rule(suspect: Suspect) -> Verdict | None:
@@ -21,11 +21,19 @@ def message_and_fix(group: Group) -> Text:
     place = group.trace.variables[group.variables[0]].rebound or names["variable"]
     later = group.suspect.state.status == "connected"
     if group.trace.variables[group.variables[0]].computed:
+        several = len(group.variables) > 1
+        what = (
+            "they were variables and have been overwritten with tensors"
+            if several
+            else f"`{place}` was a variable and has been overwritten with a tensor"
+        )
+        # The tensor of `w` is called `w (2)` in the report, next to the variable.
+        lost = [group.trace.variables[each].rebound for each in group.variables]
+        they_get = f"{quoted(lost)} {'get' if several else 'gets'}"
         return Template(
-            f"{{they_get}} no gradient: `{place}` was a variable and has been overwritten with a tensor, which a tape "
-            f"does not watch automatically.",
-            f"Change the variable in place: `{place}.assign_sub(rate * gradient)`, not "
-            f"`{place} = {place} - rate * gradient`.",
+            f"{they_get} no gradient: {what}, which a tape does not watch automatically.",
+            f"Change {'each' if several else 'the'} variable in place: "
+            + _instead(group, place).replace("{", "{{").replace("}", "}}"),
         )(group)
     message = (
         f"{names['they_are']} lost: the step assigns a tensor to `{place}`, and from the next step on nothing trains "
@@ -36,9 +44,17 @@ def message_and_fix(group: Group) -> Text:
     )
     return Text(
         message,
-        f"Change the variable in place: `{place}.assign_sub(rate * gradient)` instead of `{place} = {place} - rate * "
-        f"gradient`, or `optimizer.apply_gradients(...)`.",
+        "Change the variable in place: " + _instead(group, place)[:-1] + ", or `optimizer.apply_gradients(...)`.",
     )
+
+
+def _instead(group: Group, place: str) -> str:
+    """The user's own line, changed, if there is such a line."""
+    before, after = in_place(group) or (
+        f"{place} = {place} - rate * gradient",
+        f"{place}.assign_sub(rate * gradient)",
+    )
+    return f"`{after}` instead of `{before}`."
 
 
 CAUSE = Cause(

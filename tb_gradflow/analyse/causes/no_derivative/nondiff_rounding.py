@@ -9,8 +9,11 @@ from tb_gradflow.analyse.edits.positions import soft_position
 from tb_gradflow.analyse.edits.straight_through import through_rounding
 from tb_gradflow.analyse.evidence.discrete import COMPARISON, ROUNDING
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict, discrete_part
+from tb_gradflow.analyse.graph.op_sets import passes_gradient
+from tb_gradflow.analyse.graph.paths import walked
+from tb_gradflow.analyse.step.measured import is_zero
 from tb_gradflow.analyse.words.fields import SIZE, fields, filled
-from tb_gradflow.analyse.words.names import Group, Text, called, layer_of, namespace
+from tb_gradflow.analyse.words.names import Group, Text, called, layer_of, namespace, place_of
 from tb_gradflow.analyse.words.soft import passed_through, soft_step
 from tb_gradflow.analyse.words.whole import only_as_integers, weighed_in_place_of_integers
 
@@ -34,6 +37,31 @@ def detour_around_rounding(suspect: Suspect) -> Verdict | None:
         for consumer, _ in suspect.topology.consumers[op]:
             if influence[consumer] >= 0 and suspect.type_of(consumer) in ROUNDING:
                 return Verdict("nondiff_rounding", "error", consumer)
+    return None
+
+
+_CHOOSING = frozenset({"Maximum", "Minimum", "SelectV2", "Select"})
+
+
+def rounded_side_is_chosen(suspect: Suspect) -> Verdict | None:
+    """`maximum(floor(x), y)`, where the rounded value is the larger one in every element: the gradient goes there, and
+    the other side gets none."""
+    if suspect.op.type not in _CHOOSING:
+        return None
+    topology, readers = suspect.topology, set(suspect.topology.readers[suspect.state.variable])
+    ops = topology.trace.ops
+
+    def back(op: int) -> list[int]:
+        return [edge.op for edge in ops[op].inputs if edge.op >= 0 and passes_gradient(edge)]
+
+    for edge in suspect.op.inputs:
+        if edge.op < 0 or not passes_gradient(edge):
+            continue
+        behind = list(walked([edge.op], back))
+        rounded = [op for op in behind if ops[op].type in ROUNDING and not topology.made_by(op).isdisjoint(readers)]
+        gradient = suspect.measured.of_op(suspect.target, rounded[0]) if rounded else None
+        if readers.isdisjoint(behind) and gradient is not None and not is_zero(gradient):
+            return Verdict("nondiff_rounding", "error", rounded[0])
     return None
 
 
@@ -71,6 +99,9 @@ def message_and_fix(group: Group) -> Text:
     elif _is_in_loss(group):
         fix = f"keep `{names['whole']}` out of the loss and round only in a metric, or " + fix
     around = " The paths around it cancel." if group.suspect.state.status == "zero" else ""
+    if around and group.suspect.type_of(group.suspect.culprit) in _CHOOSING:
+        chosen = called(group.trace, group.suspect.culprit) + place_of(group.trace, group.suspect.culprit)
+        around = f" {chosen} takes the rounded value in every element, so the other side gets no gradient either."
     message = SIZE + "{op} rounds, and a step function has no derivative." + around
     return Text(filled(message, names), fix[0].upper() + fix[1:])
 

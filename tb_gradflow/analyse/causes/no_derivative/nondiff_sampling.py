@@ -11,7 +11,7 @@ from tb_gradflow.analyse.edits.soft import soft_comparison
 from tb_gradflow.analyse.edits.written_out import continuous_draw
 from tb_gradflow.analyse.evidence.discrete import COMPARISON, SAMPLING
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
-from tb_gradflow.analyse.words.code import bracketed
+from tb_gradflow.analyse.words.code import bracketed, call_on
 from tb_gradflow.analyse.words.fields import SIZE, fields, filled
 from tb_gradflow.analyse.words.names import Group, Text, api_of, call_of
 
@@ -51,6 +51,8 @@ def message_and_fix(group: Group) -> Text:
             f"Draw a relaxed sample: `u = tf.random.uniform(tf.shape({chance}), 1e-6, 1 - 1e-6)`, then "
             f"`tf.sigmoid(({logit} + tf.math.log(u) - tf.math.log(1 - u)) / 0.5)`.",
         )
+    if (relaxed := _relaxed_distribution(group)) is not None:
+        return Text(message, relaxed)
     if "mixture" in kind:
         return Text(
             message,
@@ -74,6 +76,32 @@ def message_and_fix(group: Group) -> Text:
             f"{p})) * tf.random.normal(tf.shape({n} * {p}))`, or use the log-likelihood of the counts as the loss.",
         )
     return Text(message, filled(_GUMBEL, fields(group)))
+
+
+_RELAXED = {
+    "Bernoulli": "RelaxedBernoulli",
+    "Categorical": "RelaxedOneHotCategorical",
+    "OneHotCategorical": "RelaxedOneHotCategorical",
+}
+
+
+def _relaxed_distribution(group: Group) -> str | None:
+    """The fix for a distribution of TensorFlow Probability that has a relaxed counterpart; None for any other draw."""
+    found = _OF_DISTRIBUTION.fullmatch(api_of(group))
+    name = api_of(group).split(".")[1] if found is not None else ""
+    if name not in _RELAXED:
+        return None
+    made = call_on(group.source.code, name) if group.source is not None else None
+    head = (made.head.rpartition(".")[0] or "tfd") if made is not None else "tfd"
+    given = "logits=logits"
+    if made is not None:
+        logits, chances = made.argument(0, "logits"), made.argument(1, "probs")
+        given = f"logits={logits}" if logits else f"probs={chances}" if chances else given
+    where = " The sample is a vector of weights instead of an index: multiply by it." if name == "Categorical" else ""
+    return (
+        f"Draw a relaxed sample: `{head}.{_RELAXED[name]}(temperature=0.5, {given}).sample()`.{where} Or weight the "
+        "loss by the log-probability."
+    )
 
 
 _GUMBEL = (

@@ -16,14 +16,14 @@ from tb_gradflow.analyse.evidence.course import (
     just_behind,
     steepest,
 )
-from tb_gradflow.analyse.evidence.goal import is_at_goal, is_fitted
+from tb_gradflow.analyse.evidence.goal import is_at_goal, is_fitted, is_settled
 from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
 from tb_gradflow.analyse.evidence.zeros import PRODUCTS
 from tb_gradflow.analyse.graph.op_sets import SOFTMAX, constant_of
 from tb_gradflow.analyse.step.measured import UPDATE_NORM, VANISHING_BELOW, Measured
 from tb_gradflow.analyse.words.fields import SIZE, Template
 from tb_gradflow.analyse.words.names import Group, Text
-from tb_gradflow.analyse.words.phrases import CHECK, nothing_left_to_learn
+from tb_gradflow.analyse.words.phrases import AS_AT_ITS_END, AT_A_MINIMUM, CHECK, nothing_left_to_learn
 from tb_gradflow.record.report import Severity
 from tb_gradflow.record.schema import EAGER
 
@@ -43,6 +43,11 @@ def nothing_left(suspect: Suspect) -> Verdict | None:
     """The predictions match their targets: nothing vanishes on the path. The activation in front of the loss is flat
     then, as it should be."""
     return Verdict("vanishing_depth", "info", NO_OP) if is_fitted(suspect) else None
+
+
+def at_a_minimum(suspect: Suspect) -> Verdict | None:
+    """The training has come to a minimum of its loss."""
+    return Verdict("vanishing_depth", "info", NO_OP) if is_settled(suspect) else None
 
 
 def given_tiny(suspect: Suspect) -> Verdict | None:
@@ -166,6 +171,8 @@ def message_and_fix_of_given(group: Group) -> Text:
 def message_and_fix(group: Group) -> Text:
     if group.verdict.severity == "info" and (is_at_goal(group.suspect) or is_fitted(group.suspect)):
         return nothing_left_to_learn(group)
+    if group.verdict.severity == "info" and is_settled(group.suspect):
+        return Template(SIZE + AT_A_MINIMUM, AS_AT_ITS_END)(group)
     if group.verdict.culprit == NO_OP:
         return Template(
             SIZE + "it is not known where it vanishes: the loss was computed eagerly, so its path is not recorded.",
@@ -241,7 +248,8 @@ CAUSE = Cause(
     meaning="the largest element is below 1e-7; the finding names the op that shrinks it most, among the ops of the "
     "type that shrinks it most between loss and variable",
     severity="warning; info if the loss is close to zero as well, if the optimizer still moves the variable about as "
-    "far as the others, or if the input of its layer is close to zero and is computed from variables that train",
+    "far as the others, if the input of its layer is close to zero and is computed from variables that train, or if "
+    "the recorded steps show that the training has come to a minimum",
     fix="normalisation, residuals, initialisation",
     text=message_and_fix,
     text_of_given=message_and_fix_of_given,

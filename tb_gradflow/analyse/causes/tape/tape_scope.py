@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+import ast
+
 from tb_gradflow.analyse.causes.cause import Cause
-from tb_gradflow.analyse.edits.tapes import computed_outside, forward_pass_inside, given_to_minimize, paused_block
-from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
+from tb_gradflow.analyse.edits.tapes import (
+    computed_after,
+    computed_before,
+    computed_in_the_request,
+    computed_outside,
+    forward_pass_inside,
+    given_to_minimize,
+    paused_block,
+    reset_of_the_tape,
+)
+from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import Group, Text, place_of, source_of
 from tb_gradflow.record.schema import EAGER
@@ -13,6 +24,30 @@ from tb_gradflow.record.schema import EAGER
 def rule(suspect: Suspect) -> Verdict | None:
     """All other cases: the forward pass, or part of it, ran where the tape did not record it."""
     return Verdict("tape_scope", "error")
+
+
+def computed_before_the_tape(suspect: Suspect) -> Verdict | None:
+    """The loss depends on no variable at all, and the user's code computes what the tape's block reads before the block
+    opens. In a loop that is recorded unchanged, the step begins where the tape opens, so what ran before is not in the
+    trace."""
+    topology, target, state = suspect.topology, suspect.target, suspect.state
+    if (
+        target < 0
+        or state.entry is None
+        or state.entry.outcome != "none"
+        or topology.trace.variables[state.variable].computed
+    ):
+        return None
+    places = range(len(topology.trace.variables))
+    depends = suspect.measured.once(
+        ("depends on a variable", target), lambda: any(topology.influences(place, target) for place in places)
+    )
+    if depends:
+        return None
+    group = Group(Verdict("tape_scope", "error"), suspect, (state,), -1)
+    if computed_before(group) is None and given_to_minimize(group) is None:
+        return None
+    return Verdict("tape_scope", "error", NO_OP)
 
 
 def message_and_fix(group: Group) -> Text:
@@ -44,6 +79,34 @@ def message_and_fix(group: Group) -> Text:
             "Compute the loss inside that function: `minimize(lambda: ...)` with the whole expression, or a `def` that "
             "computes and returns it.",
         )(group)
+    if reset_of_the_tape(group) is not None:
+        return Template(
+            "{they_get} no gradient: there is a differentiable path to the loss, but `reset()` made the tape{line} "
+            "forget what it had recorded" + _read_at(group) + ".",
+            "Remove the call of `reset()`, or call it before the forward pass.",
+        )(group)
+    before = computed_before(group) if group.suspect.state.status == "unused" else None
+    if before is not None:
+        written, line = _in_template(before[0]), before[1]
+        return Template(
+            "{they_get} no gradient: nothing that the tape recorded depends on a variable{line}. "
+            f"`{written}` (line {line}) ran before the `with` block, where the tape records nothing.",
+            f"Move `{written}` into the `with` block.",
+        )(group)
+    if (after := computed_after(group)) is not None and not _read_at(group):
+        written = _in_template(after[0])
+        return Template(
+            "{they_get} no gradient: there is a differentiable path to the loss, but the tape did not record it{line}: "
+            f"`{written}` (line {after[1]}) ran after the `with` block.",
+            f"Move `{written}` into the `with` block.",
+        )(group)
+    if (loss := computed_in_the_request(group)) is not None and not _read_at(group):
+        written = _in_template(ast.unparse(loss))
+        return Template(
+            "{they_get} no gradient: there is a differentiable path to the loss, but the tape did not record it{line}: "
+            f"`{written}` is computed in the call of `gradient`, after the `with` block.",
+            f"Compute it in the `with` block, `loss = {written}`, and request the gradient of `loss`.",
+        )(group)
     return Template(
         "{they_get} no gradient: there is a differentiable path to the loss, but the tape did not record it{line}. "
         "The forward pass, or part of it, ran outside the `with` block" + _read_at(group) + ".",
@@ -54,10 +117,14 @@ def message_and_fix(group: Group) -> Text:
 def _move(group: Group) -> str:
     """What to change, with the user's own line if that is a one-line statement: a template."""
     if code := computed_outside(group):
-        return f"Move `{code}` into the `with` block.".replace("{", "{{").replace("}", "}}")
+        return f"Move `{_in_template(code)}` into the `with` block."
     return (
         "Call the model inside the block: `with tf.GradientTape() as tape: loss = loss_fn(y, model(x, training=True))`."
     )
+
+
+def _in_template(code: str) -> str:
+    return code.replace("{", "{{").replace("}", "}}")
 
 
 def _read_at(group: Group) -> str:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Sequence
+
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.evidence.requests import nobody_asked
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.graph.op_sets import scopes_of
+from tb_gradflow.analyse.user_code.code import program_of
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import Group, Text, place_of
 
@@ -91,6 +95,13 @@ def message_and_fix(group: Group) -> Text:
         topology = group.suspect.topology
         users = [op for reader in topology.readers[group.variables[0]] for op in topology.onward(reader)]
         where = place_of(group.trace, users[0]) if users else ""
+        if owner := _class_without_layer(group, users):
+            return Template(
+                "{they_are} used in the loss" + where + ", but the model does not track {them}, so nothing trains "
+                f"{{them}}: Keras 3 tracks the weights of layers, and `{owner}` is not a layer.",
+                f"Make it one, `class {owner}(keras.layers.Layer)`, and create {{them}} in it with "
+                "`self.add_weight(...)`; or mark {them} as not trainable, `tf.Variable(..., trainable=False)`.",
+            )(group)
         return Template(
             "{they_are} used in the loss" + where + ", but the model does not track {them}, so nothing trains {them}: "
             "Keras 3 tracks weights created with `self.add_weight(...)`, not a plain `tf.Variable`.",
@@ -117,6 +128,23 @@ def message_and_fix(group: Group) -> Text:
         fix = 'Create it in `build`, not in `call`: `self.{variable} = self.add_weight(name="{variable}", shape=...)`.'
     why = "{they_are} used in the loss, but the step creates {them} anew each time, so nothing trains {them}."
     return Template(why, fix)(group)
+
+
+def _class_without_layer(group: Group, users: Sequence[int]) -> str:
+    """The class in whose code the variables are used, if it is a `tf.Module` or has no base class; empty if it may be a
+    layer, or is not known."""
+    number = next((number for op in users if (number := group.trace.ops[op].source) is not None), None)
+    if number is None:
+        return ""
+    source = group.trace.sources[number]
+    code = program_of(group.trace).at(source.file, source.line)
+    statement = next(iter(code.statements_at(source.line)), None) if code is not None else None
+    if code is None or statement is None:
+        return ""
+    owner = next((each for each in code.around(statement) if isinstance(each, ast.ClassDef)), None)
+    bases = [ast.unparse(each) for each in owner.bases] if owner is not None else []
+    is_plain = all(each in ("object", "tf.Module", "Module") for each in bases)
+    return owner.name if owner is not None and is_plain and not owner.keywords else ""
 
 
 def _lambda_around(group: Group) -> str:

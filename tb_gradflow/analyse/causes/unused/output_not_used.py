@@ -9,7 +9,7 @@ from tb_gradflow.analyse.evidence.requests import nobody_asked
 from tb_gradflow.analyse.evidence.stops import STOPS, keeps_value_alone
 from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
 from tb_gradflow.analyse.graph.dead_terms import term_in_vain
-from tb_gradflow.analyse.graph.same_named import twin_in_use
+from tb_gradflow.analyse.graph.same_named import copy_in_use, twin_in_use
 from tb_gradflow.analyse.words.code import assigned_by, call_on, is_simple
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import (
@@ -107,6 +107,14 @@ def message_and_fix(group: Group) -> Text:
         return Template(
             "{they_get} no gradient: the step uses another network with the same names, "
             f"`{twin}`, instead of {{them}}.",
+            "Call the network that you want to train, not its copy; or pass the copy's variables to "
+            "`tape.gradient(...)` and to the optimizer.",
+        )(group)
+    copy = copy_in_use(group.suspect.topology, group.suspect.target) if group.culprit < 0 else ""
+    if copy:
+        return Template(
+            "{they_get} no gradient: nothing in this step uses {them}. The loss was computed by another network with "
+            f"the same shapes, that of `{copy}`, for which no gradient is requested.",
             "Call the network that you want to train, not its copy; or pass the copy's variables to "
             "`tape.gradient(...)` and to the optimizer.",
         )(group)

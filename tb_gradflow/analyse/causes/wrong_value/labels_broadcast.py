@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
@@ -16,10 +17,14 @@ from tb_gradflow.record.schema import Edge
 _DIFFERENCES = frozenset({"Sub", "SquaredDifference"})
 _BENT = frozenset({"Square", "Abs", "Pow", "SquaredDifference"})
 _MEANS = frozenset({"Mean", "Sum"})
+_PRODUCTS = frozenset({"Mul", "MulNoNan", "Xlogy", "RealDiv", "DivNoNan"})
 Shape = tuple[int, ...] | None
 
 # Through these a difference becomes the mean error of a loss, whatever else is added to the loss.
 _AVERAGED = _BENT | _MEANS | {"Mul", "RealDiv", "DivNoNan", "AddV2", "AddN", "Identity", "Reshape", "Cast"}
+
+# The mean of what only goes through these is that of one factor times that of the other.
+_LINEAR = _MEANS | {"Neg", "AddV2", "AddN", "Add", "Sub", "Identity", "Reshape", "Cast", "Mul", "RealDiv"}
 
 # Code that uses one of these, or gets its shape from one, compares all pairs on purpose.
 _SPREADING = frozenset({"ExpandDims", "Reshape", "Transpose", "BroadcastTo", "Tile", "StridedSlice"})
@@ -32,7 +37,8 @@ def rule(suspect: Suspect) -> Verdict | None:
     `[batch, batch]`, and its mean is least where every prediction is the mean of all labels.
 
     Only a difference that is averaged directly is reported: intended distances of all pairs go through a minimum or an
-    exponential.
+    exponential. The same for a product, such as labels times logarithms, or advantages times log-probabilities: its
+    mean is the product of two means, so that no row counts with its own factor.
     """
     if suspect.target < 0:
         return None
@@ -44,7 +50,7 @@ def rule(suspect: Suspect) -> Verdict | None:
 
 
 def _broadcast(topology: Topology, target: int) -> Iterator[int]:
-    for op in sorted(place for kind in _DIFFERENCES for place in topology.by_type.get(kind, ())):
+    for op in sorted(place for kind in _DIFFERENCES | _PRODUCTS for place in topology.by_type.get(kind, ())):
         sides = [edge for edge in topology.trace.ops[op].inputs if edge.op >= 0]
         learned = [edge for edge in sides if passes_gradient(edge) and _comes_to_a_variable(topology, edge.op)]
         if (
@@ -57,8 +63,23 @@ def _broadcast(topology: Topology, target: int) -> Iterator[int]:
 
 
 def _is_averaged(topology: Topology, op: int, target: int) -> bool:
-    way = [topology.trace.ops[place].type for place in topology.gradient(target).from_op(op)]
+    path = topology.gradient(target).from_op(op)
+    way = [topology.trace.ops[place].type for place in path]
+    if way and way[0] in _PRODUCTS:
+        return set(way[1:]) <= _LINEAR and not _MEANS.isdisjoint(way) and _is_scaled_as_a_whole(topology, path)
     return set(way[1:]) <= _AVERAGED and not _BENT.isdisjoint(way) and not _MEANS.isdisjoint(way)
+
+
+def _is_scaled_as_a_whole(topology: Topology, path: Sequence[int]) -> bool:
+    """Whether further factors on the path are single numbers: a matrix of weights makes a sum over pairs meaningful."""
+    for before, op in pairwise(path):
+        each = topology.trace.ops[op]
+        if each.type not in ("Mul", "RealDiv"):
+            continue
+        others = [_shape_of(topology, edge) for edge in each.inputs if edge.op != before]
+        if any(shape != () for shape in (*others, *(given.shape for given in each.given))):
+            return False
+    return True
 
 
 def _comes_to_a_variable(topology: Topology, start: int) -> bool:
@@ -109,6 +130,15 @@ def _on_purpose(topology: Topology, op: int, sides: list[int]) -> bool:
 def message_and_fix(group: Group) -> Text:
     shape = group.op.outputs[0].shape if group.op is not None and group.op.outputs else None
     told = ", ".join("batch" if size < 0 else str(size) for size in shape or ())
+    if group.op is not None and group.op.type in _PRODUCTS:
+        return Template(
+            "{they_get} a gradient that mixes the rows of the batch: {op} computes a result of shape "
+            f"[{told}], every row of one side with every row of the other, because one has shape [batch, 1] and the "
+            "other has shape [batch]. After the mean, each row counts with the average of all labels or weights "
+            "instead of its own.",
+            "Give both the same shape before you combine them, `tf.reshape(y, tf.shape(prediction))` or "
+            "`tf.squeeze(prediction, -1)`.",
+        )(group)
     return Template(
         "{they_get} a gradient that trains towards the mean of all labels: {op} computes a difference of shape "
         f"[{told}], every prediction minus every label, because one of the two has shape [batch, 1] and the other has "
@@ -122,9 +152,10 @@ CAUSE = Cause(
     name="labels_broadcast",
     meaning="a difference of shape `[batch, batch]` between a prediction of shape `[batch, 1]` and labels of shape "
     "`[batch]`, or the reverse, that is averaged directly; the gradient arrives, but trains towards the mean of all "
-    "labels. Not reported where the line, or the op in front, shows that all pairs are compared on purpose",
+    "labels. The same for a product of such shapes whose result is only added up, such as labels times logarithms. "
+    "Not reported where the line, or the op in front, shows that all pairs are compared on purpose",
     severity="warning",
     fix="give both the same shape",
     text=message_and_fix,
-    plight="a gradient towards the mean of all labels",
+    plight="a gradient that mixes the rows of the batch",
 )

@@ -1,0 +1,536 @@
+"""Loops and training steps that are recorded unchanged, as in public questions: what is said, and whether the edit that
+is offered repairs the program.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import keras
+import pytest
+
+import tb_gradflow
+from tb_gradflow.recorded import Recorded
+from tb_gradflow.serve.reports.report import Report
+
+HEAD = """
+import keras
+import numpy as np
+import tensorflow as tf
+
+keras.utils.set_random_seed(1)
+x, y = tf.random.normal([8, 3]), tf.random.normal([8, 1])
+"""
+
+NETWORK = """
+model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(4, "tanh"), keras.layers.Dense(1)], name="model")
+opt = keras.optimizers.SGD(0.1)
+
+def update(gradients):
+    opt.apply_gradients([(g, v) for g, v in zip(gradients, model.trainable_variables) if g is not None])
+"""
+
+FORWARD_BEFORE = (
+    NETWORK
+    + """
+for _ in range(2):
+    pred = model(x)
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(tf.square(pred - y))
+    gradients = tape.gradient(loss, model.trainable_variables)
+    if gradients[0] is not None:
+        update(gradients)
+"""
+)
+
+LOSS_BEFORE = """
+w = tf.Variable([1.0, 2.0, 3.0], name="w")
+for _ in range(2):
+    loss = tf.reduce_sum(tf.square(w - 1.0))
+    with tf.GradientTape() as tape:
+        tape.watch(w)
+    gradient = tape.gradient(loss, w)
+    if gradient is not None:
+        w.assign_sub(0.1 * gradient)
+"""
+
+CLOSURE = """
+w = tf.Variable([1.0, 2.0, 3.0], name="w")
+opt = tf.compat.v1.train.AdamOptimizer(0.1)
+loss = tf.reduce_sum(tf.square(w - 1.0))
+try:
+    opt.minimize(lambda: loss, var_list=[w])
+except ValueError:
+    pass
+"""
+
+MEAN_AFTER = (
+    NETWORK
+    + """
+@tf.function
+def train_step(x, y):
+    with tf.GradientTape() as tape:
+        errors = tf.square(model(x) - y)
+    loss = tf.reduce_mean(errors)
+    gradients = tape.gradient(loss, model.trainable_variables)
+    if gradients[0] is not None:
+        update(gradients)
+    return loss
+
+for _ in range(2):
+    train_step(x, y)
+"""
+)
+
+RESET = (
+    NETWORK
+    + """
+for _ in range(2):
+    with tf.GradientTape() as tape:
+        pred = model(x)
+        tape.reset()  # forget the last epoch
+        loss = tf.reduce_mean(tf.square(pred - y))
+    gradients = tape.gradient(loss, model.trainable_variables)
+    if gradients[0] is not None:
+        update(gradients)
+"""
+)
+
+OF_THE_COPY = (
+    NETWORK
+    + """
+target = keras.Sequential([keras.Input((3,)), keras.layers.Dense(4, "tanh"), keras.layers.Dense(1)], name="target")
+for _ in range(2):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(tf.square(target(x) - y))
+    tape.gradient(loss, model.trainable_variables)
+"""
+)
+
+TWO_REBOUND = """
+w, b = tf.Variable(tf.ones([3, 1]), name="w"), tf.Variable(0.0, name="b")
+for _ in range(3):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(tf.square(x @ w + b - y))
+    dw, db = tape.gradient(loss, [w, b])
+    if dw is None:
+        break
+    w = w - 0.1 * dw
+    b = b - 0.1 * db
+"""
+
+TWO_REBOUND_AT_ONCE = TWO_REBOUND.replace(
+    "    w = w - 0.1 * dw\n    b = b - 0.1 * db\n", "    w, b = w - 0.1 * dw, b - 0.1 * db\n"
+)
+
+TWO_REBOUND_ON_A_LINE = TWO_REBOUND.replace("dw\n    b = b", "dw; b = b")
+
+IN_THE_REQUEST = (
+    NETWORK
+    + """
+for _ in range(2):
+    with tf.GradientTape() as tape:
+        losses = [tf.reduce_mean(tf.square(model(x) - y)), tf.reduce_mean(tf.abs(model(x) - y))]
+    gradients = tape.gradient(tf.add_n(losses) / 2.0, model.trainable_variables)
+    if gradients[0] is not None:
+        update(gradients)
+"""
+)
+
+CLIPPED_IMAGE = """
+image = tf.Variable(tf.random.uniform([2, 3]), name="image")
+opt = keras.optimizers.SGD(0.1)
+for _ in range(3):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(tf.square(image - x[:2]))
+    gradient = tape.gradient(loss, image)
+    try:
+        opt.apply_gradients([(gradient, image)])
+    except AttributeError:
+        break
+    image = tf.clip_by_value(image, 0.0, 1.0)
+"""
+
+LOG_BY_NUMPY = """
+body, actor, critic = (keras.layers.Dense(n) for n in (4, 2, 1))
+for _ in range(2):
+    with tf.GradientTape() as tape:
+        hidden = body(x)
+        chances = tf.nn.softmax(actor(hidden))
+        log_chances = []
+        for row in range(3):
+            log_chances.append(np.log(chances[row, 1]))
+        value = critic(hidden)[0, 0]
+        loss = sum(-each * (row - 0.3) for row, each in enumerate(log_chances)) + (1.0 - value) ** 2
+    variables = body.trainable_variables + actor.trainable_variables + critic.trainable_variables
+    tape.gradient(loss, variables)
+"""
+
+ROUNDED_AND_CHOSEN = """
+w = tf.Variable([0.7, 1.9], name="w")
+
+@tf.function
+def step():
+    with tf.GradientTape() as tape:
+        v = w * 2.0
+        loss = tf.reduce_sum(tf.square(tf.minimum(tf.floor(v), v + 0.2) - 9.5))
+    w.assign_sub(0.01 * tape.gradient(loss, w))
+
+for _ in range(2):
+    step()
+"""
+
+DEVIATIONS_OF_BOTH_VIEWS = """
+net = keras.layers.Dense(4, "relu", bias_initializer=keras.initializers.Constant(-9.0))
+with tf.GradientTape() as tape:
+    first, second = net(x), net(x + 0.1)
+    std_first = tf.sqrt(tf.math.reduce_variance(first, axis=0))
+    std_second = tf.sqrt(tf.math.reduce_variance(second, axis=0))
+    loss = tf.reduce_mean(tf.nn.relu(1.0 - std_first)) + tf.reduce_mean(tf.nn.relu(1.0 - std_second))
+gradients = tape.gradient(loss, net.trainable_variables)
+"""
+
+LIKELIHOOD = """
+data = tf.random.normal([200], 2.0, 3.0)
+location, raw = tf.Variable(0.0, name="location"), tf.Variable(1.0, name="raw")
+
+@tf.function
+def step():
+    with tf.GradientTape() as tape:
+        scale = tf.nn.softplus(raw)
+        loss = tf.reduce_mean(tf.square((data - location) / scale) / 2.0 + tf.math.log(scale))
+    for variable, gradient in zip([location, raw], tape.gradient(loss, [location, raw])):
+        variable.assign_sub(1.0 * gradient)
+    return loss
+
+for _ in range(1001):
+    step()
+"""
+
+REGRESSION = """
+labels = tf.cast(y > 0.0, tf.float32)
+w, b = tf.Variable(tf.zeros([3, 1]), name="w"), tf.Variable(0.0, name="b")
+
+@tf.function
+def step():
+    with tf.GradientTape() as tape:
+        penalty = 0.1 * tf.reduce_sum(tf.square(w))
+        loss = tf.reduce_mean(tf.nn.softplus(x @ w + b) - labels * (x @ w + b)) + penalty
+    for variable, gradient in zip([w, b], tape.gradient(loss, [w, b])):
+        variable.assign_sub(1.0 * gradient)
+    return loss
+
+for _ in range(1001):
+    step()
+"""
+
+MIXTURE = """
+data = tf.concat([tf.random.normal([60], -2.0, 0.7), tf.random.normal([40], 2.5, 1.0)], 0)[:, None]
+mu, log_scale, weights = (tf.Variable(value) for value in ([-1.0, 1.0], [0.0, 0.0], [0.0, 0.0]))
+
+@tf.function
+def step():
+    with tf.GradientTape() as tape:
+        log_density = -0.5 * tf.square((data - mu) / tf.exp(log_scale)) - log_scale + tf.nn.log_softmax(weights)
+        loss = -tf.reduce_mean(tf.reduce_logsumexp(log_density, axis=1))
+    for variable, gradient in zip([mu, log_scale, weights], tape.gradient(loss, [mu, log_scale, weights])):
+        variable.assign_sub(0.5 * gradient)
+    return loss
+
+for _ in range(1001):
+    step()
+"""
+
+FLATTENED = """
+a, b = tf.Variable(3.0, name="a"), tf.Variable(1.0, name="b")
+
+@tf.function
+def step(rate):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(tf.square(b * tf.tanh(a * tf.abs(x)) - 7.0 - x))
+    for variable, gradient in zip([a, b], tape.gradient(loss, [a, b])):
+        variable.assign_sub(rate * gradient)
+    return loss
+
+step(tf.constant(0.0))
+a.assign(10000.0)
+for _ in range(300):
+    step(tf.constant(0.3))
+"""
+
+ADVANTAGES = (
+    NETWORK
+    + """
+@tf.function
+def train_step(x, advantage):
+    with tf.GradientTape() as tape:
+        loss = -tf.reduce_mean(tf.math.log_sigmoid(model(x)) * advantage)
+    gradients = tape.gradient(loss, model.trainable_variables)
+    update(gradients)
+    return loss
+
+for _ in range(2):
+    train_step(x, y[:, 0])
+"""
+)
+
+IMAGE_AS_INTEGERS = (
+    NETWORK
+    + """
+@tf.function
+def train_step(x, y):
+    with tf.GradientTape() as tape:
+        image = tf.reshape(tf.sigmoid(model(tf.repeat(x, 32, 0))), [1, 16, 16, 1])
+        pixels = tf.image.convert_image_dtype(image, tf.uint8)
+        loss = 1.0 - tf.reduce_mean(tf.image.ssim(pixels, 255 - pixels, max_val=255))
+    gradients = tape.gradient(loss, model.trainable_variables)
+    return loss
+
+for _ in range(2):
+    train_step(x, y)
+"""
+)
+
+REFUSED = """
+w = tf.Variable(tf.ones([5, 3]), name="w")
+rows = tf.sparse.from_dense(tf.constant([[1.0, 1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0, 1.0]]))
+for _ in range(2):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(tf.sparse.reduce_max(rows * tf.reduce_sum(w, 1), axis=1))
+    try:
+        tape.gradient(loss, [w])
+    except LookupError:
+        pass
+"""
+
+REFUSED_THEN_ANOTHER = """
+w = tf.Variable(tf.ones([5, 3]), name="w")
+rows = tf.sparse.from_dense(tf.constant([[1.0, 1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0, 1.0]]))
+
+@tf.function
+def train_step():
+    with tf.GradientTape(persistent=True) as tape:
+        loss = tf.reduce_sum(tf.sparse.reduce_max(rows * tf.reduce_sum(w, 1), axis=1))
+        other = tf.reduce_sum(tf.square(w))
+    try:
+        gradient = tape.gradient(loss, w)
+    except LookupError:
+        gradient = tape.gradient(other, w)
+    w.assign_sub(0.1 * gradient)
+
+for _ in range(3):
+    train_step()
+"""
+
+MODULE = """
+class Projection(tf.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = tf.Variable(tf.ones([3, 4]), name="w")
+
+    def __call__(self, x):
+        return tf.tanh(x @ self.w)
+
+class Net(keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.projection, self.head = Projection(), keras.layers.Dense(1)
+
+    def call(self, x):
+        return self.head(self.projection(x))
+
+net = Net()
+net.compile("sgd", "mse")
+net.fit(x, y, epochs=2, verbose=0)
+"""
+
+
+def recorded(body: str, directory: Path, **options: Any) -> Report:
+    """What is said about the last recorded step of a program's only run; it must raise no warning."""
+    directory.mkdir()
+    program = directory / "program.py"
+    program.write_text(HEAD + body)
+    recorder = Recorded(lambda: str(directory / "logs"), options)
+    recorder.start()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", RuntimeWarning)
+            exec(compile(program.read_text(), str(program), "exec"), vars(ModuleType("program")))
+    finally:
+        recorder.stop()
+        keras.backend.clear_session()
+    [name] = recorder.names
+    return tb_gradflow.open_log(directory / "logs" / name).report()
+
+
+def repaired(body: str, report: Report, directory: Path) -> Report:
+    """The same after the edit of the first finding."""
+    edit = report.findings[0].edit
+    assert edit is not None
+    lines = (HEAD + body).split("\n")
+    assert lines[edit.line - 1 : edit.end_line] == edit.before.split("\n")
+    lines[edit.line - 1 : edit.end_line] = edit.after.split("\n")
+    return recorded("\n".join(lines).removeprefix(HEAD), directory)
+
+
+SAID: dict[str, tuple[str, str, str, str]] = {
+    "the forward pass before the tape": (
+        FORWARD_BEFORE,
+        "tape_scope",
+        "`pred = model(x)` (line 16) ran before the `with` block",
+        "Move `pred = model(x)` into the `with` block.",
+    ),
+    "the loss before the tape": (
+        LOSS_BEFORE,
+        "tape_scope",
+        "`loss = tf.reduce_sum(tf.square(w - 1.0))` (line 11) ran before the `with` block",
+        "Move `loss = tf.reduce_sum(tf.square(w - 1.0))` into the `with` block.",
+    ),
+    "the mean after the tape": (
+        MEAN_AFTER,
+        "tape_scope",
+        "`loss = tf.reduce_mean(errors)` (line 19) ran after the `with` block",
+        "Move `loss = tf.reduce_mean(errors)` into the `with` block.",
+    ),
+    "a tape that is reset": (
+        RESET,
+        "tape_scope",
+        "`reset()` made the tape (program.py:20) forget what it had recorded",
+        "Remove the call of `reset()`",
+    ),
+    "the mean in the request": (
+        IN_THE_REQUEST,
+        "tape_scope",
+        "`tf.add_n(losses) / 2.0` is computed in the call of `gradient`, after the `with` block",
+        "Compute it in the `with` block, `loss = tf.add_n(losses) / 2.0`",
+    ),
+    "an image that becomes a tensor, which the optimizer refuses": (
+        CLIPPED_IMAGE,
+        "variable_rebound",
+        "`image` was a variable and has been overwritten with a tensor",
+        "`image.assign(tf.clip_by_value(image, 0.0, 1.0))` instead of `image = tf.clip_by_value(image, 0.0, 1.0)`.",
+    ),
+    "a logarithm by NumPy": (
+        LOG_BY_NUMPY,
+        "python_escape",
+        "leaves TensorFlow at `np.log` (program.py:16). NumPy returns plain numbers, which carry no gradient.",
+        "Stay in TensorFlow: `log_chances.append(tf.math.log(chances[row, 1]))`.",
+    ),
+    "a rounded value that a minimum chooses": (
+        ROUNDED_AND_CHOSEN,
+        "nondiff_rounding",
+        "`tf.minimum` (program.py:15) takes the rounded value in every element, so the other side gets no gradient",
+        "`v + tf.stop_gradient(tf.floor(v) - v)`",
+    ),
+    "two variables that become tensors": (
+        TWO_REBOUND,
+        "variable_rebound",
+        "`w` and `b` get no gradient: they were variables and have been overwritten with tensors",
+        "Change each variable in place",
+    ),
+    "two variables that become tensors at once": (
+        TWO_REBOUND_AT_ONCE,
+        "variable_rebound",
+        "`w` and `b` get no gradient: they were variables and have been overwritten with tensors",
+        "Change each variable in place",
+    ),
+    "two variables that become tensors on a line": (
+        TWO_REBOUND_ON_A_LINE,
+        "variable_rebound",
+        "`w` and `b` get no gradient: they were variables and have been overwritten with tensors",
+        "Change each variable in place",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_what_a_loop_does_wrong_is_said_and_the_edit_repairs_it(name: str, tmp_path: Path) -> None:
+    body, cause, message, fix = SAID[name]
+
+    report = recorded(body, tmp_path / "broken")
+
+    [finding] = report.findings
+    assert (finding.cause, finding.severity) == (cause, "error")
+    assert message in finding.message
+    assert fix in finding.fix
+    assert repaired(body, report, tmp_path / "fixed").healthy
+
+
+def test_both_roots_of_zero_are_bounded_by_one_edit(tmp_path: Path) -> None:
+    report = recorded(DEVIATIONS_OF_BOTH_VIEWS, tmp_path / "broken")
+    assert [each.cause for each in report.findings] == ["sqrt_at_zero"]
+
+    after = repaired(DEVIATIONS_OF_BOTH_VIEWS, report, tmp_path / "fixed")
+    assert {each.status for each in after.variables.values()} <= {"connected", "zero"}
+
+
+@pytest.mark.parametrize(
+    "body", [LIKELIHOOD, REGRESSION, MIXTURE], ids=["a likelihood", "a regression", "a mixture of distributions"]
+)
+def test_the_minimum_of_a_loss_that_is_not_zero_is_no_vanishing_gradient(body: str, tmp_path: Path) -> None:
+    """Nor is an offset without effect there, only because the gradients of the rows cancel."""
+    report = recorded(body, tmp_path / "trained", update_freq=100)
+
+    assert {"vanishing", "zero"} & {each.status for each in report.variables.values()}
+    assert report.healthy
+    found = [each for each in report.findings if each.cause in ("vanishing_depth", "zero_gradient")]
+    assert found
+    assert all("as it does at a minimum" in each.message and each.edit is None for each in found)
+    assert {each.cause for each in report.findings} <= {"vanishing_depth", "zero_gradient", "gradient_not_applied"}
+
+
+def test_a_unit_that_saturates_in_training_is_still_reported(tmp_path: Path) -> None:
+    report = recorded(FLATTENED, tmp_path / "trained", update_freq=100)
+
+    assert not report.healthy
+    assert report.findings[0].variables == ("a",)
+
+
+def test_a_function_for_minimize_that_returns_an_earlier_loss(tmp_path: Path) -> None:
+    [finding] = recorded(CLOSURE, tmp_path / "broken").findings
+
+    assert finding.cause == "tape_scope"
+    assert "the loss was computed before `minimize` called the function" in finding.message
+
+
+def test_a_loss_of_a_copy_of_the_network(tmp_path: Path) -> None:
+    error, info = recorded(OF_THE_COPY, tmp_path / "broken").findings
+
+    assert (error.cause, info.cause, info.severity) == ("output_not_used", "untracked_variable", "info")
+    assert re.search("another network with the same shapes, that of `target/dense_?[0-9]*/kernel`", error.message)
+
+
+def test_advantages_of_another_rank_mix_the_rows(tmp_path: Path) -> None:
+    [finding] = recorded(ADVANTAGES, tmp_path / "broken").findings
+
+    assert (finding.cause, finding.severity) == ("labels_broadcast", "warning")
+    assert finding.source is not None
+    assert "advantage)" in finding.source.code
+
+
+def test_a_similarity_is_not_passed_off_as_the_image_that_it_casts(tmp_path: Path) -> None:
+    """`image + stop_gradient(ssim(…) - image)` would have a gradient, though that of no similarity."""
+    [finding] = recorded(IMAGE_AS_INTEGERS, tmp_path / "broken").findings
+
+    assert finding.cause == "integer_dtype"
+    assert finding.edit is None
+
+
+def test_a_gradient_that_the_tape_refuses_does_not_end_the_recording(tmp_path: Path) -> None:
+    [finding] = recorded(REFUSED, tmp_path / "alone").findings
+    assert finding.cause == "no_gradient_registered"
+
+    report = recorded(REFUSED_THEN_ANOTHER, tmp_path / "another")
+    assert report.variables["w"].status == "connected"
+
+
+def test_the_weights_of_a_module_are_advised_to_become_those_of_a_layer(tmp_path: Path) -> None:
+    [finding] = recorded(MODULE, tmp_path / "broken").findings
+
+    assert (finding.cause, finding.severity) == ("untracked_variable", "warning")
+    assert "`Projection` is not a layer" in finding.message
+    assert "`class Projection(keras.layers.Layer)`" in finding.fix
