@@ -46,8 +46,13 @@ class Place:
 
     @property
     def subject(self) -> ast.expr | None:
-        """The subject of the call: its first argument; for an operator, its first side that is not a number."""
+        """The subject of the call: its first argument; for an operator, its first side that is not a number. `None` if
+        the line does not show it, as in `f(*arguments)`."""
         if isinstance(self.node, ast.Call):
+            if any(isinstance(each, ast.Starred) for each in self.node.args):
+                return None
+            if any(each.arg is None for each in self.node.keywords):
+                return None
             values = [*self.node.args, *(each.value for each in self.node.keywords if each.arg in _SUBJECTS)]
             if not values and isinstance(self.node.func, ast.Attribute):
                 return self.node.func.value
@@ -117,6 +122,7 @@ def _node_of(group: Group, code: Code, source: Source, index: int) -> ast.expr |
         found = [node for node in around if made_by(node, op) and not _is_constant(node, python)]
     if len(found) < 2:
         return found[0] if found else None
+    written = op.api or spoken(op.type)
     made = [
         place
         for place, each in enumerate(group.trace.ops)
@@ -124,6 +130,10 @@ def _node_of(group: Group, code: Code, source: Source, index: int) -> ast.expr |
     ]
     if len(made) == len(found):
         return found[made.index(index)]
+    # `a > 1` is the same op as `1 < a`, which is rarer.
+    exact = [node for node in found if not isinstance(node, ast.Compare) or _OPERATORS[type(node.ops[0])] == written]
+    if len(made) == len(exact):
+        return exact[made.index(index)]
     naming = [node for node in found if short(group) in code.names(node)]
     if len(naming) == 1:
         return naming[0]
