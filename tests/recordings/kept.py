@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tb_gradflow.errors import LogError
 from tb_gradflow.serve.reports.report import Report
 from tests.recordings.logs import group, groups, packed, save_group
 from tests.recordings.record import ROOT, slug
@@ -42,11 +43,11 @@ class Keeper:
     """A plugin of pytest.
 
     Attributes:
-        logs: By the name of the test.
+        logs: By the name of the test; of those that are not run, the ones recorded before.
     """
 
     def __init__(self) -> None:
-        self.logs: dict[str, str] = {}
+        self.logs = dict(group(GROUP)) if GROUP in groups() else {}
 
     @pytest.fixture(autouse=True)
     def _kept_of_test(self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
@@ -63,20 +64,20 @@ class Keeper:
             self._keep(slug(request.node.name.removeprefix("test_")), made[-1])
 
     def _keep(self, name: str, report: Report) -> None:
+        if report._history is None:
+            return
         try:
             log = packed(report._history()._run)
-        except Exception as error:
-            sys.stderr.write(f"no log of {name}: {error!r}\n")
+        except LogError as error:
+            sys.stderr.write(f"no log of {name}: {error}\n")
             return
         if len(log) <= MOST_CHARACTERS and not any(each in log for each in _NOT_HERE):
             self.logs[name] = log
+            save_group(GROUP, self.logs)
 
 
 def main(files: Sequence[str]) -> None:
-    keeper = Keeper()
-    pytest.main(["-q", "-p", "no:cacheprovider", "--rootdir", str(ROOT), *(files or FILES)], plugins=[keeper])
-    before = dict(group(GROUP)) if GROUP in groups() else {}
-    save_group(GROUP, {**before, **keeper.logs})
+    pytest.main(["-q", "-p", "no:cacheprovider", "--rootdir", str(ROOT), *(files or FILES)], plugins=[Keeper()])
 
 
 if __name__ == "__main__":

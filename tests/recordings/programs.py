@@ -1326,6 +1326,8 @@ _ALONE = {
     ),
 }
 
+_NUMPY = "from tensorflow.python.ops.numpy_ops import np_config\nnp_config.enable_numpy_behavior()\n"
+
 _FURTHER = {
     "a position that looks up an element": _loss("return tf.gather_nd(x, tf.argmax(w)[None])"),
     "a choice that is copied": _methods(
@@ -1370,6 +1372,10 @@ _FURTHER = {
         "least = tf.float32.min * 10.0",
         "scores = tf.where(tf.constant([[True] * 3, [False] * 3]), rows * w, least)",
         "return tf.reduce_sum(tf.nn.softmax(scores) * rows)",
+    ),
+    "a standard deviation by the name of its input": _loss("return tf.math.reduce_std(input_tensor=w * 0.0)"),
+    "a comparison of what is rounded by name": _loss(
+        "return tf.reduce_sum(tf.cast(tf.cast(x=w * 3.0, dtype=tf.int32) > 2, tf.float32) * x)"
     ),
     "a tiny vector that is normalised": "v = tf.Variable([1e-9, 2e-9, -1e-9], name='v')\nvariables = [v]\n"
     + _loss("return tf.reduce_sum(tf.math.l2_normalize(v) * x)"),
@@ -1438,14 +1444,41 @@ _FURTHER = {
         ),
     ),
     # Last: numpy's behaviour of tensors cannot be switched off again.
-    "a comparison cast by a method": "from tensorflow.python.ops.numpy_ops import np_config\n"
-    "np_config.enable_numpy_behavior()\n" + _loss("return tf.reduce_sum((w > 1.0).astype(tf.float32) * x)"),
-    "a mask under a name cast by a method": _loss(
-        "mask = w > 1.0", "return tf.reduce_sum(mask.astype(tf.float32) * x)"
+    "a comparison cast by a method": _NUMPY + _loss("return tf.reduce_sum((w > 1.0).astype(tf.float32) * x)"),
+    "a mask under a name cast by a method": _NUMPY
+    + _loss("mask = w > 1.0", "return tf.reduce_sum(mask.astype(tf.float32) * x)"),
+    "a number cast by a method and compared": _NUMPY
+    + _loss("return tf.reduce_sum(tf.cast((w * 3.0).astype(tf.int32) > 2, tf.float32) * x)"),
+}
+
+
+def _custom(
+    value: str, *gradient: str, arguments: str = "v", given: str = "w", mark: str = "@tf.custom_gradient"
+) -> str:
+    """A function with a custom gradient, and the loss that uses it."""
+    body = "".join(f"        {line}\n" for line in gradient)
+    function = f"{mark}\ndef own({arguments}):\n    def backward(upstream):\n{body}    return {value}, backward\n"
+    return function + _loss(f"return tf.reduce_sum(own({given}) * x)")
+
+
+_CUSTOM = {
+    "a custom gradient of the other sign": _custom("v * 2.0", "return -2.0 * upstream"),
+    "a custom gradient of twice the size": _custom("v * 2.0", "return 4.0 * upstream"),
+    "a custom gradient of half the size": _custom("v * 2.0", "return upstream * 1.0"),
+    "a custom gradient of an odd size": _custom("v * 2.0", "return upstream * 3.1"),
+    "a custom gradient that forgets what arrives": _custom("tf.square(v)", "return 2.0 * v"),
+    "a custom gradient of another function": _custom("tf.sin(v)", "return upstream * v"),
+    "a custom gradient in another order": _custom(
+        "a * b", "return upstream * a, upstream * b", arguments="a, b", given="w, tf.exp(w)"
     ),
-    "a number cast by a method and compared": _loss(
-        "return tf.reduce_sum(tf.cast((w * 3.0).astype(tf.int32) > 2, tf.float32) * x)"
-    ),
+    "a custom gradient that is summed": _custom("v * 2.0", "return tf.reduce_sum(upstream * 2.0)"),
+    "a custom gradient that is not summed": _custom("v + rows", "return upstream"),
+    "a custom gradient that fails": _custom("v * 2.0", "raise ValueError('not {ready}')"),
+    "a custom gradient of zeros": _custom("v * 2.0", "return tf.zeros_like(upstream)"),
+    "a custom gradient of zeros of the identity": _custom("tf.identity(v)", "return upstream * 0.0"),
+    "a custom gradient that is not finite": _custom("v * 2.0", "return upstream / tf.zeros_like(v)"),
+    "        return tf.square(upstream)\n    pair = v * 2.0, backward\n    return pair\n"
+    + _loss("return tf.reduce_sum(own(w) * x)"),
 }
 
 PROGRAMS: dict[str, str] = {
@@ -1468,6 +1501,7 @@ PROGRAMS: dict[str, str] = {
     **_VARIABLES,
     **_TAPES,
     **_MODELS,
+    **_CUSTOM,
     **_STARRED,
     **_ALONE,
     **_FURTHER,

@@ -327,10 +327,11 @@ def is_given_integers(group: Group) -> bool:
 
 def _without_rounding(node: ast.expr) -> ast.expr:
     while isinstance(node, ast.Call) and name_of(node.func) in _ROUNDINGS:
-        if node.args:
-            node = node.args[0]
-        elif isinstance(node.func, ast.Attribute):
+        given = argument_of(node, 0, "x")
+        if isinstance(node.func, ast.Attribute) and (node.func.attr == "astype" or not (node.args or node.keywords)):
             node = node.func.value
+        elif given is not None:
+            node = given
         else:
             break
     return node

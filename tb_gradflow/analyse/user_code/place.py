@@ -54,7 +54,7 @@ class Place:
             if any(each.arg is None for each in self.node.keywords):
                 return None
             values = [*self.node.args, *(each.value for each in self.node.keywords if each.arg in _SUBJECTS)]
-            if not values and isinstance(self.node.func, ast.Attribute):
+            if not self.node.args and not self.node.keywords and isinstance(self.node.func, ast.Attribute):
                 return self.node.func.value
             return next((each for each in values if not is_number(each)), None)
         if isinstance(self.node, ast.BinOp):
@@ -89,7 +89,9 @@ class Place:
 
 
 # Named first arguments.
-_SUBJECTS = ("x", "input", "a", "logits", "tensor", "value", "lengths", "params", "values", "t", "features")
+_SUBJECTS = (
+    "x", "input", "input_tensor", "a", "logits", "tensor", "value", "lengths", "params", "values", "t", "features",
+)  # fmt: skip
 
 
 def place_of_group(group: Group, op: int | None = None) -> Place | None:
@@ -194,8 +196,11 @@ def name_of(function: ast.expr) -> str:
 
 
 def argument_of(call: ast.Call, position: int, name: str) -> ast.expr | None:
-    """An argument, by its position or by its name; a negative position is by the name alone."""
+    """An argument, by its position or by its name; a negative position is by the name alone. `None` if it is not
+    written there, as in `f(*arguments)`."""
     named = next((each.value for each in call.keywords if each.arg == name), None)
     if named is not None:
         return named
+    if any(isinstance(each, ast.Starred) for each in call.args[: position + 1]):
+        return None
     return call.args[position] if 0 <= position < len(call.args) else None
