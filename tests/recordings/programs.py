@@ -1477,8 +1477,8 @@ _CUSTOM = {
     "a custom gradient of zeros": _custom("v * 2.0", "return tf.zeros_like(upstream)"),
     "a custom gradient of zeros of the identity": _custom("tf.identity(v)", "return upstream * 0.0"),
     "a custom gradient that is not finite": _custom("v * 2.0", "return upstream / tf.zeros_like(v)"),
-    "        return tf.square(upstream)\n    pair = v * 2.0, backward\n    return pair\n"
-    + _loss("return tf.reduce_sum(own(w) * x)"),
+    "a custom gradient of nothing": _custom("v * 2.0", "return None"),
+    "a custom gradient of one number": _custom("tf.square(v)", "return 1.0"),
 }
 
 PROGRAMS: dict[str, str] = {
