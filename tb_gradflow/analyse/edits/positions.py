@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Iterator
 
 from tb_gradflow.analyse.edits.embeddings import SOFT_ROWS, soft_rows
@@ -299,9 +300,7 @@ def _mean_in_arithmetic(place: Place, back: Place) -> Edit | None:
         return None
     draft.replace(call, in_place_of(code, call, mean))
     inner: ast.AST = call
-    for outer in code.around(call):
-        if inner is back.node:
-            break
+    for outer in itertools.takewhile(lambda each: each is not back.node, code.around(call)):
         parts = [outer.left, outer.right] if isinstance(outer, ast.BinOp) else []
         parts = list(outer.args) if isinstance(outer, ast.Call) else parts
         if not parts and not isinstance(outer, ast.UnaryOp):
