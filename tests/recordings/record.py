@@ -10,9 +10,11 @@ of anybody's machine and no time.
 
 from __future__ import annotations
 
+import contextlib
 import fnmatch
 import importlib.util
 import json
+import linecache
 import os
 import re
 import subprocess
@@ -103,28 +105,57 @@ def _demos() -> dict[str, Recorded]:
 
 def _edits() -> dict[str, Recorded]:
     """Programs for whose lines edits are offered."""
-    import tb_gradflow
+    from tests.recordings import programs
     from tests.trace.explain.test_repairs import DRAWS, HEAD, PROGRAMS
 
-    def explain(number: int, body: str, directory: Path) -> StoredRun:
-        path = directory / "program.py"
-        # AutoGraph takes equal functions, at one and the same line of two files, for one.
-        path.write_text("\n" * number + HEAD + body, encoding="utf-8")
-        spec = importlib.util.spec_from_file_location("program", path)
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        before = Path.cwd()
-        os.chdir(directory)  # a log names files relative to it
-        try:
-            sys.modules["program"] = module
-            spec.loader.exec_module(module)
-            return _run_of(tb_gradflow.explain(module.loss, variables=[module.w]))
-        finally:
-            os.chdir(before)
-
     bodies = {name: body for name, (body, _) in (*PROGRAMS.items(), *DRAWS.items())}
-    return {f"edits/{slug(name)}": partial(explain, number, body) for number, (name, body) in enumerate(bodies.items())}
+    return {
+        **{
+            f"edits/{slug(name)}": partial(_run_text, at, HEAD + body) for at, (name, body) in enumerate(bodies.items())
+        },
+        **{
+            f"programs/{slug(name)}": partial(_run_text, at, programs.text_of(name))
+            for at, name in enumerate(programs.PROGRAMS)
+        },
+    }
+
+
+def _run_text(number: int, text: str, directory: Path) -> StoredRun:
+    """Runs a program from a file in an empty directory."""
+    path = directory / "program.py"
+    # AutoGraph takes equal functions, at one and the same line of two files, for one.
+    path.write_text("\n" * number + text, encoding="utf-8")
+    # The files of the programs before are gone, but their text is still in there.
+    linecache.clearcache()
+    spec = importlib.util.spec_from_file_location("program", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    before = Path.cwd()
+    os.chdir(directory)  # a log names files relative to it
+    try:
+        sys.modules["program"] = module
+        spec.loader.exec_module(module)
+        return _run_module(module, directory)
+    finally:
+        os.chdir(before)
+
+
+def _run_module(program: Any, directory: Path) -> StoredRun:
+    """Runs the step, the model or the loss of a program."""
+    import tb_gradflow
+
+    if hasattr(program, "step"):
+        step = tb_gradflow.watch(directory / "log", update_freq=1)(program.step)
+        for _ in range(2):
+            # A step without any gradient may raise, which the log shows.
+            with contextlib.suppress(ValueError):
+                step()
+        step.flush()
+        return run_of(tb_gradflow.open_log(directory / "log"))
+    if hasattr(program, "model"):
+        return _run_of(tb_gradflow.explain(program.model, *program.data))
+    return _run_of(tb_gradflow.explain(program.loss, variables=getattr(program, "variables", [program.w])))
 
 
 def slug(name: str) -> str:

@@ -11,6 +11,8 @@ from tb_gradflow.demo.gallery import DEMOS, Demo
 from tests.cases.judge import Answer, case_names, judge, truth_of
 from tests.recordings.expected import expected, said_of
 from tests.recordings.logs import group, groups, names, opened
+from tests.recordings.programs import PROGRAMS
+from tests.recordings.record import slug
 
 CASES, REPAIRED = list(group("cases")), list(group("repaired"))
 
@@ -48,6 +50,11 @@ def test_the_logs_of_a_demonstration_show_its_cause_and_that_it_is_fixed(demo: D
 
 def test_every_log_of_a_case_is_of_one_that_there_is() -> None:
     assert set(CASES) <= set(case_names())
+
+
+def test_every_program_has_a_log() -> None:
+    """`python -m tests.recordings.record 'programs/*'`."""
+    assert set(group("programs")) == set(map(slug, PROGRAMS))
 
 
 def test_nothing_is_expected_of_a_log_that_is_gone() -> None:

@@ -50,8 +50,6 @@ def bounded_root(group: Group) -> Iterator[Candidate]:
         variance = library("var", place.code.written(place.subject), *rest)
         root = library("sqrt", library("maximum", variance, _SMALL_SQUARE))
         yield from candidates(_BOUNDED, place.draft().replace(call, root).edit())
-    elif isinstance(place.node, ast.BinOp) and isinstance(place.node.op, ast.Pow):
-        yield from candidates(_BOUNDED, _bounded(place, place.node.left, _SMALL_SQUARE))
 
 
 def _norm(place: Place, call: ast.Call) -> Edit | None:
@@ -66,9 +64,9 @@ def _norm(place: Place, call: ast.Call) -> Edit | None:
 
 
 def bounded_power(group: Group) -> Iterator[Candidate]:
-    """For zero to a power below one."""
+    """For zero to a power below one. A norm has one inside too, but its input may be negative."""
     place = _place(group)
-    if place is None:
+    if place is None or (place.call is not None and name_of(place.call.func) not in ("pow", "power")):
         return
     base = place.node.left if isinstance(place.node, ast.BinOp) else place.argument(0, "x")
     if base is not None:
@@ -92,8 +90,9 @@ def bounded_logarithm(group: Group) -> Iterator[Candidate]:
     outputs = group.op.outputs if group.op is not None else ()
     if not outputs or outputs[0].shape != ():
         # For a single number the bound would leave no gradient at all.
-        each = _each_bounded(group, place, _EPSILON)
-        yield from candidates(_BOUNDED, _all_bounded(place), each, _bounded(place, place.subject, _EPSILON))
+        least = f"-1.0 + {_EPSILON}" if group.op is not None and group.op.type == "Log1p" else _EPSILON
+        each = _each_bounded(group, place, least)
+        yield from candidates(_BOUNDED, _all_bounded(place), each, _bounded(place, place.subject, least))
 
 
 def _all_bounded(place: Place) -> Edit | None:
@@ -200,8 +199,6 @@ def no_quotient_of_nothing(group: Group) -> Iterator[Candidate]:
         yield from candidates(cost, _mean(place, place.call))
     elif place.call is not None and name_of(place.call.func) == "normalize":
         yield from candidates(cost, _normalised(place, place.call))
-    elif place.call is not None and name_of(place.call.func) in _ROOTS and place.subject is not None:
-        yield from candidates(_BOUNDED, _bounded(place, place.subject, _SMALL_SQUARE))
 
 
 def _mean(place: Place, call: ast.Call) -> Edit | None:
@@ -254,8 +251,23 @@ def bounded_exponential(group: Group) -> Iterator[Candidate]:
     if name not in ("exp", "expm1"):
         return
     yield from candidates(_SAME, _softplus(place), _softmax_by_hand(place))
-    bounded = place.library("minimum", place.code.written(place.subject), _LARGE)
-    yield from candidates(_CUT, place.draft().replace(place.subject, bounded).edit())
+    draft, bounded = place.draft(), place.library("minimum", place.code.written(place.subject), _LARGE)
+    for each in _subjects(place):
+        draft.replace(each, bounded)
+    yield from candidates(_CUT, draft.edit())
+
+
+def _subjects(place: Place) -> list[ast.expr]:
+    """The subject of the call, and of each call of its statement that is written the same: the quotient of one of them
+    and a sum over the other stays one."""
+    code, call = place.code, place.call
+    assert call is not None and place.subject is not None
+    found = [
+        node.args[0]
+        for node in ast.walk(code.statement(call) or call)
+        if isinstance(node, ast.Call) and node.args and code.written(node) == code.written(call)
+    ]
+    return found or [place.subject]
 
 
 def _softplus(place: Place) -> Edit | None:
@@ -297,7 +309,9 @@ def _softmax_by_hand(place: Place) -> Edit | None:
             if axis is None or not value:
                 return None
             largest = library("max", value, f"axis={code.written(axis)}", f"keepdims={True}")
-            return draft.replace(place.subject, f"{value} - {largest}").edit()
+            for each in _subjects(place):
+                draft.replace(each, f"{value} - {largest}")
+            return draft.edit()
     return None
 
 

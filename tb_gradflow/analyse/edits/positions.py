@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Iterator
 
 from tb_gradflow.analyse.edits.embeddings import SOFT_ROWS, soft_rows
-from tb_gradflow.analyse.edits.soft import Softener, name_of_call
+from tb_gradflow.analyse.edits.soft import name_of_call, summed
 from tb_gradflow.analyse.evidence.suspects import discrete_part
 from tb_gradflow.analyse.user_code.candidate import Candidate, candidates, in_place_of
 from tb_gradflow.analyse.user_code.draft import Draft
@@ -128,8 +129,6 @@ def _made_floating(place: Place, draft: Draft, node: ast.expr) -> bool:
                 if part is not inner and not is_number(part):
                     draft.replace(part, library("cast", code.written(part), library.dtype("float32")))
             inner = outer
-        else:
-            return False
     return bool(starts)
 
 
@@ -301,9 +300,7 @@ def _mean_in_arithmetic(place: Place, back: Place) -> Edit | None:
         return None
     draft.replace(call, in_place_of(code, call, mean))
     inner: ast.AST = call
-    for outer in code.around(call):
-        if outer is back.node:
-            return draft.edit()
+    for outer in itertools.takewhile(lambda each: each is not back.node, code.around(call)):
         parts = [outer.left, outer.right] if isinstance(outer, ast.BinOp) else []
         parts = list(outer.args) if isinstance(outer, ast.Call) else parts
         if not parts and not isinstance(outer, ast.UnaryOp):
@@ -312,7 +309,7 @@ def _mean_in_arithmetic(place: Place, back: Place) -> Edit | None:
             if part is not inner and not is_number(part):
                 draft.replace(part, library("cast", code.written(part), library.dtype("float32")))
         inner = outer
-    return None
+    return draft.edit()
 
 
 def _mask_of_the_largest(group: Group, place: Place) -> Edit | None:
@@ -408,9 +405,8 @@ def _shape_made(group: Group) -> tuple[int, ...] | None:
 
 
 def _shape_given(group: Group) -> tuple[int, ...] | None:
-    if group.op is None:
-        return None
-    edge = next((each for each in group.op.inputs if each.input == 0 and each.op >= 0), None)
+    inputs = group.trace.ops[group.culprit].inputs
+    edge = next((each for each in inputs if each.input == 0 and each.op >= 0), None)
     outputs = group.trace.ops[edge.op].outputs if edge is not None else ()
     return outputs[edge.output].shape if edge is not None and edge.output < len(outputs) else None
 
@@ -499,10 +495,7 @@ def _of_a_look_up(group: Group) -> Iterator[Candidate]:
     if place.code.function(place.node) is not place.code.function(back.node):
         return
     if name_of_call(place.node) in _ROUNDINGS:
-        given = place.subject
-        while isinstance(given, ast.Call) and name_of(given.func) in _ROUNDINGS and given.args:
-            given = given.args[0]
-        position = place.code.written(given)
+        position = place.code.written(place.subject)
         if name_of(back.node.func) == "gather_nd":
             yield from candidates(_BETWEEN_FOUR, _interpolated_in_a_plane(group, back, back.node, position))
         else:
@@ -700,7 +693,7 @@ _SHARED = "A value counts partially in each of its two nearest bins, whose centr
 
 
 def soft_count(group: Group) -> Iterator[Candidate]:
-    """`count_nonzero(x > t)` as a sum of soft steps."""
+    """Histograms; and `count_nonzero(x)` as a sum of soft steps around zero."""
     place = place_of_group(group)
     if place is None or place.library is None or place.call is None or not place.call.args:
         return
@@ -708,12 +701,7 @@ def soft_count(group: Group) -> Iterator[Candidate]:
         yield from candidates(_SHARED, _soft_histogram(place))
     if name_of(place.call.func) != "count_nonzero":
         return
-    counted = place.call.args[0]
-    soft = Softener(place, integers=False)(counted)
-    library, code = place.library, place.code
-    if soft is None:
-        near = library("exp", "-" + library("square", f"{code.operand(counted)} / 0.1"))
-        soft = f"1.0 - {near}"
-    rest = [code.written(each) for each in place.call.args[1:]]
-    rest += [f"{each.arg}={code.written(each.value)}" for each in place.call.keywords if each.arg != "dtype"]
-    yield from candidates(_NEAR, place.draft().replace(place.call, library("sum", soft, *rest)).edit())
+    library = place.library
+    near = library("exp", "-" + library("square", f"{place.code.operand(place.call.args[0])} / 0.1"))
+    soft = summed(place, place.call, f"1.0 - {near}")
+    yield from candidates(_NEAR, place.draft().replace(place.call, soft).edit())

@@ -138,7 +138,7 @@ class Softener:
 def _softened(place: Place) -> Edit | None:
     code, library = place.code, place.library
     assert place.node is not None and library is not None
-    softener = Softener(place, _compares_integers(place.group))
+    softener = Softener(place, is_given_integers(place.group))
     root = _whole_condition(code, place.node)
     soft = softener(root)
     if soft is None:
@@ -149,6 +149,8 @@ def _softened(place: Place) -> Edit | None:
     draft = place.draft()
     if isinstance(outer, ast.Call) and name_of(outer.func) in _CASTS:
         return draft.replace(outer, soft).edit() if _is_floating_cast(outer) else None
+    if isinstance(outer, ast.Call) and name_of(outer.func) == "count_nonzero" and outer.args[:1] == [root]:
+        return draft.replace(outer, summed(place, outer, soft)).edit()
     if isinstance(outer, ast.Attribute) and isinstance(code.parent(outer), ast.Call) and outer.attr in _CASTS:
         whole = code.parent(outer)
         assert whole is not None
@@ -160,6 +162,15 @@ def _softened(place: Place) -> Edit | None:
     if kinds == {"Cast"} and isinstance(outer, ast.Return):
         return draft.replace(root, soft).edit()
     return _weighted(place, root, soft)
+
+
+def summed(place: Place, count: ast.Call, soft: str) -> str:
+    """The sum that takes the place of `count_nonzero`, with its other arguments."""
+    code, library = place.code, place.library
+    assert library is not None
+    rest = [code.written(each) for each in count.args[1:]]
+    rest += [f"{each.arg}={code.written(each.value)}" for each in count.keywords if each.arg not in ("dtype", "name")]
+    return library("sum", soft, *rest)
 
 
 def _weighted(place: Place, root: ast.expr, soft: str) -> Edit | None:
@@ -307,7 +318,8 @@ def _is_floating_cast(call: ast.Call) -> bool:
     return "int" not in text and "bool" not in text
 
 
-def _compares_integers(group: Group) -> bool:
+def is_given_integers(group: Group) -> bool:
+    """Whether the culprit's inputs are integers."""
     ops = group.trace.ops
     given = [ops[edge.op].outputs[edge.output] for edge in (group.op.inputs if group.op else ()) if edge.op >= 0]
     return bool(given) and not any(is_float(tensor.dtype) for tensor in given)
@@ -315,10 +327,11 @@ def _compares_integers(group: Group) -> bool:
 
 def _without_rounding(node: ast.expr) -> ast.expr:
     while isinstance(node, ast.Call) and name_of(node.func) in _ROUNDINGS:
-        if node.args:
-            node = node.args[0]
-        elif isinstance(node.func, ast.Attribute):
+        given = argument_of(node, 0, "x")
+        if isinstance(node.func, ast.Attribute) and (node.func.attr == "astype" or not (node.args or node.keywords)):
             node = node.func.value
+        elif given is not None:
+            node = given
         else:
             break
     return node
@@ -346,8 +359,7 @@ def name_of_call(node: ast.AST | None) -> str:
 def _sequence_mask(place: Place) -> Edit | None:
     """A smooth `tf.sequence_mask`: about 1 below the length and about 0 above it."""
     call, library = place.call, place.library
-    if call is None or library is None or library.is_keras:
-        return None
+    assert call is not None and library is not None
     lengths, most = place.argument(0, "lengths"), place.argument(1, "maxlen")
     dtype = place.argument(2, "dtype")
     if lengths is None or most is None or dtype is None or "float" not in ast.unparse(dtype):
@@ -384,7 +396,7 @@ def _blended_cond(place: Place) -> Edit | None:
         yes, no = argument_of(call, 1, "true_fn"), argument_of(call, 2, "false_fn")
         if predicate is None or yes is None or no is None:
             continue
-        soften = Softener(place, _compares_integers(place.group))
+        soften = Softener(place, is_given_integers(place.group))
         if condition is not None and condition in ast.walk(predicate):
             soft = soften(predicate)
         else:
@@ -440,9 +452,7 @@ def _blended_if(place: Place) -> Edit | None:
     code, statement = place.code, place.statement
     if not isinstance(statement, ast.If) or place.node is None:
         return None
-    if place.node is not statement.test and place.node not in ast.walk(statement.test):
-        return None
-    soft = Softener(place, _compares_integers(place.group))(statement.test)
+    soft = Softener(place, is_given_integers(place.group))(statement.test)
     if soft is None or not code.starts_a_line(statement) or len(statement.body) != 1:
         return None
     yes, rest = statement.body[0], statement.orelse

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from tb_gradflow.analyse.edits.soft import is_given_integers
 from tb_gradflow.analyse.evidence.suspects import discrete_part
 from tb_gradflow.analyse.user_code.candidate import Candidate, candidates, in_place_of
 from tb_gradflow.analyse.user_code.code import FUNCTIONS, Code
@@ -26,7 +27,10 @@ _DISCRETE = frozenset(
 
 
 def through_rounding(group: Group) -> Iterator[Candidate]:
-    """`v + stop_gradient(round(v) - v)` instead of `round(v)`; the same for a detour through integers."""
+    """`v + stop_gradient(round(v) - v)` instead of `round(v)`; the same for a detour through integers. Nothing passes
+    the gradient to integers."""
+    if is_given_integers(group):
+        return
     if arrives(group):
         yield from _around_the_call(group)
     else:
@@ -58,8 +62,9 @@ def _around_the_call(group: Group) -> Iterator[Candidate]:
     place = place_of_group(group)
     if place is None or place.node is None or place.subject is None or place.library is None:
         return
-    if isinstance(place.node, ast.BinOp):
-        yield from _around_an_operator(place, place.node)
+    sides = _quotient(place.node)
+    if sides is not None:
+        yield from candidates(_COST, _around_a_quotient(place, place.node, *sides))
         return
     if isinstance(place.node, ast.Call):
         others = alike(group, place)
@@ -127,14 +132,22 @@ def _with(code: Code, whole: ast.expr, part: ast.expr, text: str) -> str:
     return code.text[start:first] + text + code.text[last:end]
 
 
-def _around_an_operator(place: Place, node: ast.BinOp) -> Iterator[Candidate]:
+def _quotient(node: ast.expr) -> tuple[ast.expr, ast.expr] | None:
+    """The operands of `a // b`, also written `tf.math.floordiv(a, b)`."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv):
+        return node.left, node.right
+    if isinstance(node, ast.Call) and name_of(node.func) in ("floordiv", "floor_divide") and len(node.args) == 2:
+        return node.args[0], node.args[1]
+    return None
+
+
+def _around_a_quotient(place: Place, node: ast.expr, left: ast.expr, right: ast.expr) -> Edit | None:
     """`a // b` rounds `a / b` down."""
-    if not isinstance(node.op, ast.FloorDiv) or place.library is None:
-        return
-    left, right = place.code.operand(node.left), place.code.operand(node.right)
-    smooth = f"{left} / {right}"
-    through = f"{smooth} + {place.library('stop_gradient', f'{left} // {right} - {smooth}')}"
-    yield from candidates(_COST, place.draft().replace(node, in_place_of(place.code, node, through)).edit())
+    code, library = place.code, place.library
+    assert library is not None
+    smooth = f"{code.operand(left)} / {code.operand(right)}"
+    through = f"{smooth} + {library('stop_gradient', f'{code.written(node)} - {smooth}')}"
+    return place.draft().replace(node, in_place_of(code, node, through)).edit()
 
 
 def _around_the_detour(group: Group) -> Iterator[Candidate]:

@@ -202,8 +202,8 @@ def _beside(code: Code, statement: ast.stmt, call: ast.Call) -> Edit | None:
             draft.replace(given, name)
     if isinstance(statement, (ast.Assign, ast.Return)) and statement.value is call:
         if sign is None:
-            draft = Draft(code)
-            draft.insert_before(statement, f"{name} = {code.written(given)}", f"{variable}.assign({name})")
+            kept = [] if isinstance(given, ast.Name) else [f"{name} = {code.written(given)}"]
+            draft = Draft(code).insert_before(statement, *kept, f"{variable}.assign({name})")
             return draft.replace(call, name).edit()
         return None
     read_back = False

@@ -46,10 +46,15 @@ class Place:
 
     @property
     def subject(self) -> ast.expr | None:
-        """The subject of the call: its first argument; for an operator, its first side that is not a number."""
+        """The subject of the call: its first argument; for an operator, its first side that is not a number. `None` if
+        the line does not show it, as in `f(*arguments)`."""
         if isinstance(self.node, ast.Call):
+            if any(isinstance(each, ast.Starred) for each in self.node.args):
+                return None
+            if any(each.arg is None for each in self.node.keywords):
+                return None
             values = [*self.node.args, *(each.value for each in self.node.keywords if each.arg in _SUBJECTS)]
-            if not values and isinstance(self.node.func, ast.Attribute):
+            if not self.node.args and not self.node.keywords and isinstance(self.node.func, ast.Attribute):
                 return self.node.func.value
             return next((each for each in values if not is_number(each)), None)
         if isinstance(self.node, ast.BinOp):
@@ -84,7 +89,9 @@ class Place:
 
 
 # Named first arguments.
-_SUBJECTS = ("x", "input", "a", "logits", "tensor", "value", "lengths", "params", "values", "t", "features")
+_SUBJECTS = (
+    "x", "input", "input_tensor", "a", "logits", "tensor", "value", "lengths", "params", "values", "t", "features",
+)  # fmt: skip
 
 
 def place_of_group(group: Group, op: int | None = None) -> Place | None:
@@ -117,6 +124,7 @@ def _node_of(group: Group, code: Code, source: Source, index: int) -> ast.expr |
         found = [node for node in around if made_by(node, op) and not _is_constant(node, python)]
     if len(found) < 2:
         return found[0] if found else None
+    written = op.api or spoken(op.type)
     made = [
         place
         for place, each in enumerate(group.trace.ops)
@@ -124,6 +132,10 @@ def _node_of(group: Group, code: Code, source: Source, index: int) -> ast.expr |
     ]
     if len(made) == len(found):
         return found[made.index(index)]
+    # `a > 1` is the same op as `1 < a`, which is rarer.
+    exact = [node for node in found if not isinstance(node, ast.Compare) or _OPERATORS[type(node.ops[0])] == written]
+    if len(made) == len(exact):
+        return exact[made.index(index)]
     naming = [node for node in found if short(group) in code.names(node)]
     if len(naming) == 1:
         return naming[0]
@@ -184,8 +196,11 @@ def name_of(function: ast.expr) -> str:
 
 
 def argument_of(call: ast.Call, position: int, name: str) -> ast.expr | None:
-    """An argument, by its position or by its name; a negative position is by the name alone."""
+    """An argument, by its position or by its name; a negative position is by the name alone. `None` if it is not
+    written there, as in `f(*arguments)`."""
     named = next((each.value for each in call.keywords if each.arg == name), None)
     if named is not None:
         return named
+    if any(isinstance(each, ast.Starred) for each in call.args[: position + 1]):
+        return None
     return call.args[position] if 0 <= position < len(call.args) else None

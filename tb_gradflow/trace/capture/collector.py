@@ -509,6 +509,9 @@ class Collector:
 
     def _arrived(self, call: Call, index: int, source: Any, gradient: Any) -> Any:
         """A source's gradient, to be measured; None if there is none, or if a tensor got zeros instead."""
+        if isinstance(gradient, (int, float)):
+            # A custom gradient may return a Python number, which the tape returns as it is.
+            gradient = tf.convert_to_tensor(gradient, source.dtype)
         is_made = isinstance(self.variables[index].variable, MadeTensor)
         if is_made and not is_answer(gradient, source, zeros_for_none=call.unconnected == "zero"):
             return None

@@ -232,3 +232,18 @@ def test_a_model_of_keras_2_is_sent_to_the_recorder() -> None:
 
     with pytest.raises(SetupError, match=r"Keras 3 models, and this is a tf_keras.Sequential: use GradFlowCallback"):
         tb_gradflow.explain(tf_keras.Sequential([tf_keras.layers.Dense(1)]))
+
+
+def test_a_custom_gradient_that_returns_a_python_number_is_measured() -> None:
+    """The tape returns the number as it is."""
+    weight = tf.Variable([0.5, 2.0], name="weight")
+
+    @tf.custom_gradient
+    def squared(value: Any) -> Any:
+        return tf.square(value), lambda _: 1.5
+
+    report = tb_gradflow.explain(lambda: tf.reduce_sum(squared(weight)), variables=[weight])
+
+    assert report.variables["weight"].gradient is not None
+    assert report.variables["weight"].gradient.max_abs == 1.5
+    assert {finding.cause for finding in report.findings} == {"custom_gradient_wrong"}

@@ -85,6 +85,8 @@ def message_and_fix(group: Group) -> Text:
     if is_relu:
         why = "the output of {op} is zero, and so is its derivative, "
     by_hand = group.op is not None and group.op.type == "Maximum"
+    if group.op is not None and group.op.type == "Relu6":
+        why = "the output of {op} is zero or six, and its derivative is zero, "
     fix = _by_hand(group) if by_hand else _LET_THROUGH
     if is_relu and not by_hand and _is_last(group):
         fix = (
