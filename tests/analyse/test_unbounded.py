@@ -39,7 +39,7 @@ def clipped(
     if divided:
         value = graph.op("RealDiv", value, graph.op(divided, kernel if divided == "Exp" else value))
     limits = [("Minimum", high), ("Maximum", low)]
-    clips = []
+    clips: list[int] = []
     for kind, limit in limits if high_first else reversed(limits):
         clips.append(graph.op(kind, clips[-1] if clips else value, constants={1: limit}))
     graph.gradient(value, left)
@@ -57,12 +57,12 @@ def test_outputs_that_are_no_probabilities_are_reported(details: dict[str, Any],
 
 
 @pytest.mark.parametrize("limits", [{"low": 0.0}, {"high": 1.0}, {"low": 0.01}, {"high": 0.995}])
-def test_limits_close_to_zero_and_one_are_those_of_probabilities(limits: dict[str, float]) -> None:
+def test_limits_close_to_zero_and_one_are_those_of_probabilities(limits: dict[str, Any]) -> None:
     assert clipped(**limits) == ["warning"]
 
 
 @pytest.mark.parametrize("limits", [{"low": -1.0}, {"low": 0.1}, {"high": 2.0}, {"high": 0.9}])
-def test_other_limits_are_not(limits: dict[str, float]) -> None:
+def test_other_limits_are_not(limits: dict[str, Any]) -> None:
     assert not clipped(**limits)
 
 

@@ -503,3 +503,22 @@ def test_units_that_start_equal_stay_equal_if_the_next_layer_starts_at_zero_too(
 
     assert (finding.severity, finding.variables) == (severity, ("hidden",))
     assert finding.cause == ("zero_init_product" if severity == "error" else "zero_init_by_design")
+
+
+def test_a_vector_of_one_that_is_divided_by_its_length_is_told_although_a_penalty_gives_a_gradient() -> None:
+    graph = Graph()
+    weight = graph.variable("weight")
+    value = graph.op("MatMul", weight, shape=(8, 1))
+    square = graph.op("Square", value, shape=(8, 1))
+    total = graph.op("Sum", square, shape=(8,))
+    unit = graph.op("Mul", value, graph.op("Rsqrt", total))
+    beside = graph.op("Mean", graph.op("Square", graph.op("Exp", weight)), shape=())
+    for op, row in ((value, ZERO), (square, FINE), (total, FINE), (unit, FINE)):
+        graph.gradient(op, row)
+    graph.target(graph.op("AddV2", graph.op("Mean", unit, shape=()), beside, shape=()))
+    graph.ask("weight", FINE)
+
+    finding = graph.only_finding()
+
+    assert (finding.cause, finding.severity, finding.culprit) == ("degenerate_normalisation", "error", unit)
+    assert "gets no gradient except from a penalty" in finding.message
