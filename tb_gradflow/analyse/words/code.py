@@ -258,12 +258,18 @@ _OPPOSITE: dict[type[ast.AST], str] = {
 
 
 def _calls(node: ast.AST, name: str, api: str) -> Iterator[Call]:
-    if isinstance(node, ast.Call) and (node.args or node.keywords) and _name_of(node.func) == name:
+    if isinstance(node, ast.Call) and _shows_arguments(node) and _name_of(node.func) == name:
         yield _call(node)
     elif isinstance(node, ast.Compare) and _OPERATORS.get(type(node.ops[0])) == api:
         yield Call(ast.unparse(node), (ast.unparse(node.left), ast.unparse(node.comparators[0])), api)
     elif isinstance(node, ast.BinOp) and _OPERATORS.get(type(node.op)) == api:
         yield Call(ast.unparse(node), (ast.unparse(node.left), ast.unparse(node.right)), api)
+
+
+def _shows_arguments(call: ast.Call) -> bool:
+    """Whether a call has arguments, and they are written out: not so in `f(*arguments)`."""
+    hidden = any(isinstance(each, ast.Starred) for each in call.args) or any(each.arg is None for each in call.keywords)
+    return bool(call.args or call.keywords) and not hidden
 
 
 def _call(node: ast.Call) -> Call:
