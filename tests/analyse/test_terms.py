@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
+
+import numpy as np
 import pytest
 
+from tb_gradflow.analyse.graph.topology import Topology
+from tb_gradflow.analyse.step.measured import Measured
+from tb_gradflow.analyse.step.terms import terms_in
 from tb_gradflow.record.report import Diagnosis
+from tb_gradflow.record.terms import Term, TermCosines, TermGradient
 from tests.analyse.builders import FINE, ZERO, Graph
 
 
@@ -151,3 +159,28 @@ def test_what_python_computes_beside_other_terms_is_told(stopped: bool) -> None:
     findings = [(each.cause, each.severity, each.variables) for each in graph.diagnose().findings]
 
     assert findings == ([] if stopped else [("python_escape", "info", ("encoder",))])
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (1, 2, 0)])
+def test_the_angles_of_terms_may_stand_in_any_order(order: tuple[int, ...]) -> None:
+    """A row has the angle of the first gradient with each later one, then of the second: in the order of the trace."""
+    graph = Graph()
+    kernel = graph.variable("kernel")
+    graph.target(graph.op("Sum", kernel, shape=()))
+    graph.ask("kernel", FINE)
+    angle = {frozenset((0, 1)): 0.1, frozenset((0, 2)): 0.2, frozenset((1, 2)): 0.3}
+    trace = dataclasses.replace(
+        graph.trace(),
+        terms=tuple(Term(target=0, name=name, kind="term", op=-1, source=None, row=0, trains=True) for name in "abc"),
+        term_gradients=tuple(TermGradient(term=each, variable=0, row=0) for each in order),
+        term_cosines=(TermCosines(target=0, variable=0, row=1),),
+    )
+    row = [angle[frozenset(pair)] for pair in itertools.combinations(order, 2)]
+    rows = np.array([FINE, [*row, 0.0, 0.0, 0.0]], np.float32)
+
+    reports = terms_in(Measured(Topology(trace), rows, graph.weight_numbers(), (1.0,)))
+
+    told = {
+        frozenset((report.name, each.term)): each.cosine for report in reports for each in report.variables[0].cosine
+    }
+    assert told == {frozenset("abc"[number] for number in pair): np.float32(value) for pair, value in angle.items()}

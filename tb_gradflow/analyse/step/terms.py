@@ -48,7 +48,7 @@ def _reports(measured: Measured) -> Iterator[TermReport]:
                     norm=norms[number],
                     share=norms[number] / total if 0 < total < math.inf else None,
                     cosine=tuple(
-                        Cosine(names[other], angles[min(number, other), max(number, other)])
+                        Cosine(names[other], angles[frozenset((number, other))])
                         for other in places
                         if other != number
                     ),
@@ -81,10 +81,10 @@ def _is_ambiguous(term: Term, given: list[str]) -> bool:
     return given.count(term.name) > 1
 
 
-def _cosines(measured: Measured, terms: list[int], first: int | None) -> Mapping[tuple[int, int], float | None]:
-    """The cosine of each pair of terms that reach a variable, in the order of the trace."""
+def _cosines(measured: Measured, terms: list[int], first: int | None) -> Mapping[frozenset[int], float | None]:
+    """The cosine of each pair of terms that reach a variable, whose rows are in the order of the trace."""
     assert measured.gradients is not None
-    pairs = [(one, other) for place, one in enumerate(terms) for other in terms[place + 1 :]]
+    pairs = [frozenset((one, other)) for place, one in enumerate(terms) for other in terms[place + 1 :]]
     if first is None:
         return dict.fromkeys(pairs)
     count = -(-len(pairs) // COSINES_IN_ROW)
