@@ -48,9 +48,7 @@ def _reports(measured: Measured) -> Iterator[TermReport]:
                     norm=norms[number],
                     share=norms[number] / total if 0 < total < math.inf else None,
                     cosine=tuple(
-                        Cosine(names[other], angles[frozenset((number, other))])
-                        for other in places
-                        if other != number
+                        Cosine(names[other], angles[frozenset((number, other))]) for other in places if other != number
                     ),
                     broken=int(np.nan_to_num(row[NAN_COUNT] + row[INF_COUNT])),
                 )

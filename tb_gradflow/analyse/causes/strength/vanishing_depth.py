@@ -20,6 +20,7 @@ from tb_gradflow.analyse.evidence.goal import is_at_goal, is_fitted, is_settled
 from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
 from tb_gradflow.analyse.evidence.zeros import PRODUCTS
 from tb_gradflow.analyse.graph.op_sets import SOFTMAX, constant_of
+from tb_gradflow.analyse.graph.paths import walked
 from tb_gradflow.analyse.step.measured import UPDATE_NORM, VANISHING_BELOW, Measured
 from tb_gradflow.analyse.words.fields import SIZE, Template
 from tb_gradflow.analyse.words.names import Group, Text
@@ -237,9 +238,12 @@ def _small_factor(group: Group) -> float:
 def _has_no_layers(group: Group) -> bool:
     """Whether only arithmetic leads from the variables to the loss: no layer, no matrix product."""
     topology, trace, target = group.suspect.topology, group.trace, group.suspect.target
-    readers = [reader for variable in group.variables for reader in topology.readers[variable]]
-    ways = [topology.gradient(target).from_op(reader) for reader in readers] if target >= 0 else []
-    kinds = {trace.ops[op].type for way in ways for op in way}
+    if target < 0:
+        return False
+    ways = topology.gradient(target)
+    readers = (reader for variable in group.variables for reader in topology.readers[variable])
+    passed = walked((each for each in readers if ways.hops[each] >= 0), lambda op: (ways.onward[op],))
+    kinds = {trace.ops[op].type for op in passed}
     return bool(kinds) and not trace.layers and kinds.isdisjoint(PRODUCTS - {"Mul", "MulNoNan"})
 
 
