@@ -146,7 +146,10 @@ def message_and_fix(group: Group) -> Text:
         what = f"`{result}`{{place}}" if result else "the result of {op}"
         fix = "Use " + what + " on the path to the loss, or give it its own loss."
     elif not in_layer(group):
-        fix = "Use {names} in the computation of the loss, or remove {them}."
+        fix = (
+            "Use {names} in the computation of the loss, or remove {them}. If the loss uses a tensor that was computed "
+            "from {them} before the step, compute that tensor in the step."
+        )
     elif _is_in_use(group, owners):
         fix = "Use {names} in what {layer} computes for the loss, or remove {them}."
     elif group.culprit >= 0 and _ends_outside(group, owners):
