@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import builtins
 import gc
+import itertools
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from types import FunctionType
 from typing import Any
@@ -30,7 +32,8 @@ def everything() -> list[Any]:
 
 
 def errors_of_a_thread_during(search: Callable[[Any], Any], value: Kind) -> list[SystemError]:
-    """What a thread runs into that fills tuples from a generator while the search is run, 10,000 times at most."""
+    """What a thread runs into that fills tuples from a generator while the search is run again and again, for half a
+    second, or until something happens: as often as the objects of the process allow, but a few times at least."""
     errors: list[SystemError] = []
     is_over = threading.Event()
 
@@ -44,9 +47,10 @@ def errors_of_a_thread_during(search: Callable[[Any], Any], value: Kind) -> list
     thread = threading.Thread(target=fill)
     thread.start()
     try:
-        for _ in range(10_000):
+        end = time.monotonic() + 0.5
+        for number in itertools.count():
             search(value)
-            if errors:
+            if errors or (number >= 5 and time.monotonic() > end):
                 break
     finally:
         is_over.set()
