@@ -152,6 +152,18 @@ def data(recipe: Recipe) -> tuple[Any, Any]:
     return x, random.normal(size=(recipe.rows, 1)).astype("float32")
 
 
+def bits(result: tuple[list[float], list[Any]]) -> bytes:
+    """Of the losses and of the weights; any two that are not a number are the same."""
+    numbers = [np.asarray(each) for each in (*result[0], *result[1])]
+    return b"".join(np.where(np.isnan(each), np.nan, each).astype(each.dtype).tobytes() for each in numbers)
+
+
+def differs_by_itself(recipe: Recipe, plain: bytes) -> bool:
+    """Whether the training has other bits from time to time without the recorder, as when threads add in another
+    order."""
+    return any(bits(trained(recipe)) != plain for _ in range(20))
+
+
 def by_tape(recipe: Recipe, steps: int) -> dict[str, str]:
     """What a tape that knows nothing of the recorder answers, after so many steps."""
     model = built(recipe)
@@ -197,9 +209,7 @@ def test_a_model_trains_to_the_same_bits_and_each_status_is_the_tapes(recipe: Re
 
         recorded = trained(recipe, recorder)
 
-        assert recorded[0] == plain[0] or np.isnan(plain[0]).any()
-        for one, other in zip(plain[1], recorded[1], strict=True):
-            np.testing.assert_array_equal(one, other)
+        assert bits(recorded) == bits(plain) or differs_by_itself(recipe, bits(plain))
         log = tb_gradflow.open_log(directory)
         statuses = {name: each.status for name, each in log.report(log.steps[0]).variables.items()}
         for name, answer in by_tape(recipe, log.steps[0]).items():
