@@ -1,8 +1,9 @@
 """Finds functions, instances and holders among the objects of the process, without disturbing other threads.
 
-`gc.get_objects` also returns tuples that another thread is just filling. As long as somebody else refers to such a
-tuple, it cannot be resized: `tuple(generator)` in that thread raises `SystemError: bad argument to internal function`.
-So nothing here asks for all objects, and tuples are left out before any other thread can run.
+Up to Python 3.13 (gh-127058), `gc.get_objects` also returns tuples that another thread is just filling. As long as
+somebody else refers to such a tuple, it cannot be resized: `tuple(generator)` in that thread raises `SystemError: bad
+argument to internal function`. So nothing here asks for all objects, and tuples are left out before any other thread
+can run.
 """
 
 from __future__ import annotations
