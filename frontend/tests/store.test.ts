@@ -1,4 +1,4 @@
-import {describe, expect, test} from "vitest";
+import {afterEach, describe, expect, test, vi} from "vitest";
 import type {Course, Overview, RunEntry, Standings} from "../src/api/routes.ts";
 import type {Source} from "../src/api/source.ts";
 import {Store} from "../src/state/store.ts";
@@ -281,5 +281,83 @@ describe("the store", () => {
     expect(store.step).toBe(-1);
     expect(store.state.trace).toBe(TRACE);
     expect(store.state.diagnosis?.step).toBe(-1);
+  });
+});
+
+/** Answers when it is told to, in any order. */
+class Slow extends Log {
+  readonly #waiting: (() => void)[] = [];
+
+  override runs = () => this.#later(() => super.runs());
+  override standings = () => this.#later(() => super.standings());
+  override overview = (run: string) => this.#later(async () => (run === "bad" ? this.#refuse() : super.overview(run)));
+  override trace = () => this.#later(() => super.trace());
+  override report = (run: string, step: number) => this.#later(async () => ({...(await super.report(run, step)), summary: run}));
+  override gradients = (run: string, id: string, chunk: number, only?: number) => this.#later(() => super.gradients(run, id, chunk, only));
+  override course = () => this.#later(() => super.course());
+
+  /** Gives one of the answers, if any is due. */
+  answer(random: () => number): boolean {
+    const [given] = this.#waiting.splice(Math.floor(random() * this.#waiting.length), 1);
+    given?.();
+    return given !== undefined;
+  }
+
+  #later<T>(answered: () => Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => this.#waiting.push(() => void answered().then(resolve, reject)));
+  }
+
+  #refuse(): never {
+    throw new Error("damaged");
+  }
+}
+
+/** A sequence that depends on the seed alone (mulberry32). */
+function sequence(seed: number): () => number {
+  return () => {
+    seed = (seed + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(seed ^ (seed >>> 15), 1 | seed);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296;
+  };
+}
+
+describe("answers that arrive late, in any order", () => {
+  afterEach(() => void vi.useRealTimers());
+
+  test.each(Array.from({length: 300}, (_, seed) => seed))("what was chosen last is shown, and nothing of another run (%s)", async (seed) => {
+    vi.useFakeTimers();
+    const random = sequence(seed);
+    const [log, failures] = [new Slow(), [] as unknown[]];
+    const store = new Store(log);
+    const acted = (action: Promise<void>): void => void action.catch((error: unknown) => failures.push(error));
+    acted(store.start());
+    for (let turn = 0; turn < 40; turn += 1) {
+      const drawn = random();
+      if (drawn < 0.1) {
+        acted(store.chooseRun(["good", "other", "bad"][Math.floor(random() * 3)]));
+      } else if (drawn < 0.2) {
+        acted(store.chooseStep(Math.floor(random() * 3)));
+      } else if (drawn < 0.25) {
+        acted(store.refresh());
+      } else {
+        log.answer(random);
+      }
+      await vi.advanceTimersByTimeAsync(Math.floor(random() * 200));
+    }
+    const run = ["good", "other", "bad"][seed % 3];
+    acted(store.chooseRun(run, 5));
+    for (let quiet = 0; quiet < 20; ) {
+      quiet = log.answer(random) ? 0 : quiet + 1;
+      await vi.advanceTimersByTimeAsync(100);
+    }
+
+    expect(failures).toEqual([]);
+    expect(store.state.run).toBe(run);
+    expect([...store.state.problems.values()]).toEqual(run === "bad" ? ["damaged"] : []);
+    const {overview, numbers, diagnosis} = store.state;
+    const shown = [overview?.run, store.step, numbers?.magnitude(0).norm, diagnosis?.step];
+    expect(shown).toEqual(run === "bad" ? [undefined, -1, undefined, undefined] : [run, 5, 5, 5]);
+    expect(store.state.course?.complete).toBe(run === "bad" ? undefined : true);
   });
 });

@@ -25,6 +25,10 @@ export class Store extends EventTarget {
   #state: State = {runs: null, standings: null, run: null, ...NOTHING_CHOSEN, problems: new Map()};
   readonly #reports = new Map<string, Diagnosis>();
   #asked = 0;
+  /** Number of times that a run was chosen: what was requested before the last choice has nothing to say any more. */
+  #choices = 0;
+  /** The step that was chosen with the run, until that run's steps are known. */
+  #wanted: number | undefined;
   /** Whether the states of all runs are being requested. */
   #judging = false;
 
@@ -47,18 +51,21 @@ export class Store extends EventTarget {
    * newest.
    */
   async start(run?: string, step?: number): Promise<void> {
+    const choices = this.#choices;
     await this.#loadRuns();
     const runs = this.#state.runs ?? [];
     const first = runs.find((entry) => entry.run === run) ?? runToOpen(runs);
-    if (first !== null) {
+    if (first !== null && choices === this.#choices) {
       await this.chooseRun(first.run, step);
       void this.#loadStandings();
     }
   }
 
   async chooseRun(run: string, step?: number): Promise<void> {
+    this.#choices += 1;
+    this.#wanted = step;
     this.#set({run, ...NOTHING_CHOSEN, problems: new Map()});
-    await this.#loadOverview(run, step);
+    await this.#loadOverview(run);
   }
 
   chooseTarget(target: number): void {
@@ -94,7 +101,7 @@ export class Store extends EventTarget {
       await this.start();
       return;
     }
-    await this.#loadOverview(this.#state.run, undefined);
+    await this.#loadOverview(this.#state.run);
     void this.#loadStandings();
     const {problems, at} = this.#state;
     if (problems.has("numbers") || problems.has("report")) {
@@ -109,28 +116,32 @@ export class Store extends EventTarget {
     });
   }
 
-  async #loadOverview(run: string, step: number | undefined): Promise<void> {
+  async #loadOverview(run: string): Promise<void> {
+    const choices = this.#choices;
     let next: number | null = null;
     await this.#attempt("overview", async () => {
       const overview = await this.source.overview(run);
       return () => {
-        if (this.#state.run !== run) {
-          return;
-        }
         const before = this.#state.overview;
         if (before !== null && before.session.id !== overview.session.id) {
           this.#set(NOTHING_CHOSEN);
         }
-        next = nextPosition(this.#state, overview, step);
+        next = nextPosition(this.#state, overview, this.#wanted);
+        this.#wanted = undefined;
         this.#set({overview});
       };
     });
     const {overview, trace} = this.#state;
+    if (choices !== this.#choices || overview === null) {
+      return;
+    }
     if (next !== null) {
       await this.chooseStep(next);
-      void this.#loadCourse(this.#state.overview as Overview);
-    } else if (overview !== null && overview.steps.length === 0 && trace === null) {
+    } else if (overview.steps.length === 0 && trace === null) {
       await this.#loadStructure(overview);
+    }
+    if (overview.steps.length > 0) {
+      void this.#loadCourse(overview);
     }
   }
 
@@ -280,10 +291,18 @@ export class Store extends EventTarget {
     return this.#state.run === run && this.#state.overview?.session.id === session.id;
   }
 
-  /** Runs `load`, then what it returns; a failure of either is reported under `name`, and a success removes that. */
+  /**
+   * Runs `load`, then what it returns; a failure of either is reported under `name`, and a success removes that. If a
+   * run was chosen in the meantime, nothing is done: the answer is about another.
+   */
   async #attempt(name: string, load: () => Promise<() => unknown>): Promise<void> {
+    const choices = this.#choices;
+    const isLate = (): boolean => name !== "runs" && choices !== this.#choices;
     try {
       const apply = await load();
+      if (isLate()) {
+        return;
+      }
       if (this.#state.problems.has(name)) {
         const problems = new Map(this.#state.problems);
         problems.delete(name);
@@ -291,6 +310,9 @@ export class Store extends EventTarget {
       }
       apply();
     } catch (error) {
+      if (isLate()) {
+        return;
+      }
       // Not a copy from before: failures in the meantime must be reported as well.
       const problems = new Map(this.#state.problems);
       problems.set(name, error instanceof Error ? error.message : String(error));
