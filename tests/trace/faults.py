@@ -3,6 +3,8 @@
     python -m tests.trace.faults fit                     # every function, at its first, a middle and its last call
     python -m tests.trace.faults fit --cases 30          # a sample, spread evenly over them
     python -m tests.trace.faults fit --only Meter._settle
+    python -m tests.trace.faults fit --small             # the smallest model that has the same functions called
+    python -m tests.trace.faults fit --beyond-small      # the functions that it leaves out
 
 The functions are found in the source: when a module of `tb_gradflow/trace` is imported here, a call of `reached` is put
 at the beginning of each of its functions. Those that protect the training from all others are left out.
@@ -158,8 +160,8 @@ class Result:
     written: tuple[int, ...] = ()
 
 
-Scenario = Callable[[str | None, Result], None]
-"""Trains, with a log in that directory or without a recorder."""
+Scenario = Callable[[str | None, Result, bool], None]
+"""Trains, with a log in that directory or without a recorder; a model of the usual size, or a small one."""
 
 
 class _Lines(logging.Handler):
@@ -171,7 +173,7 @@ class _Lines(logging.Handler):
         self._lines.append(record.getMessage())
 
 
-def run(scenario: Scenario, log_dir: str | None, where: tuple[str, int] | None = None) -> Result:
+def run(scenario: Scenario, log_dir: str | None, where: tuple[str, int] | None = None, small: bool = False) -> Result:
     """One training, with a fault there."""
     import keras
 
@@ -202,7 +204,7 @@ def run(scenario: Scenario, log_dir: str | None, where: tuple[str, int] | None =
             FAULTS.where, FAULTS.is_armed = where, False
             keras.utils.clear_session(free_memory=False)
             keras.utils.set_random_seed(7)
-            scenario(log_dir, result)
+            scenario(log_dir, result, small)
         except BaseException as error:
             result.error = error
         finally:
@@ -275,8 +277,9 @@ def _data() -> tuple[Any, Any]:
     return random.normal(size=(32, 4)).astype("float32"), random.normal(size=(32, 1)).astype("float32")
 
 
-def _model(broken: bool = False, **compiled: Any) -> Any:
-    """With a seed, moving averages, and a weight whose gradient is NaN in step 5 and which nothing else depends on."""
+def _model(small: bool, broken: bool = False, **compiled: Any) -> Any:
+    """With a seed, moving averages, and a weight whose gradient is NaN in step 5 and which nothing else depends on.
+    A small one is a single layer."""
     import keras
     import tensorflow as tf
 
@@ -291,13 +294,14 @@ def _model(broken: bool = False, **compiled: Any) -> Any:
             self.add_loss(0.01 * tf.sqrt(tf.nn.relu(self.side * (1.0 - bad))))
             return x
 
-    x = keras.Input((4,))
-    hidden = keras.layers.Dense(3, "tanh")(x)
-    hidden = keras.layers.Dropout(0.2)(keras.layers.BatchNormalization()(hidden))
+    hidden = x = keras.Input((4,))
+    if not small:
+        hidden = keras.layers.Dense(3, "tanh")(x)
+        hidden = keras.layers.Dropout(0.2)(keras.layers.BatchNormalization()(hidden))
     if broken:
         hidden = Side()(hidden)
-    model = keras.Model(x, keras.layers.Dense(1)(hidden), name="net")
-    model.compile("adam", "mse", **compiled)
+    model = keras.Model(x, keras.layers.Dense(1, use_bias=not small)(hidden), name="net")
+    model.compile("sgd" if small else "adam", "mse", **compiled)
     return model
 
 
@@ -344,24 +348,24 @@ def _nothing_is_patched() -> bool:
     return not any("tb_gradflow" in getattr(getattr(each, "__code__", None), "co_filename", "") for each in kept)
 
 
-def fit(log_dir: str | None, result: Result) -> None:
-    _fit(_model(), log_dir, result, fits=2)
+def fit(log_dir: str | None, result: Result, small: bool) -> None:
+    _fit(_model(small), log_dir, result, fits=2)
 
 
-def fit_not_finite(log_dir: str | None, result: Result) -> None:
-    _fit(_model(broken=True), log_dir, result, terms=True)
+def fit_not_finite(log_dir: str | None, result: Result, small: bool) -> None:
+    _fit(_model(small, broken=True), log_dir, result, terms=True)
 
 
-def fit_xla(log_dir: str | None, result: Result) -> None:
-    _fit(_model(jit_compile=True), log_dir, result)
+def fit_xla(log_dir: str | None, result: Result, small: bool) -> None:
+    _fit(_model(small, jit_compile=True), log_dir, result)
 
 
-def fit_eagerly(log_dir: str | None, result: Result) -> None:
-    _fit(_model(run_eagerly=True), log_dir, result)
+def fit_eagerly(log_dir: str | None, result: Result, small: bool) -> None:
+    _fit(_model(small, run_eagerly=True), log_dir, result)
 
 
-def fit_several_steps(log_dir: str | None, result: Result) -> None:
-    _fit(_model(steps_per_execution=2), log_dir, result)
+def fit_several_steps(log_dir: str | None, result: Result, small: bool) -> None:
+    _fit(_model(small, steps_per_execution=2), log_dir, result)
 
 
 @functools.cache
@@ -372,23 +376,22 @@ def _strategy() -> Any:
     return tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
 
 
-def fit_mirrored(log_dir: str | None, result: Result) -> None:
+def fit_mirrored(log_dir: str | None, result: Result, small: bool) -> None:
     with _strategy().scope():
-        model = _model()
+        model = _model(small)
     _fit(model, log_dir, result)
 
 
-def _loop(log_dir: str | None, result: Result, compiled: Callable[[Any], Any], **options: Any) -> None:
+def _loop(log_dir: str | None, result: Result, small: bool, compiled: Callable[[Any], Any], **options: Any) -> None:
     import keras
     import tensorflow as tf
 
     import tb_gradflow
 
-    model = keras.Sequential(
-        [keras.Input((4,)), keras.layers.Dense(3, "tanh"), keras.layers.BatchNormalization(), keras.layers.Dense(1)]
-    )
+    hidden = [] if small else [keras.layers.Dense(3, "tanh"), keras.layers.BatchNormalization()]
+    model = keras.Sequential([keras.Input((4,)), *hidden, keras.layers.Dense(1, use_bias=not small)])
     side, count = tf.Variable(1.0, name="side"), tf.Variable(0.0, trainable=False)
-    optimizer = keras.optimizers.Adam()
+    optimizer = keras.optimizers.SGD() if small else keras.optimizers.Adam()
 
     def step(x: Any, y: Any) -> Any:
         count.assign_add(1.0)
@@ -417,30 +420,30 @@ def _loop(log_dir: str | None, result: Result, compiled: Callable[[Any], Any], *
         result.restored = _nothing_is_patched()
 
 
-def watch(log_dir: str | None, result: Result) -> None:
+def watch(log_dir: str | None, result: Result, small: bool) -> None:
     import tensorflow as tf
 
-    _loop(log_dir, result, tf.function)
+    _loop(log_dir, result, small, tf.function)
 
 
-def watch_xla(log_dir: str | None, result: Result) -> None:
+def watch_xla(log_dir: str | None, result: Result, small: bool) -> None:
     import tensorflow as tf
 
-    _loop(log_dir, result, lambda step: tf.function(step, jit_compile=True))
+    _loop(log_dir, result, small, lambda step: tf.function(step, jit_compile=True))
 
 
-def watch_eagerly(log_dir: str | None, result: Result) -> None:
+def watch_eagerly(log_dir: str | None, result: Result, small: bool) -> None:
     import tensorflow as tf
 
     tf.config.run_functions_eagerly(True)
     try:
-        _loop(log_dir, result, tf.function)
+        _loop(log_dir, result, small, tf.function)
     finally:
         tf.config.run_functions_eagerly(False)
 
 
-def summaries(log_dir: str | None, result: Result) -> None:
-    """An eager loop that tells its gradients by itself."""
+def summaries(log_dir: str | None, result: Result, _: bool) -> None:
+    """An eager loop that tells its gradients by itself; a small one in any case."""
     import contextlib
 
     import tensorflow as tf
@@ -471,14 +474,14 @@ def summaries(log_dir: str | None, result: Result) -> None:
 def _in_program(scenario: Scenario) -> Scenario:
     """The same without a recorder of its own, as under `tb-gradflow run`."""
 
-    def trained(log_dir: str | None, result: Result) -> None:
+    def trained(log_dir: str | None, result: Result, small: bool) -> None:
         from tb_gradflow.trace.program import hooks
         from tb_gradflow.trace.program.recording import Recording
 
         if log_dir is not None:
             hooks.start(Recording(log_dir, {"update_freq": 3}))
         try:
-            scenario(None, result)
+            scenario(None, result, small)
         finally:
             FAULTS.is_armed = False
             hooks.stop()
@@ -487,31 +490,30 @@ def _in_program(scenario: Scenario) -> Scenario:
     return trained
 
 
-def program_fit(log_dir: str | None, result: Result) -> None:
-    _in_program(lambda _, result: _fit(_model(), None, result))(log_dir, result)
+def _batches(_: str | None, result: Result, small: bool) -> None:
+    model = _model(small)
+    x, y = _data()
+    FAULTS.arm(FAULTS.where)
+    for number in range(8):
+        rows = slice(8 * (number % 4), 8 * (number % 4) + 8)
+        result.losses.append(float(model.train_on_batch(x[rows], y[rows])))
+    result.weights = [weight.numpy() for weight in model.weights]
 
 
-def program_batches(log_dir: str | None, result: Result) -> None:
-    def batches(_: str | None, result: Result) -> None:
-        model = _model()
-        x, y = _data()
-        FAULTS.arm(FAULTS.where)
-        for number in range(8):
-            rows = slice(8 * (number % 4), 8 * (number % 4) + 8)
-            result.losses.append(float(model.train_on_batch(x[rows], y[rows])))
-        result.weights = [weight.numpy() for weight in model.weights]
-
-    _in_program(batches)(log_dir, result)
+def program_fit(log_dir: str | None, result: Result, small: bool) -> None:
+    _in_program(lambda _, result, small: _fit(_model(small), None, result))(log_dir, result, small)
 
 
-def program_function(log_dir: str | None, result: Result) -> None:
-    import tensorflow as tf
-
-    _in_program(lambda _, result: _loop(None, result, tf.function))(log_dir, result)
+def program_batches(log_dir: str | None, result: Result, small: bool) -> None:
+    _in_program(_batches)(log_dir, result, small)
 
 
-def program_eagerly(log_dir: str | None, result: Result) -> None:
-    _in_program(lambda _, result: _loop(None, result, lambda step: step))(log_dir, result)
+def program_function(log_dir: str | None, result: Result, small: bool) -> None:
+    _in_program(watch)(log_dir, result, small)
+
+
+def program_eagerly(log_dir: str | None, result: Result, small: bool) -> None:
+    _in_program(lambda _, result, small: _loop(None, result, small, lambda step: step))(log_dir, result, small)
 
 
 SCENARIOS: dict[str, Scenario] = {
@@ -553,21 +555,28 @@ def sweep(
     only: str = "",
     part: tuple[int, int] = (0, 1),
     kind: type[BaseException] = Injected,
+    small: bool = False,
+    beyond_small: bool = False,
 ) -> tuple[int, list[str]]:
-    """How many faults were tried in a scenario, and what they have changed."""
+    """How many faults were tried in a scenario, and what they have changed. `beyond_small`: in the functions that a
+    small model does not reach."""
     FAULTS.kind = kind
     scenario = SCENARIOS[name]
     with tempfile.TemporaryDirectory() as directory:
-        plain = run(scenario, None)
-        recorded = run(scenario, f"{directory}/clean")
-        recorded = run(scenario, f"{directory}/again")  # some answers are kept for good
-        listed = places(FAULTS.calls)
+        reached: set[str] = set()
+        if beyond_small:
+            run(scenario, f"{directory}/small", small=True)
+            reached = set(FAULTS.calls)
+        plain = run(scenario, None, small=small)
+        recorded = run(scenario, f"{directory}/clean", small=small)
+        recorded = run(scenario, f"{directory}/again", small=small)  # some answers are kept for good
+        listed = [place for place in places(FAULTS.calls) if place[0] not in reached]
         again = plain if "xla" not in name else recorded
         problems = [f"{name}: without a fault: {each}" for each in differences(again, recorded, recorded)]
         listed = [place for place in listed if only in place[0]][part[0] :: part[1]]
         chosen = listed if count is None else sample(listed, count)
         for number, where in enumerate(chosen):
-            result = run(scenario, f"{directory}/{number}", where)
+            result = run(scenario, f"{directory}/{number}", where, small)
             if kind is KeyboardInterrupt:
                 found = list(interruptions(plain, result)) if FAULTS.has_raised else []
             else:
@@ -592,6 +601,8 @@ def main() -> int:
     parser.add_argument("--only", default="")
     parser.add_argument("--part", default="0/1")
     parser.add_argument("--interrupt", action="store_true", help="as if somebody had pressed Ctrl-C there")
+    parser.add_argument("--small", action="store_true", help="train a model of one layer")
+    parser.add_argument("--beyond-small", action="store_true", help="only where a small model does not come")
     given = parser.parse_args()
     import tensorflow as tf
 
@@ -604,7 +615,9 @@ def main() -> int:
     part = tuple(int(each) for each in given.part.split("/"))
     for name in names:
         kind = KeyboardInterrupt if given.interrupt else Injected
-        tried, problems = sweep(name, given.cases, given.only, (part[0], part[1]), kind)
+        tried, problems = sweep(
+            name, given.cases, given.only, (part[0], part[1]), kind, given.small, given.beyond_small
+        )
         failed += len(problems)
         _say(f"{name}: {tried} faults, {len(problems)} problems")
     return 1 if failed else 0
