@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.edits.tapes import (
@@ -51,67 +52,122 @@ def computed_before_the_tape(suspect: Suspect) -> Verdict | None:
 
 
 def message_and_fix(group: Group) -> Text:
+    """The text of the first situation that the step shows."""
+    return next(text for text in (situation(group) for situation in SITUATIONS) if text is not None)
+
+
+def _eager_loss(group: Group) -> Text | None:
     """It is not known what an eager loss was computed from."""
     target = group.trace.targets[group.suspect.target].op if group.suspect.target >= 0 else -1
-    if target >= 0 and group.trace.ops[target].type == EAGER:
-        return Template(
-            "{they_get} no gradient. The loss was computed eagerly, so its path is not recorded: either the loss does "
-            "not depend on {them}, or something on the path blocks the gradient.",
-            "Run the step inside `tf.function`, or record it with `tb_gradflow.watch`, to see where the path ends.",
-        )(group)
-    if group.suspect.target >= 0 and group.trace.targets[group.suspect.target].passed:
-        return Template(
-            "{they_get} no gradient: `None` was passed for {them}{line}, although a differentiable path leads to the "
-            "loss. The tape was not observed here: either the `None` is not the result of `tape.gradient`, or part of "
-            "the forward pass ran outside the `with` block of the tape.",
-            "Pass what `tape.gradient(loss, variables)` returns, with the whole forward pass inside the `with` block.",
-        )(group)
-    if paused_block(group) is not None:
-        return Template(
-            "{they_get} no gradient: there is a differentiable path to the loss, but the tape did not record it{line}. "
-            "Part of the forward pass ran inside a `stop_recording()` block" + _read_at(group) + ".",
-            "Move these lines out of that block.",
-        )(group)
-    if given_to_minimize(group) is not None:
-        return Template(
-            "{they_get} no gradient: the loss was computed before `minimize` called the function that it was "
-            "given{line}, and its tape records only what that function computes.",
-            "Compute the loss inside that function: `minimize(lambda: ...)` with the whole expression, or a `def` that "
-            "computes and returns it.",
-        )(group)
-    if reset_of_the_tape(group) is not None:
-        return Template(
-            "{they_get} no gradient: there is a differentiable path to the loss, but `reset()` made the tape{line} "
-            "forget what it had recorded" + _read_at(group) + ".",
-            "Remove the call of `reset()`, or call it before the forward pass.",
-        )(group)
-    before = computed_before(group) if group.suspect.state.status == "unused" else None
-    if before is not None:
-        written, line = _in_template(before[0]), before[1]
-        return Template(
-            "{they_get} no gradient: nothing that the tape recorded depends on a variable{line}. "
-            f"`{written}` (line {line}) ran before the `with` block, where the tape records nothing.",
-            f"Move `{written}` into the `with` block.",
-        )(group)
-    if (after := computed_after(group)) is not None and not _read_at(group):
-        written = _in_template(after[0])
-        return Template(
-            "{they_get} no gradient: there is a differentiable path to the loss, but the tape did not record it{line}: "
-            f"`{written}` (line {after[1]}) ran after the `with` block.",
-            f"Move `{written}` into the `with` block.",
-        )(group)
-    if (loss := computed_in_the_request(group)) is not None and not _read_at(group):
-        written = _in_template(ast.unparse(loss))
-        return Template(
-            "{they_get} no gradient: there is a differentiable path to the loss, but the tape did not record it{line}: "
-            f"`{written}` is computed in the call of `gradient`, after the `with` block.",
-            f"Compute it in the `with` block, `loss = {written}`, and request the gradient of `loss`.",
-        )(group)
+    if target < 0 or group.trace.ops[target].type != EAGER:
+        return None
     return Template(
-        "{they_get} no gradient: there is a differentiable path to the loss, but the tape did not record it{line}. "
-        "The forward pass, or part of it, ran outside the `with` block" + _read_at(group) + ".",
+        "{they_get} no gradient. The loss was computed eagerly, so its path is not recorded: either the loss does "
+        "not depend on {them}, or something on the path blocks the gradient.",
+        "Run the step inside `tf.function`, or record it with `tb_gradflow.watch`, to see where the path ends.",
+    )(group)
+
+
+def _none_was_passed(group: Group) -> Text | None:
+    if group.suspect.target < 0 or not group.trace.targets[group.suspect.target].passed:
+        return None
+    return Template(
+        "{they_get} no gradient: `None` was passed for {them}{line}, although a differentiable path leads to the "
+        "loss. The tape was not observed here: either the `None` is not the result of `tape.gradient`, or part of "
+        "the forward pass ran outside the `with` block of the tape.",
+        "Pass what `tape.gradient(loss, variables)` returns, with the whole forward pass inside the `with` block.",
+    )(group)
+
+
+def _recording_was_paused(group: Group) -> Text | None:
+    if paused_block(group) is None:
+        return None
+    return Template(
+        _NOT_RECORDED + " Part of the forward pass ran inside a `stop_recording()` block" + _read_at(group) + ".",
+        "Move these lines out of that block.",
+    )(group)
+
+
+def _computed_before_minimize(group: Group) -> Text | None:
+    if given_to_minimize(group) is None:
+        return None
+    return Template(
+        "{they_get} no gradient: the loss was computed before `minimize` called the function that it was "
+        "given{line}, and its tape records only what that function computes.",
+        "Compute the loss inside that function: `minimize(lambda: ...)` with the whole expression, or a `def` that "
+        "computes and returns it.",
+    )(group)
+
+
+def _tape_was_reset(group: Group) -> Text | None:
+    if reset_of_the_tape(group) is None:
+        return None
+    return Template(
+        "{they_get} no gradient: there is a differentiable path to the loss, but `reset()` made the tape{line} "
+        "forget what it had recorded" + _read_at(group) + ".",
+        "Remove the call of `reset()`, or call it before the forward pass.",
+    )(group)
+
+
+def _ran_before(group: Group) -> Text | None:
+    before = computed_before(group) if group.suspect.state.status == "unused" else None
+    if before is None:
+        return None
+    written, line = _in_template(before[0]), before[1]
+    return Template(
+        "{they_get} no gradient: nothing that the tape recorded depends on a variable{line}. "
+        f"`{written}` (line {line}) ran before the `with` block, where the tape records nothing.",
+        f"Move `{written}` into the `with` block.",
+    )(group)
+
+
+def _ran_after(group: Group) -> Text | None:
+    after = computed_after(group)
+    if after is None or _read_at(group):
+        return None
+    written = _in_template(after[0])
+    return Template(
+        _NOT_RECORDED.removesuffix(".") + f": `{written}` (line {after[1]}) ran after the `with` block.",
+        f"Move `{written}` into the `with` block.",
+    )(group)
+
+
+def _computed_in_the_request(group: Group) -> Text | None:
+    loss = computed_in_the_request(group)
+    if loss is None or _read_at(group):
+        return None
+    written = _in_template(ast.unparse(loss))
+    return Template(
+        _NOT_RECORDED.removesuffix(".")
+        + f": `{written}` is computed in the call of `gradient`, after the `with` block.",
+        f"Compute it in the `with` block, `loss = {written}`, and request the gradient of `loss`.",
+    )(group)
+
+
+def _ran_outside(group: Group) -> Text:
+    """All other steps."""
+    return Template(
+        _NOT_RECORDED + " The forward pass, or part of it, ran outside the `with` block" + _read_at(group) + ".",
         _move(group),
     )(group)
+
+
+_NOT_RECORDED = (
+    "{they_get} no gradient: there is a differentiable path to the loss, but the tape did not record it{line}."
+)
+
+SITUATIONS: tuple[Callable[[Group], Text | None], ...] = (
+    _eager_loss,
+    _none_was_passed,
+    _recording_was_paused,
+    _computed_before_minimize,
+    _tape_was_reset,
+    _ran_before,
+    _ran_after,
+    _computed_in_the_request,
+    _ran_outside,
+)
+"""In the order in which they are looked for; the last one is always the case."""
 
 
 def _move(group: Group) -> str:
