@@ -271,6 +271,17 @@ describe("the store", () => {
     expect(store.state.diagnosis?.step).toBe(0);
   });
 
+  test("what is shown of the step before is said to be late, until the answers arrive", async () => {
+    const store = new Store(new Log());
+    await store.start();
+
+    const chosen = store.chooseStep(0);
+    expect(store.late).toEqual({numbers: true, report: true});
+    await chosen;
+
+    expect(store.late).toEqual({numbers: false, report: false});
+  });
+
   test("a run without a step yet shows its structure", async () => {
     const log = new Log();
     log.steps = [];
@@ -358,6 +369,7 @@ describe("answers that arrive late, in any order", () => {
     const {overview, numbers, diagnosis} = store.state;
     const shown = [overview?.run, store.step, numbers?.magnitude(0).norm, diagnosis?.step];
     expect(shown).toEqual(run === "bad" ? [undefined, -1, undefined, undefined] : [run, 5, 5, 5]);
+    expect(store.late).toEqual({numbers: false, report: false});
     expect(store.state.course?.complete).toBe(run === "bad" ? undefined : true);
   });
 });

@@ -89,6 +89,10 @@ class Tab:
         expect(self.frame.locator('li[data-state*="on the highlighted path"]').first).to_be_attached()
         self.rest()
 
+    def wait_for_numbers(self) -> None:
+        """Until the numbers are those of the chosen step."""
+        expect(self.frame.get_by_role("main")).to_have_attribute("aria-busy", "false")
+
     def rest(self) -> None:
         """Waits until the picture no longer moves."""
         before = b""

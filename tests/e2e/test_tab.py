@@ -82,11 +82,11 @@ def test_another_step_has_other_numbers(tab: Tab, step_filter: Trained) -> None:
     tab.slider.press("Home")
     expect(tab.slider).to_have_attribute("aria-valuetext", "step 0")
     expect(tab.frame.get_by_role("complementary", name="Findings")).to_contain_text("tf.sequence_mask")
-    tab.rest()
+    tab.wait_for_numbers()
     first = number(tab.rows()[KERNEL].gradient_norm)
     tab.frame.get_by_role("button", name="Next recorded step").click()
     expect(tab.slider).to_have_attribute("aria-valuetext", f"step {history['step'][1]}")
-    tab.rest()
+    tab.wait_for_numbers()
 
     assert first == pytest.approx(history["norm"][0], rel=5e-3)
     assert number(tab.rows()[KERNEL].gradient_norm) == pytest.approx(history["norm"][1], rel=5e-3)

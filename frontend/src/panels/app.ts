@@ -174,6 +174,7 @@ export class App extends LitElement {
     const scope = this.#scope();
     const {diagnosis} = this.#derived;
     const problems = problemsOf(state, this.#derived.problem);
+    const {late} = scope.store;
     if (this.view.all && state.runs.length > 1) {
       return html`${header(scope)} ${allRuns(scope)}
       ${scope.store.source.note === "" ? nothing : html`<footer class="muted">${scope.store.source.note}</footer>`}
@@ -184,12 +185,12 @@ export class App extends LitElement {
       ${this.hinted || this.#derived.model === null ? nothing : hint(this.#closeHint)}
       <div class="columns">
         ${scope.side
-          ? html`<aside class="side" aria-label="Findings">
+          ? html`<aside class="side" aria-label="Findings" aria-busy=${String(late.report)}>
               ${edgeOf("side", scope)}
               <gf-findings class="scroller" .hidden=${diagnosis === null && (problems.size > 0 || this.#derived.model === null)} .diagnosis=${diagnosis} .sources=${this.store?.state.trace?.sources ?? []} .passages=${this.store?.state.trace?.passages ?? []} .chosen=${this.view.finding} .pageOf=${this.#pageOf} .stops=${this.#stops} .selected=${scope.selected} .timeSeries=${this.#timeSeries} .step=${scope.store.step} @gf-stop=${({detail}: CustomEvent<number>) => this.#goAlong(detail)} @gf-finding=${this.#onFinding}></gf-findings>
             </aside>`
           : nothing}
-        <main>${termBar(scope)} ${stage(scope)} ${drawer(scope)}</main>
+        <main aria-busy=${String(late.numbers)}>${termBar(scope)} ${stage(scope)} ${drawer(scope)}</main>
       </div>
       ${scope.store.source.note === "" ? nothing : html`<footer class="muted">${scope.store.source.note}</footer>`}
       ${this.keysShown ? keysDialog(shortcuts(scope), () => (this.keysShown = false)) : nothing}

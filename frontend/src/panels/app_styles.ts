@@ -42,6 +42,15 @@ export const appStyles = css`
     flex: 1;
     min-width: 0;
   }
+  main,
+  gf-findings {
+    transition: opacity 150ms;
+  }
+  main[aria-busy="true"],
+  [aria-busy="true"] gf-findings {
+    opacity: 0.5;
+    transition: opacity 150ms 400ms;
+  }
   @media (max-width: 899px) {
     .side {
       position: absolute;

@@ -21,6 +21,8 @@ export interface State {
   readonly target: number;
   readonly diagnosis: Diagnosis | null;
   readonly numbers: StepNumbers | null;
+  /** The index of the step that `numbers` are of; while those of the chosen step are on their way, of an earlier one. */
+  readonly numbersAt: number;
   /** Whether the report takes so long that nothing should wait for it. */
   readonly impatient: boolean;
   /** Where findings begin; null until anything is known. */
@@ -40,6 +42,7 @@ export const NOTHING_CHOSEN = {
   target: -1,
   diagnosis: null,
   numbers: null,
+  numbersAt: -1,
   impatient: false,
   course: null,
   scale: null,

@@ -46,6 +46,12 @@ export class Store extends EventTarget {
     return this.#state.overview?.steps[this.#state.at] ?? -1;
   }
 
+  /** Whether the statistics, or the report, on display are those of the step before. */
+  get late(): {readonly numbers: boolean; readonly report: boolean} {
+    const {at, numbers, numbersAt, diagnosis} = this.#state;
+    return {numbers: numbers !== null && numbersAt !== at, report: diagnosis !== null && diagnosis.step !== this.step};
+  }
+
   /**
    * Loads the runs and shows one: the preferred run if it exists, otherwise the one that needs attention, or the
    * newest.
@@ -181,7 +187,7 @@ export class Store extends EventTarget {
           return;
         }
         const numbers = new StepNumbers(gradients, variables, position, steps);
-        this.#set({trace, coming: null, target: targetIn(this.#state.target, trace), numbers, scale: scaleWith(this.#state.scale, gradients)});
+        this.#set({trace, coming: null, target: targetIn(this.#state.target, trace), numbers, numbersAt: at, scale: scaleWith(this.#state.scale, gradients)});
       };
     });
   }
