@@ -26,6 +26,7 @@ class RunContext:
         value_courses: The input ranges of functions that are not finite everywhere; none if everything is finite.
         began: By the name of its target, the loss of the first recorded step.
         first_gradients: By the name of a variable, the largest element of its gradient in that step; read when called.
+        gradients_before: The same for all recorded steps before this one, and in which; read when called.
     """
 
     onset: Onset | None = None
@@ -36,6 +37,7 @@ class RunContext:
     value_courses: ValueCourses = field(default_factory=dict)
     began: Mapping[str, float] = field(default_factory=dict)
     first_gradients: Callable[[], Mapping[str, float]] = dict
+    gradients_before: Callable[[], Mapping[str, tuple[float, int]]] = dict
 
 
 ALONE = RunContext()

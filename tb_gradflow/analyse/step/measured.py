@@ -42,6 +42,9 @@ LARGE_INPUT = 50.0
 # A gradient is vanishing if its largest element is below.
 VANISHING_BELOW = 1e-7
 
+# The root of the largest float32.
+SQUARE_OVERFLOWS = 1.8e19
+
 _LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -81,6 +84,7 @@ class Measured:
         self.onset, self.standstill, self.rest = context.onset, context.standstill, context.rest
         self.turns, self.silences, self.began = context.turns, context.silences, context.began
         self.value_courses, self._first_gradients = context.value_courses, context.first_gradients
+        self._gradients_before = context.gradients_before
         self._courses: dict[int, Courses] = {}
         self._op_rows: dict[int, dict[int, list[int]]] = {}
         self._found: dict[Hashable, Any] = {}
@@ -195,6 +199,12 @@ class Measured:
         known."""
         first = self.once("first gradients", lambda: dict(self._first_gradients()))
         return first.get(self.topology.trace.variables[variable].name, 0.0)
+
+    def largest_before(self, variable: int) -> tuple[float, int]:
+        """The largest element of the gradients that the recorded steps before this one gave a variable, and in which
+        step; 0 and -1 for a single step, or if it is not known."""
+        before = self.once("gradients before", lambda: dict(self._gradients_before()))
+        return before.get(self.topology.trace.variables[variable].name, (0.0, -1))
 
     def of_row(self, row: int | None) -> GradientReport | None:
         """The statistics in a row; None if this step did not measure it."""

@@ -19,8 +19,8 @@ import numpy.typing as npt
 from tb_gradflow.analyse.diagnose import diagnose
 from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.over_time.alternating import turns_of
-from tb_gradflow.analyse.over_time.first_gradients import first_gradients_of
 from tb_gradflow.analyse.over_time.onset import Onset, ends_with, explained_by, onset_of
+from tb_gradflow.analyse.over_time.other_gradients import first_gradients_of, gradients_before
 from tb_gradflow.analyse.over_time.plateau import rest_of
 from tb_gradflow.analyse.over_time.run_context import RunContext
 from tb_gradflow.analyse.over_time.silent_units import silences_of
@@ -289,6 +289,7 @@ class History:
                 value_courses={} if is_finite else value_courses_of(pieces()),
                 began=self._first_losses(session),
                 first_gradients=lambda: first_gradients_of(self._beginning(session)),
+                gradients_before=lambda: gradients_before(pieces()),
             ),
         )
 

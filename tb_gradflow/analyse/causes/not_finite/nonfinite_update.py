@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
-from tb_gradflow.analyse.step.measured import NONFINITE_AFTER
+from tb_gradflow.analyse.step.measured import NONFINITE_AFTER, SQUARE_OVERFLOWS
 from tb_gradflow.analyse.words.names import Group, Text
 from tb_gradflow.analyse.words.phrases import counted
 
@@ -30,10 +30,6 @@ def beside_a_broken_gradient(suspect: Suspect) -> bool:
     return measured.once("broken gradients", search)
 
 
-# The root of the largest float32.
-_SQUARE_OVERFLOWS = 1.8e19
-
-
 def message_and_fix(group: Group) -> Text:
     became = counted(group, group.variables, NONFINITE_AFTER)
     if _squares_overflow(group):
@@ -41,6 +37,15 @@ def message_and_fix(group: Group) -> Text:
             f"The update of this step made weights non-finite: {became}. Their gradients are finite, but so large "
             f"that their squares, which optimizers such as Adam compute, are not.",
             "Fix what makes the gradient that large; until then, clip it, `keras.optimizers.Adam(clipvalue=1.0)`.",
+        )
+    if (before := _overflowed_before(group)) is not None:
+        largest, step = before
+        return Text(
+            f"The update of this step made weights non-finite: {became}. Their gradients are finite now, but in step "
+            f"{step} an element was {largest:.2g}: its square, of which optimizers such as Adam keep an average, is "
+            "above the largest float32. That average is infinite since then, and the updates are NaN.",
+            f"Fix what made the gradient that large in step {step}; until then, clip it, "
+            "`keras.optimizers.Adam(clipvalue=1.0)`.",
         )
     if beside_a_broken_gradient(group.suspect):
         return Text(
@@ -68,7 +73,14 @@ def _squares_overflow(group: Group) -> bool:
     measured = group.suspect.measured
     entries = [entry for entry in group.trace.variable_gradients if entry.variable in group.variables]
     reports = [report for entry in entries if (report := measured.of_variable(entry)) is not None]
-    return bool(reports) and all(report.max_abs > _SQUARE_OVERFLOWS for report in reports)
+    return bool(reports) and all(report.max_abs > SQUARE_OVERFLOWS for report in reports)
+
+
+def _overflowed_before(group: Group) -> tuple[float, int] | None:
+    """The largest element of an earlier gradient, and its step; None unless each variable got one whose square is above
+    the largest float32: averages of squares are infinite from then on."""
+    before = [group.suspect.measured.largest_before(variable) for variable in group.variables]
+    return max(before) if before and all(largest > SQUARE_OVERFLOWS for largest, _ in before) else None
 
 
 CAUSE = Cause(

@@ -126,8 +126,8 @@ CAUSE = Cause(
     "and gradients are about as large as in the beginning, otherwise info. Or a single step shows what holds it fixed: "
     "a learning rate of zero, clipping to almost nothing, weights too coarse for the update, gradients that are "
     "accumulated over several steps, by the optimizer or by hand, an update under a condition, a constraint that "
-    "undoes the update (a warning if this holds for all that the loss trains), an `assign` after the update, the first "
-    "steps of Adadelta",
+    "undoes the update (a warning if this holds for all that the loss trains), an average of squares that has "
+    "overflowed (a warning), an `assign` after the update, the first steps of Adadelta",
     severity="warning, info",
     fix="pass the gradient to an optimizer, together with its variables",
     text=message_and_fix,

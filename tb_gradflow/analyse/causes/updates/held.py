@@ -6,7 +6,7 @@ import contextlib
 import re
 
 from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
-from tb_gradflow.analyse.step.measured import UPDATE_NORM, WEIGHT_NORM, Measured, is_zero
+from tb_gradflow.analyse.step.measured import SQUARE_OVERFLOWS, UPDATE_NORM, WEIGHT_NORM, Measured, is_zero
 from tb_gradflow.analyse.step.movement import Moved, movement_of
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import Group, Text, file_name
@@ -153,11 +153,14 @@ def _epsilon(suspect: Suspect) -> float:
 
 
 def put_back(suspect: Suspect) -> Verdict | None:
-    """No element moves, although the optimizer got a gradient that causes an update, for no known reason: information,
-    because it may be intended."""
+    """No element moves, although the optimizer got a gradient that causes an update: information, because it may be
+    intended. A warning if the optimizer keeps the square of an earlier gradient, and that is infinite."""
     moved, gradient = _still(suspect), suspect.state.gradient
     if moved is None or gradient is None or moved.rounded or not moved.rate or moved.optimizer.accumulates > 1:
         return None
+    before = _divided_by(suspect.measured, moved, suspect.state.variable, gradient.max_abs)
+    if before is not None and before[0] > SQUARE_OVERFLOWS:
+        return Verdict("gradient_not_applied", "warning", NO_OP)
     if moved.optimizer.type == "Ftrl":
         held = (
             suspect.measured.variables is not None
@@ -166,6 +169,24 @@ def put_back(suspect: Suspect) -> Verdict | None:
     else:
         held = gradient.max_abs >= _TELLING
     return Verdict("gradient_not_applied", "info", NO_OP) if held else None
+
+
+# They divide by the root of an average or sum of the squares of gradients; Adamax by the largest gradient.
+_KEEPING_SQUARES = ("Ada", "Nadam", "RMSprop", "RMSProp", "Lamb")
+
+# After a gradient this many times larger, they divide by so much that an update, about as large as the learning rate
+# otherwise, shrinks to less than the spacing of float32.
+_LARGER = 1e6
+
+
+def _divided_by(measured: Measured, moved: Moved, variable: int, gradient: float) -> tuple[float, int] | None:
+    """An earlier gradient's largest element that explains why a gradient moves nothing: its square is what the
+    optimizer divides by; and its step."""
+    name = moved.optimizer.type
+    if not name.startswith(_KEEPING_SQUARES) or name.startswith("Adamax"):
+        return None
+    largest, step = measured.largest_before(variable)
+    return (largest, step) if largest > SQUARE_OVERFLOWS or largest > _LARGER * gradient else None
 
 
 def barely_moved(suspect: Suspect) -> Verdict | None:
@@ -354,11 +375,37 @@ def _put_back(group: Group, moved: Moved) -> Text:
             "gradients stays below its `l1_regularization_strength`.",
             "Nothing to fix if most weights should stay at zero; otherwise, reduce `l1_regularization_strength`.",
         )(group)
+    gradient = group.suspect.state.gradient
+    before = None
+    if gradient is not None:
+        before = _divided_by(group.suspect.measured, moved, group.suspect.state.variable, gradient.max_abs)
+    if before is not None:
+        return _after_a_large_gradient(group, moved.optimizer.type, *before)
     return Template(
         "{they_get} a gradient{line}, and "
         + f"{moved.optimizer.type} applied it with a learning rate of {moved.rate:.2g}, but no element has changed at "
         "the end of this step: something restores the values after the update.",
         "Nothing to fix if this is intended; otherwise, look for an `assign` after the update.",
+    )(group)
+
+
+def _after_a_large_gradient(group: Group, name: str, largest: float, step: int) -> Text:
+    clip = "`tf.clip_by_value`" if name.endswith("Optimizer") else f"`keras.optimizers.{name}(clipvalue=1.0)`"
+    fix = f"Fix what made the gradient that large in step {step}; until then, clip it, {clip}."
+    what = (
+        "{they_get} a gradient{line}, but "
+        + f"{name} does not move {{them}} any more: in step {step} an element of the gradient was {largest:.2g}"
+    )
+    if largest > SQUARE_OVERFLOWS:
+        return Template(
+            what + ", its square is above the largest float32, and the optimizer divides by the root of an average of "
+            "squares, which is infinite since then.",
+            fix + " This training does not recover: start again, or from a checkpoint before that step.",
+        )(group)
+    return Template(
+        what + ". The optimizer divides by the root of an average of squares, and that is still so large that the "
+        "update is rounded away.",
+        fix,
     )(group)
 
 
