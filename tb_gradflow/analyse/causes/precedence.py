@@ -98,6 +98,7 @@ from tb_gradflow.analyse.causes.updates import (
 from tb_gradflow.analyse.causes.wrong_value import (
     custom_gradient_wrong,
     labels_broadcast,
+    probabilities_as_logits,
 )
 from tb_gradflow.analyse.evidence.suspects import Rule
 from tb_gradflow.record.report import Status
@@ -294,6 +295,7 @@ CONNECTED: tuple[Rule, ...] = (
     nondiff_op_input.partly_cut,
     python_escape.partly_in_python,
     labels_broadcast.rule,
+    probabilities_as_logits.rule,
     shift_invariant_parameter.rule,
     normalised_then_summed.rule,
     normalised_then_summed.normalised_by_hand,

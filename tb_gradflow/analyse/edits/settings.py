@@ -6,10 +6,11 @@ import ast
 from collections.abc import Iterator
 
 from tb_gradflow.analyse.edits.straight_through import straight_through
+from tb_gradflow.analyse.graph.probabilities import probabilities_before
 from tb_gradflow.analyse.user_code.candidate import Candidate, candidates
 from tb_gradflow.analyse.user_code.code import Code, program_of
 from tb_gradflow.analyse.user_code.definitions import definition_of_layer, layers_of_group
-from tb_gradflow.analyse.user_code.draft import Draft
+from tb_gradflow.analyse.user_code.draft import Draft, is_plain
 from tb_gradflow.analyse.user_code.place import Place, argument_of, name_of, place_of_group
 from tb_gradflow.analyse.words.names import Group, layer_of
 from tb_gradflow.record.report import Edit
@@ -166,6 +167,61 @@ def _activation(node: ast.expr) -> str:
 
 def _is_in_loop(code: Code, node: ast.AST) -> bool:
     return any(isinstance(each, (ast.For, ast.ListComp, ast.GeneratorExp, ast.While)) for each in code.around(node))
+
+
+def logits_instead(group: Group) -> Iterator[Candidate]:
+    """For a cross-entropy of logits that gets probabilities: what the softmax is computed from, or a last layer without
+    a softmax."""
+    made = probabilities_before(group.suspect.topology, group.culprit)
+    yield from candidates("", _argument_of_softmax(group, made))
+    cost = "The model then returns logits: use `tf.nn.{}` where you need probabilities."
+    place = place_of_group(group, made)
+    if place is not None and place.call is not None and place.subject is not None:
+        function = name_of(place.call.func)
+        if function in _TO_PROBABILITIES and isinstance(place.statement, ast.Return):
+            draft = place.draft().replace(place.call, place.code.written(place.subject))
+            yield from candidates(cost.format(function), draft.edit())
+    layer = definition_of_layer(program_of(group.trace).passages, group.trace, layer_of(group.trace, made))
+    if layer is None:
+        return
+    given = argument_of(layer.call, 1 if name_of(layer.call.func) == "Dense" else -1, "activation")
+    if given is not None and _activation(given) in _TO_PROBABILITIES:
+        yield from candidates(cost.format(_activation(given)), Draft(layer.code).replace(given, "None").edit())
+
+
+def _is_assigned_once(place: Place, name: ast.expr) -> bool:
+    written = place.code.written(name)
+    stores = (each for each in ast.walk(place.code.tree) if isinstance(getattr(each, "ctx", None), ast.Store))
+    return sum(place.code.written(each) == written for each in stores) == 1
+
+
+_TO_PROBABILITIES = ("softmax", "sigmoid")
+
+
+def _argument_of_softmax(group: Group, made: int) -> Edit | None:
+    """If one function computes the probabilities and passes them to the loss."""
+    loss, place = place_of_group(group), place_of_group(group, made)
+    if loss is None or place is None or place.call is None or place.subject is None or loss.code is not place.code:
+        return None
+    given = loss.argument(1, "logits")
+    if given is None or name_of(place.call.func) not in _TO_PROBABILITIES:
+        return None
+    if given is not place.call:
+        statement = place.statement
+        if not isinstance(statement, ast.Assign) or statement.value is not place.call:
+            return None
+        if [place.code.written(each) for each in statement.targets] != [place.code.written(given)]:
+            return None
+        if place.code.scope(place.call) is not place.code.scope(given) or not _is_assigned_once(place, given):
+            return None
+        draft = place.draft()
+        value = draft.computed_before(place.subject, "logits", "scores")
+        if not value:
+            return None
+        if not is_plain(place.subject):
+            draft.replace(place.subject, value)
+        return draft.replace(given, value).edit()
+    return place.draft().replace(given, place.code.written(place.subject)).edit()
 
 
 def other_axis(group: Group) -> Iterator[Candidate]:

@@ -58,4 +58,23 @@ SETTINGS = {
     ),
     "a softmax over one row": loss("return tf.reduce_sum(tf.nn.softmax(w[None, :, None], 2) * rows[:1, :, None])"),
     "a softmax over one number": loss("return tf.reduce_sum(tf.nn.softmax(w[:1]) * 2.0)"),
+    "probabilities as logits": loss(
+        "shares = tf.nn.softmax(rows * w)",
+        "return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=[0, 2], logits=shares))",
+    ),
+    "computed probabilities as logits": loss(
+        "shares = tf.nn.softmax(rows * w, axis=-1)",
+        "return tf.reduce_mean(tf.nn.softmax_cross_entropy_with_logits(tf.one_hot([0, 2], 3), shares))",
+    ),
+    "probabilities as logits, in the call": loss(
+        "each = tf.nn.sigmoid_cross_entropy_with_logits(labels=rows, logits=tf.sigmoid(rows * w))",
+        "return tf.reduce_mean(each)",
+    ),
+    "probabilities as logits, in another function": "def shares():\n    return tf.nn.softmax(rows * w)\n"
+    + loss("return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=[0, 2], logits=shares()))"),
+    "probabilities as logits, under a name that is used twice": loss(
+        "shares = tf.nn.softmax(rows * w)",
+        "shares = tf.identity(shares)",
+        "return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=[0, 2], logits=shares))",
+    ),
 }

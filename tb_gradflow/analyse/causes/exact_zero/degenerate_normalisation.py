@@ -129,8 +129,14 @@ def message_and_fix(group: Group) -> Text:
             SIZE + "{op} divides a vector with a single element by its own norm: the result is 1 or -1 for any input.",
             'Compare the value itself, for example with `loss="mse"`, or normalise over an axis with several entries.',
         )(group)
+    what = "{op} normalises over a single element, and the result is the same for any input."
+    if group.op is not None and group.op.type in PRODUCTS and not _is_in_a_layer_for_it(group):
+        what = (
+            "{op} multiplies {them} by the result of a normalisation over a single element, which is the same for any "
+            "input."
+        )
     return Template(
-        ZERO + "{op} normalises over a single element, and the result is the same for any input.",
+        ZERO + what,
         "Use a larger batch, or `keras.layers.LayerNormalization()`."
         if _is_over_the_batch(group)
         else "Remove the normalisation here, or normalise over an axis with several entries.",

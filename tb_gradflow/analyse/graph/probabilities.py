@@ -1,0 +1,39 @@
+"""Probabilities where a cross-entropy expects logits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tb_gradflow.analyse.graph.topology import Topology
+
+_PROBABILITIES = frozenset({"Softmax", "Sigmoid"})
+SOFTMAX_LOSSES = frozenset({"SoftmaxCrossEntropyWithLogits", "SparseSoftmaxCrossEntropyWithLogits"})
+
+# `tf.nn.sigmoid_cross_entropy_with_logits` is written with several ops, in a scope of this name. Of its arguments, only
+# the logits are negated.
+_SIGMOID_LOSS = "logistic_loss"
+_OF_LOGITS = frozenset({"Neg"})
+
+# The values stay the same.
+_SAME = frozenset({"Identity", "Reshape", "Squeeze", "ExpandDims", "Cast"})
+
+
+def applied_twice(topology: Topology) -> Iterator[tuple[int, int]]:
+    """The cross-entropies whose logits are probabilities, each with the op that makes those."""
+    for kind in sorted(SOFTMAX_LOSSES | _OF_LOGITS):
+        for op in topology.by_type.get(kind, ()):
+            made = probabilities_before(topology, op)
+            if made >= 0 and (kind in SOFTMAX_LOSSES or _SIGMOID_LOSS in topology.trace.ops[op].name):
+                yield op, made
+
+
+def probabilities_before(topology: Topology, loss: int) -> int:
+    """The softmax or sigmoid that computes the logits of a cross-entropy; -1 if there is none."""
+    ops, op = topology.trace.ops, loss
+    while True:
+        first = next((edge.op for edge in ops[op].inputs if edge.input == 0), -1)
+        if first < 0 or ops[first].type in _PROBABILITIES:
+            return first
+        if ops[first].type not in _SAME:
+            return -1
+        op = first
