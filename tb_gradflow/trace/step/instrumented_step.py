@@ -353,7 +353,9 @@ class InstrumentedStep(StepBeside):
         found: dict[int, Any] = {}
         if self._settings.eager and known < len(collector.variables):
             for op in collector.flattener(collector.root).ops:
-                if op.reads is not None and op.reads >= known and op.reads not in found and op.tensors:
+                # `ResourceGather` reads some rows only.
+                whole = op.type == "ReadVariableOp" and bool(op.tensors)
+                if whole and op.reads is not None and op.reads >= known and op.reads not in found:
                     found[op.reads] = collector.symbols.actual(op.tensors[0])
         return [found.get(number) for number in range(known, len(collector.variables))]
 

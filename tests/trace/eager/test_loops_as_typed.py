@@ -377,6 +377,15 @@ def repaired(body: str, report: Report, directory: Path) -> Report:
     return recorded("\n".join(lines).removeprefix(HEAD), directory)
 
 
+SOME_ROWS = """
+table, scale = tf.Variable(tf.random.normal([5, 3]), name="table"), tf.Variable(2.0, name="scale")
+opt = keras.optimizers.SGD(0.1)
+for _ in range(3):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(tf.square(scale * PART - 1.0))
+    opt.apply_gradients(zip(tape.gradient(loss, [table, scale]), [table, scale]))
+"""
+
 SAID: dict[str, tuple[str, str, str, str]] = {
     "the forward pass before the tape": (
         FORWARD_BEFORE,
@@ -526,6 +535,20 @@ def test_a_gradient_that_the_tape_refuses_does_not_end_the_recording(tmp_path: P
 
     report = recorded(REFUSED_THEN_ANOTHER, tmp_path / "another")
     assert report.variables["w"].status == "connected"
+
+
+@pytest.mark.parametrize(
+    "part",
+    ["tf.gather(table, [4, 1])", "tf.nn.embedding_lookup(table, [[0, 1, 2, 2]])", "tf.gather_nd(table, [[3, 1]])"],
+)
+def test_a_variable_of_which_a_step_reads_some_rows_only_is_recorded(part: str, tmp_path: Path) -> None:
+    report = recorded(SOME_ROWS.replace("PART", part), tmp_path / "rows")
+
+    assert report.healthy
+    assert {name: each.status for name, each in report.variables.items()} == {
+        "table": "connected",
+        "scale": "connected",
+    }
 
 
 def test_the_weights_of_a_module_are_advised_to_become_those_of_a_layer(tmp_path: Path) -> None:
