@@ -386,6 +386,33 @@ for _ in range(3):
     opt.apply_gradients(zip(tape.gradient(loss, [table, scale]), [table, scale]))
 """
 
+CURVATURE = (
+    NETWORK
+    + """
+for _ in range(3):
+    with tf.GradientTape() as second:
+        second.watch(x)
+        with tf.GradientTape() as first:
+            first.watch(x)
+            energy = tf.reduce_sum(model(x))
+        force = first.gradient(energy, x)
+    curvature = second.gradient(force, x)
+"""
+)
+
+PENALISED_AND_LOGGED = (
+    NETWORK
+    + """
+for step in range(2):
+    with tf.GradientTape() as tape:
+        prediction = model(x)
+        size = np.square(prediction.numpy())
+        loss = tf.reduce_mean(tf.square(prediction - y)) + 0.1 * tf.reduce_mean(size)
+    update(tape.gradient(loss, model.trainable_variables))
+    print(step, float(loss))
+"""
+)
+
 SAID: dict[str, tuple[str, str, str, str]] = {
     "the forward pass before the tape": (
         FORWARD_BEFORE,
@@ -549,6 +576,23 @@ def test_a_variable_of_which_a_step_reads_some_rows_only_is_recorded(part: str, 
         "table": "connected",
         "scale": "connected",
     }
+
+
+def test_derivatives_with_respect_to_the_inputs_train_nothing(tmp_path: Path) -> None:
+    """A first derivative alone was never reported; the tape of a second one is no training step either."""
+    report = recorded(CURVATURE, tmp_path / "curvature")
+
+    assert report.healthy
+    assert not report.findings
+
+
+def test_what_is_printed_after_the_gradient_is_left_as_it_is(tmp_path: Path) -> None:
+    [finding] = recorded(PENALISED_AND_LOGGED, tmp_path / "logged").findings
+
+    assert (finding.cause, finding.severity) == ("python_escape", "info")
+    assert finding.edit is not None
+    assert "print" not in finding.edit.before
+    assert "numpy" not in finding.edit.after
 
 
 def test_the_weights_of_a_module_are_advised_to_become_those_of_a_layer(tmp_path: Path) -> None:

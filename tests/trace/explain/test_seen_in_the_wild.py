@@ -148,3 +148,30 @@ def test_a_fit_that_is_exact_is_no_comparison_with_itself() -> None:
     report = tb_gradflow.explain(loss, args=(numbers(4, 3),), variables=[k])
 
     assert report.healthy
+
+
+def of_probabilities(x: Any, w: Any) -> Any:
+    gates = tf.nn.softmax(x @ w)
+    return tf.one_hot(tf.argmax(gates, axis=-1), 3)
+
+
+def of_scores(x: Any, w: Any) -> Any:
+    scores = x @ w
+    return tf.one_hot(tf.argmax(scores, axis=-1), 3)
+
+
+@pytest.mark.parametrize(("choose", "softmaxes"), [(of_probabilities, 0), (of_scores, 1)])
+def test_probabilities_are_not_given_to_a_softmax_again(choose: Any, softmaxes: int) -> None:
+    """A second softmax makes them nearly equal, and their gradient small."""
+    w = tf.Variable(numbers(4, 3), name="w")
+
+    def loss(x: Any) -> Any:
+        return tf.reduce_mean(tf.reduce_sum(choose(x, w) * [0.3, 1.0, -2.0], -1))
+
+    report = tb_gradflow.explain(loss, args=(numbers(6, 4),), variables=[w])
+
+    [finding] = report.findings
+    assert finding.cause == "nondiff_index"
+    assert finding.edit is not None
+    assert finding.edit.after.count("softmax") == softmaxes
+    assert finding.fix.count("tf.nn.softmax") == softmaxes

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.causes.no_derivative.nondiff_counting import message_and_fix as counted
 from tb_gradflow.analyse.edits.positions import soft_position
-from tb_gradflow.analyse.evidence.discrete import INDEX_INPUTS, SEARCHING, handed_on
+from tb_gradflow.analyse.evidence.discrete import INDEX_INPUTS, SEARCHING, are_probabilities, handed_on
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict, discrete_part
 from tb_gradflow.analyse.words.code import bracketed, is_simple
 from tb_gradflow.analyse.words.fields import SIZE, Template, fields
@@ -154,9 +154,10 @@ def _soft_position(group: Group, sign: str) -> Text:
             f", then {row.weighed('weights')}; or keep the row and copy its gradient straight to the value that was "
         )
         place += "looked up, as a VQ-VAE does"
+    soft = "{x}" if not sign and are_probabilities(group.suspect) else f"{softmax}({sign}{{bx}} / 0.1, axis={axis})"
     return Template(
         SIZE + "{op} turns values into indices, and an index has no derivative.",
-        f"{start}`weights = {softmax}({sign}{{bx}} / 0.1, axis={axis})`{place}.",
+        f"{start}`weights = {soft}`{place}.",
     )(group)
 
 
