@@ -175,3 +175,54 @@ def test_probabilities_are_not_given_to_a_softmax_again(choose: Any, softmaxes: 
     assert finding.edit is not None
     assert finding.edit.after.count("softmax") == softmaxes
     assert finding.fix.count("tf.nn.softmax") == softmaxes
+
+
+def named_noise(keep: Any) -> Any:
+    noise = tf.random.uniform([4], seed=1)
+    return tf.cast(noise < keep, tf.float32)
+
+
+def noise_of_tensorflow_1(keep: Any) -> Any:
+    return tf.cast(tf.less_equal(tf.compat.v1.random_uniform([4], seed=1), keep), tf.float32)
+
+
+def noise_of_numpy(keep: Any) -> Any:
+    return tf.where(np.random.rand(4) < keep, 1.0, 0.0)
+
+
+def a_threshold(keep: Any) -> Any:
+    limit = tf.constant([0.1, 0.5, 0.5, 0.9])
+    return tf.cast(limit < keep, tf.float32)
+
+
+@pytest.mark.parametrize(
+    ("drawn", "cause"),
+    [
+        (named_noise, "nondiff_sampling"),
+        (noise_of_tensorflow_1, "nondiff_sampling"),
+        (noise_of_numpy, "nondiff_sampling"),
+        (a_threshold, "nondiff_comparison"),
+    ],
+)
+def test_a_comparison_with_noise_is_a_draw(drawn: Any, cause: str) -> None:
+    logits = tf.Variable([0.2, -0.4, 1.0, 0.5], name="logits")
+
+    def loss(x: Any) -> Any:
+        return tf.reduce_mean(tf.square(x * drawn(tf.sigmoid(logits)) - 1.0))
+
+    report = tb_gradflow.explain(loss, args=(numbers(6, 4),), variables=[logits])
+
+    [finding] = report.findings
+    assert finding.cause == cause
+    assert "keep" in finding.fix
+    assert "tf.math.log(noise)" not in finding.fix
+
+
+def test_an_inverse_root_stays_one() -> None:
+    w = tf.Variable([0.0, 1.0, 4.0], name="w")
+
+    report = tb_gradflow.explain(lambda: tf.reduce_sum(tf.math.rsqrt(tf.nn.relu(w)) * w), args=(), variables=[w])
+
+    [finding] = report.findings
+    assert (finding.cause, finding.severity) == ("sqrt_at_zero", "error")
+    assert "`tf.math.rsqrt(tf.maximum(tf.nn.relu(w), 1e-12))`" in finding.fix
