@@ -226,3 +226,47 @@ def test_an_inverse_root_stays_one() -> None:
     [finding] = report.findings
     assert (finding.cause, finding.severity) == ("sqrt_at_zero", "error")
     assert "`tf.math.rsqrt(tf.maximum(tf.nn.relu(w), 1e-12))`" in finding.fix
+
+
+def quantised(w: Any, rounded: Any) -> Any:
+    """Values between the least and the largest, in fifteen steps."""
+    low = tf.reduce_min(w)
+    step = (tf.reduce_max(w) - low) / 15.0
+    return rounded((w - low) / step) * step + low
+
+
+def through(value: Any) -> Any:
+    return value + tf.stop_gradient(tf.round(value) - value)
+
+
+def as_bytes(value: Any) -> Any:
+    return tf.cast(tf.cast(tf.math.rint(value), tf.uint8), tf.float32)
+
+
+@pytest.mark.parametrize(
+    ("rounded", "cast", "is_healthy"), [(tf.round, False, False), (as_bytes, True, False), (through, False, True)]
+)
+def test_weights_that_learn_through_the_scale_alone_are_reported(rounded: Any, cast: bool, is_healthy: bool) -> None:
+    w = tf.Variable(numbers(3, 4), name="w")
+
+    def loss(x: Any) -> Any:
+        return tf.reduce_mean(tf.square(x @ quantised(w, rounded) - 1.0))
+
+    report = tb_gradflow.explain(loss, args=(numbers(6, 3),), variables=[w])
+
+    assert report.variables["w"].status == "connected"
+    assert report.healthy == is_healthy
+    if not is_healthy:
+        [finding] = report.findings
+        assert (finding.cause, finding.severity) == ("nondiff_rounding", "warning")
+        assert ("leave out the cast" in finding.fix) == cast
+
+
+def test_a_largest_value_beside_a_rounded_one_is_no_scale() -> None:
+    w = tf.Variable(numbers(5), name="w")
+
+    def loss() -> Any:
+        stable = w - tf.reduce_max(w)
+        return tf.reduce_max(w) + tf.reduce_logsumexp(stable) + tf.reduce_mean(tf.round(stable))
+
+    tb_gradflow.explain(loss, args=(), variables=[w]).assert_healthy()
