@@ -270,3 +270,26 @@ def test_a_largest_value_beside_a_rounded_one_is_no_scale() -> None:
         return tf.reduce_max(w) + tf.reduce_logsumexp(stable) + tf.reduce_mean(tf.round(stable))
 
     tb_gradflow.explain(loss, args=(), variables=[w]).assert_healthy()
+
+
+def farthest(distances: Any) -> Any:
+    return tf.cast(tf.argmax(distances, axis=1), tf.float32)
+
+
+def row_of_farthest(distances: Any) -> Any:
+    return tf.gather(tf.constant([[1.0], [2.0], [5.0], [3.0]]), tf.argmax(distances, axis=1))[:, 0]
+
+
+@pytest.mark.parametrize(("chosen", "is_number"), [(farthest, True), (row_of_farthest, False)])
+def test_an_index_that_is_used_as_a_number_may_have_been_meant_to_be_the_value(chosen: Any, is_number: bool) -> None:
+    w = tf.Variable(numbers(3, 2), name="w")
+
+    def loss(x: Any) -> Any:
+        places = x @ w
+        distances = tf.reduce_sum(tf.square(places[:, None] - places[None]), -1)
+        return tf.reduce_mean(chosen(distances))
+
+    [finding] = tb_gradflow.explain(loss, args=(numbers(4, 3),), variables=[w]).findings
+
+    assert finding.cause == "nondiff_index"
+    assert ("not its index, use `tf.reduce_max(distances, axis=1)`" in finding.fix) == is_number

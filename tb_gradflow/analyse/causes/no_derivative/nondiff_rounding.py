@@ -155,7 +155,7 @@ def _is_in_loss(group: Group) -> bool:
 CAUSE = Cause(
     name="nondiff_rounding",
     meaning="Round, Rint, Floor, Ceil, `//`, `%` on every path; or the paths around it cancel, as in `x - (x - "
-    "floor(x))`; or on all but that of the scale by which a value is quantised, which is the largest of its elements",
+    "floor(x))`; or on every path except that of a quantiser's scale, which is the largest of the same values",
     severity="error; warning where the scale gets a gradient",
     fix="a straight-through estimator: `x + tf.stop_gradient(tf.round(x) - x)`",
     text=message_and_fix,
