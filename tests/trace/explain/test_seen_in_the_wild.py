@@ -293,3 +293,16 @@ def test_an_index_that_is_used_as_a_number_may_have_been_meant_to_be_the_value(c
 
     assert finding.cause == "nondiff_index"
     assert ("not its index, use `tf.reduce_max(distances, axis=1)`" in finding.fix) == is_number
+
+
+def test_a_greedy_decoder_is_for_metrics_too() -> None:
+    w = tf.Variable(numbers(3, 5), name="w")
+
+    def loss(x: Any) -> Any:
+        _, scores = tf.nn.ctc_greedy_decoder((x @ w)[:, None], [4])
+        return tf.reduce_mean(scores)
+
+    [finding] = tb_gradflow.explain(loss, args=(numbers(4, 3),), variables=[w]).findings
+
+    assert finding.cause == "nondiff_op"
+    assert "`tf.nn.ctc_loss(" in finding.fix
