@@ -413,6 +413,16 @@ for step in range(2):
 """
 )
 
+GROWING = """
+dictionary = tf.Variable(tf.random.normal([2, 3]), shape=[None, 3], name="dictionary")
+for _ in range(3):
+    with tf.GradientTape() as tape:
+        codes = x @ tf.transpose(dictionary)
+        loss = tf.reduce_mean(tf.square(codes @ dictionary - x))
+    dictionary.assign_sub(0.1 * tape.gradient(loss, dictionary))
+    dictionary.assign(tf.concat([dictionary, tf.random.normal([1, 3])], 0))
+"""
+
 SAID: dict[str, tuple[str, str, str, str]] = {
     "the forward pass before the tape": (
         FORWARD_BEFORE,
@@ -593,6 +603,14 @@ def test_what_is_printed_after_the_gradient_is_left_as_it_is(tmp_path: Path) -> 
     assert finding.edit is not None
     assert "print" not in finding.edit.before
     assert "numpy" not in finding.edit.after
+
+
+def test_a_variable_that_grows_is_recorded(tmp_path: Path) -> None:
+    """How far it moves is not known: its values before and after a step have different shapes."""
+    report = recorded(GROWING, tmp_path / "growing")
+
+    assert report.healthy
+    assert report.variables["dictionary"].status == "connected"
 
 
 def test_the_weights_of_a_module_are_advised_to_become_those_of_a_layer(tmp_path: Path) -> None:
