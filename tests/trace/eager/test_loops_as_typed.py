@@ -423,6 +423,22 @@ for _ in range(3):
     dictionary.assign(tf.concat([dictionary, tf.random.normal([1, 3])], 0))
 """
 
+TURN_BY_TURN = """
+maker = keras.Sequential([keras.Input((3,)), keras.layers.Dense(3)], name="maker")
+judge = keras.Sequential([keras.Input((3,)), keras.layers.Dense(4, "tanh"), keras.layers.Dense(1)], name="judge")
+first, second = keras.optimizers.SGD(0.1), keras.optimizers.SGD(0.1)
+for _ in range(3):
+    with tf.GradientTape() as of_maker, tf.GradientTape() as of_judge:
+        verdict = judge(maker(x))
+        made = tf.reduce_mean(tf.square(verdict - 1.0))
+        judged = tf.reduce_mean(tf.square(JUDGED(verdict) - y))
+    gradients = of_maker.gradient(made, maker.trainable_variables)
+    first.apply_gradients(zip(gradients, maker.trainable_variables))
+    gradients = of_judge.gradient(judged, judge.trainable_variables)
+    if gradients[0] is not None:
+        second.apply_gradients(zip(gradients, judge.trainable_variables))
+"""
+
 SAID: dict[str, tuple[str, str, str, str]] = {
     "the forward pass before the tape": (
         FORWARD_BEFORE,
@@ -611,6 +627,17 @@ def test_a_variable_that_grows_is_recorded(tmp_path: Path) -> None:
 
     assert report.healthy
     assert report.variables["dictionary"].status == "connected"
+
+
+def test_networks_that_are_updated_one_after_the_other_are_one_step(tmp_path: Path) -> None:
+    """The second loss is recorded as well, although an optimizer has updated all that the first one trains."""
+    healthy = recorded(TURN_BY_TURN.replace("JUDGED", ""), tmp_path / "healthy")
+    assert {each.status for each in healthy.variables.values()} == {"connected"}
+    assert not healthy.findings
+
+    [finding] = recorded(TURN_BY_TURN.replace("JUDGED", "tf.round"), tmp_path / "broken").findings
+    assert (finding.cause, finding.severity) == ("nondiff_rounding", "error")
+    assert all(name.startswith("judge/") for name in finding.variables)
 
 
 def test_the_weights_of_a_module_are_advised_to_become_those_of_a_layer(tmp_path: Path) -> None:
