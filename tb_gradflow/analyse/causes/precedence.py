@@ -292,6 +292,7 @@ CONNECTED: tuple[Rule, ...] = (
     held.barely_moved,
     regularizer_only.rule,
     softmax_single_class.single_class_unseen,
+    nondiff_rounding.range_alone,
     nondiff_op_input.partly_cut,
     python_escape.partly_in_python,
     labels_broadcast.rule,

@@ -44,7 +44,10 @@ def _translated_lines(place: Place, first: ast.stmt) -> Edit | None:
     code = place.code
     function = code.function(first)
     body = [node for node in ast.walk(function or code.tree) if isinstance(node, ast.stmt)]
-    simple = [each for each in body if _is_simple(each) and each.lineno >= first.lineno]
+    last = _request(place)
+    # What follows the request for the gradient, such as `print(float(loss))`, is not on its path.
+    end = last if last >= first.lineno else len(code.lines)
+    simple = [each for each in body if _is_simple(each) and first.lineno <= each.lineno <= end]
     outside: set[str] = set()
     draft = place.draft()
     for statement in sorted(simple, key=lambda each: each.lineno):
@@ -61,6 +64,16 @@ def _translated_lines(place: Place, first: ast.stmt) -> Edit | None:
             draft.replace(statement, translated)
         outside.update(_given(statement))
     return draft.edit()
+
+
+def _request(place: Place) -> int:
+    """The line of the passage in which the gradient is requested; 0 if that is somewhere else."""
+    trace, target = place.group.trace, place.group.suspect.target
+    number = trace.targets[target].source if target >= 0 else None
+    if number is None or trace.sources[number].file != place.source.file:
+        return 0
+    line = trace.sources[number].line - place.code.passage.line + 1
+    return line if 0 < line <= len(place.code.lines) else 0
 
 
 def _translated(statement: ast.stmt, outside: set[str] | None, tensorflow: str) -> str | None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from tb_gradflow.analyse.edits.embeddings import SOFT_ROWS, soft_rows
 from tb_gradflow.analyse.edits.soft import name_of_call, summed
+from tb_gradflow.analyse.evidence.discrete import are_probabilities
 from tb_gradflow.analyse.evidence.suspects import discrete_part
 from tb_gradflow.analyse.user_code.candidate import Candidate, candidates, in_place_of
 from tb_gradflow.analyse.user_code.draft import Draft
@@ -43,7 +44,7 @@ def soft_position(group: Group) -> Iterator[Candidate]:
     name = name_of(place.call.func) if place.call is not None else ""
     if name in ("argmax", "argmin", "categorical", "argmax_v2"):
         yield from _of_a_choice(group, place)
-        yield from candidates(_WEIGHED, _embedded(place))
+        yield from candidates(_WEIGHED, _embedded(group, place))
         yield from candidates(SOFT_ROWS, soft_rows(place))
     elif name == "argsort":
         yield from candidates(_SOFT_RANK, _soft_ranks(group, place))
@@ -149,12 +150,12 @@ def _of_a_choice(group: Group, place: Place) -> Iterator[Candidate]:
         yield from candidates(_THROUGH, _one_hot(group, place, back))
         yield from candidates(_GUMBEL, _gumbel(group, place, back))
     elif kinds == {"Cast"} and made_of <= {"ArgMax", "ArgMin", "Cast"}:
-        yield from candidates(_MEAN, _mean_position(place, back))
+        yield from candidates(_MEAN, _mean_position(group, place, back))
     elif kinds == {"Cast"} and made_of <= {"ArgMax", "ArgMin", *_ARITHMETIC}:
-        yield from candidates(_MEAN, _mean_in_arithmetic(place, back))
+        yield from candidates(_MEAN, _mean_in_arithmetic(group, place, back))
     elif kinds <= {"GatherV2", "ResourceGather"}:
         cost = _OVER_DRAWS if place.call is not None and name_of(place.call.func) == "categorical" else _WEIGHED
-        yield from candidates(cost, _weighed_rows(place, back))
+        yield from candidates(cost, _weighed_rows(group, place, back))
 
 
 _CHOSEN = f"{_THROUGH} Other code that uses the choice gets a one-hot vector instead of an index."
@@ -182,7 +183,7 @@ def _chosen_in_another_method(group: Group, place: Place, back: Place, made: fro
         return None
     sign = "-" if name_of(call.func) == "argmin" else ""
     soft = value
-    if sign or not _are_probabilities(group):
+    if sign or not are_probabilities(group.suspect):
         soft = draft.free_name(call, "soft", "probabilities")
         draft.insert_before(statement, f"{soft} = {library('softmax', f'{sign}{value}', 'axis=-1')}")
     index = code.written(call)
@@ -214,11 +215,6 @@ def _is_returned(place: Place, call: ast.Call) -> bool:
     uses = [each for each in ast.walk(function) if isinstance(each, ast.Name) and each.id in names]
     read = [each for each in uses if isinstance(each.ctx, ast.Load)]
     return len(names) == 1 and len(uses) == 2 and len(read) == 1 and isinstance(code.parent(read[0]), ast.Return)
-
-
-def _are_probabilities(group: Group) -> bool:
-    edge = next((each for each in (group.op.inputs if group.op else ()) if each.input == 0 and each.op >= 0), None)
-    return edge is not None and group.trace.ops[edge.op].type == "Softmax"
 
 
 def _taken_instead(group: Group, back: Place) -> tuple[ast.expr, str] | None:
@@ -255,22 +251,23 @@ def _is_one_hot_last(call: ast.Call) -> bool:
 _ARITHMETIC = ("Sub", "AddV2", "Add", "Mul", "Neg", "Abs", "Maximum", "Minimum")
 
 
-def _scores(place: Place) -> str:
-    """The input of the softmax that replaces `argmax`; for `argmin`, its negative."""
-    assert place.call is not None and place.subject is not None
-    sign = "-" if name_of(place.call.func) == "argmin" else ""
-    return f"{sign}{place.code.operand(place.subject)}"
+def _weights(group: Group, library: Library, call: ast.Call, value: str, operand: str, axis: str = "-1") -> str:
+    """What replaces `argmax`: a softmax, of the negative for `argmin`; or the value itself if it is a softmax."""
+    is_largest = name_of(call.func) != "argmin"
+    if is_largest and are_probabilities(group.suspect):
+        return value
+    return library("softmax", f"{'' if is_largest else '-'}{operand} / {_SHARPNESS}", f"axis={axis}")
 
 
-def _mean_position(place: Place, back: Place) -> Edit | None:
+def _mean_position(group: Group, place: Place, back: Place) -> Edit | None:
     draft = place.draft()
-    mean = _mean(place, draft)
+    mean = _mean(group, place, draft)
     if mean is None or back.node is None or place.call is None:
         return None
     return draft.replace(back.node, mean).edit()
 
 
-def _mean(place: Place, draft: Draft) -> str | None:
+def _mean(group: Group, place: Place, draft: Draft) -> str | None:
     """The mean position under a softmax; the draft gets the statements that it needs before it."""
     library, call, given = place.library, place.call, place.subject
     if library is None or call is None or given is None:
@@ -282,20 +279,19 @@ def _mean(place: Place, draft: Draft) -> str | None:
     value = draft.computed_before(given, "scores", "logits")
     if not value:
         return None
-    sign = "-" if name_of(call.func) == "argmin" else ""
-    weights = library("softmax", f"{sign}{value} / {_SHARPNESS}", f"axis={axis}")
+    weights = _weights(group, library, call, value, value, axis)
     positions = library("cast", library("arange", library.size(value, axis)), f"{value}.dtype")
     return library("tensordot", weights, positions, f"axes=[[{axis}], [0]]")
 
 
-def _mean_in_arithmetic(place: Place, back: Place) -> Edit | None:
+def _mean_in_arithmetic(group: Group, place: Place, back: Place) -> Edit | None:
     """For a position that is used in arithmetic before it is cast to floating point: does all of it in floating
     point."""
     code, library, call = place.code, place.library, place.call
     if library is None or call is None or back.node is None or call not in ast.walk(back.node):
         return None
     draft = place.draft()
-    mean = _mean(place, draft)
+    mean = _mean(group, place, draft)
     if mean is None:
         return None
     draft.replace(call, in_place_of(code, call, mean))
@@ -379,11 +375,11 @@ def _one_hot(group: Group, place: Place, back: Place) -> Edit | None:
     if made is None or scores is None or made != scores:
         return None
     draft = place.draft()
-    value = draft.computed_before(given, "scores", "logits")
+    sign = "-" if name_of(place.call.func) == "argmin" else ""
+    are_soft = not sign and are_probabilities(group.suspect)
+    value = draft.computed_before(given, *(("soft", "probabilities") if are_soft else ("scores", "logits")))
     if not value:
         return None
-    sign = "-" if name_of(place.call.func) == "argmin" else ""
-    soft = library("softmax", f"{sign}{value}", "axis=-1")
     hard = back.code.written(back.node)
     if value != place.code.written(given):
         if place.call in ast.walk(back.node):
@@ -391,10 +387,12 @@ def _one_hot(group: Group, place: Place, back: Place) -> Edit | None:
         else:
             draft.replace(given, value)
     statement = back.statement
-    name = draft.free_name(back.node, "soft", "probabilities")
     if statement is None or not back.code.is_evaluated_once(back.node) or not back.code.starts_a_line(statement):
         return None
-    draft.insert_before(statement, f"{name} = {soft}")
+    name = value
+    if not are_soft:
+        name = draft.free_name(back.node, "soft", "probabilities")
+        draft.insert_before(statement, f"{name} = {library('softmax', f'{sign}{value}', 'axis=-1')}")
     through = f"{name} + {library('stop_gradient', f'{hard} - {name}')}"
     return draft.replace(back.node, in_place_of(back.code, back.node, through)).edit()
 
@@ -411,7 +409,7 @@ def _shape_given(group: Group) -> tuple[int, ...] | None:
     return outputs[edge.output].shape if edge is not None and edge.output < len(outputs) else None
 
 
-def _weighed_rows(place: Place, back: Place) -> Edit | None:
+def _weighed_rows(group: Group, place: Place, back: Place) -> Edit | None:
     """A row looked up by `argmax`."""
     library, given = place.library, place.subject
     if library is None or given is None or not isinstance(back.node, ast.Call):
@@ -419,18 +417,18 @@ def _weighed_rows(place: Place, back: Place) -> Edit | None:
     table, call = _table(back.node), place.call
     if table is None or call is None or argument_of(back.node, -1, "batch_dims") is not None:
         return None
-    draft = place.draft()
-    scores = f"{_scores(place)} / {_SHARPNESS}"
+    draft, value = place.draft(), place.code.written(given)
+    weights = _weights(group, library, call, value, place.code.operand(given))
     if name_of(call.func) == "categorical":
         samples = argument_of(call, 1, "num_samples")
         if not isinstance(samples, ast.Constant) or samples.value != 1:
             return None
-        scores = place.code.written(given)
-    product = library("tensordot", library("softmax", scores, "axis=-1"), back.code.written(table), "axes=1")
+        weights = library("softmax", value, "axis=-1")
+    product = library("tensordot", weights, back.code.written(table), "axes=1")
     return draft.replace(back.node, product).edit()
 
 
-def _embedded(place: Place) -> Edit | None:
+def _embedded(group: Group, place: Place) -> Edit | None:
     """For a choice that is passed to an `Embedding` layer: the mean of the layer's rows."""
     library, call, code = place.library, place.call, place.code
     statement = place.statement
@@ -455,7 +453,7 @@ def _embedded(place: Place) -> Edit | None:
     layer = code.written(users[0].func) if len(users) == 1 else ""
     if layer not in layers:
         return None
-    weights = library("softmax", f"{_scores(place)} / {_SHARPNESS}", "axis=-1")
+    weights = _weights(group, library, call, code.written(place.subject), code.operand(place.subject))
     # Not its variable: only a call creates it.
     rows = f"{layer}({library('arange', f'{layer}.input_dim')})"
     return place.draft().replace(users[0], library("tensordot", weights, rows, "axes=1")).edit()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from tb_gradflow.analyse.evidence.suspects import Suspect
 from tb_gradflow.analyse.user_code.candidate import Candidate, candidates
@@ -498,12 +498,36 @@ def wider_request(group: Group) -> str | None:
 
 
 def _asked(place: Place) -> ast.expr | None:
+    """The list of variables for which the gradient is requested; `None` if that is not a list, but a single one."""
     calls = [
         node
         for node in place.code.parts_at(place.source.line)
         if isinstance(node, ast.Call) and name_of(node.func) in ("gradient", "jacobian", "minimize", "gradients")
     ]
-    return calls[0].args[1] if len(calls) == 1 and len(calls[0].args) > 1 else None
+    asked = calls[0].args[1] if len(calls) == 1 and len(calls[0].args) > 1 else None
+    number = place.group.suspect.target
+    several = (place.group.trace.targets[number].sources or 0) > 1
+    return asked if asked is not None and (several or _is_list(asked, place)) else None
+
+
+_LISTS = ("trainable_variables", "trainable_weights", "variables", "weights")
+
+
+def _is_list(node: ast.expr, place: Place) -> bool:
+    if isinstance(node, ast.BinOp):
+        return _is_list(node.left, place) or _is_list(node.right, place)
+    if isinstance(node, ast.Name):
+        trees = [_function(place)], [code.tree for code in place.program.of_file(place.source.file)]
+        given = next((found for tree in trees if (found := _assigned_to(node.id, tree))), [])
+        return len(given) == 1 and not isinstance(given[0], ast.Name) and _is_list(given[0], place)
+    named = isinstance(node, ast.Attribute) and node.attr in _LISTS
+    called = isinstance(node, ast.Call) and name_of(node.func) in ("list", "sum", *_LISTS)
+    return named or called or isinstance(node, (ast.List, ast.ListComp))
+
+
+def _assigned_to(name: str, trees: Sequence[ast.AST]) -> list[ast.expr]:
+    statements = [each for tree in trees for each in ast.walk(tree) if isinstance(each, ast.Assign)]
+    return [each.value for each in statements if any(ast.unparse(target) == name for target in each.targets)]
 
 
 def _added(group: Group) -> list[str]:

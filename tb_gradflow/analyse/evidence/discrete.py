@@ -56,3 +56,9 @@ def handed_on(suspect: Suspect, part: Discrete) -> set[int]:
         if op in handed:
             handed.update(user for user, _ in suspect.topology.consumers[op] if user in inside)
     return handed
+
+
+def are_probabilities(suspect: Suspect) -> bool:
+    """Whether the value in which an op searches is the result of a softmax already."""
+    edge = next((each for each in suspect.op.inputs if each.input == 0 and each.op >= 0), None)
+    return edge is not None and suspect.type_of(edge.op) == "Softmax"

@@ -277,7 +277,11 @@ class Topology:
         for entry in self.trace.variable_gradients:
             if entry.outcome != "not_asked":
                 requested.setdefault(entry.target, []).append(self.trace.variables[entry.variable].computed)
-        return frozenset(target for target, computed in requested.items() if all(computed))
+        found = {target for target, computed in requested.items() if all(computed)}
+        if len(found) == len(requested):
+            # The sources of an inner gradient that are also those of an outer one are only listed for the outer one.
+            found.update(place for place, each in enumerate(self.trace.targets) if each.sources and requested)
+        return frozenset(found)
 
     @cached_property
     def by_type(self) -> dict[str, list[int]]:

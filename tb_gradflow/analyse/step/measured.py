@@ -62,7 +62,8 @@ class Measured:
         values: What the forward pass computed; None if that was not measured.
         step: The optimizer's number of the step, that is, the number of steps before it; -1 if it is not known.
         alone: Whether it is a single step on a chosen batch, not a step of a training.
-        onset: See `RunContext`, also for standstill, rest, turns, silences, value_courses and began.
+        onset: See `RunContext`, also for standstill, rest, turns, silences, still_zero, value_courses and
+            began.
     """
 
     def __init__(
@@ -83,6 +84,7 @@ class Measured:
         self.alone = context is ALONE
         self.onset, self.standstill, self.rest = context.onset, context.standstill, context.rest
         self.turns, self.silences, self.began = context.turns, context.silences, context.began
+        self.still_zero = context.still_zero
         self.value_courses, self._first_gradients = context.value_courses, context.first_gradients
         self._gradients_before = context.gradients_before
         self._courses: dict[int, Courses] = {}

@@ -31,6 +31,7 @@ from tb_gradflow.trace.graph.reach import influenced_by, last_of_scopes, needed_
 from tb_gradflow.trace.graph.variables import (
     MadeTensor,
     Variables,
+    has_one_shape,
     is_floating,
     is_replica,
     is_variable,
@@ -325,7 +326,7 @@ class Collector:
         for number, applied in enumerate(self.applied):
             for each in applied.given:
                 index = self.variables.index_of(each.variable)
-                if index < known and is_floating(self.variables[index]):
+                if index < known and is_floating(self.variables[index]) and has_one_shape(self.variables[index]):
                     found.setdefault(index, []).append((index, number, each))
         return [listed[0] for _, listed in sorted(found.items()) if len(listed) == 1]
 

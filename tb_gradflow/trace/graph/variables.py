@@ -330,6 +330,11 @@ def is_floating(item: Owned) -> bool:
     return bool(dtype.is_floating or dtype.is_complex)
 
 
+def has_one_shape(item: Owned) -> bool:
+    """Whether its values before and after a step can be subtracted: a variable with an unknown dimension may grow."""
+    return bool(tf.TensorShape(item.variable.shape).is_fully_defined())
+
+
 def _key(variable: Any) -> object:
     return id(_handle_of(variable))
 

@@ -96,6 +96,8 @@ def _entering(original: Callable[..., Any]) -> Callable[..., Any]:
                 with reported():
                     _begin(recording, sys._getframe(2))  # 1 protects this function
             result = original(self)
+            if _of_thread.loop is not None:
+                _of_thread.loop.waits_for(self)
             _of_thread.tapes += 1
             vars(self)["_tb_gradflow_counted"] = True
             return result
@@ -161,6 +163,7 @@ class Loop:
         self._began = 0.0
         self._vain = 0
         self._known: list[tuple[Any, Any]] = []
+        self._unasked: list[weakref.ref[Any]] = []
         self._instrumented: InstrumentedStep | None = None
         self._tracing: Any = None
 
@@ -182,12 +185,19 @@ class Loop:
         """Called when the step's outermost tape opens."""
         self._began = time.perf_counter()
         self._recorded = False
+        self._unasked = []
         if (self._run is None or self._run.is_due()) and claim():
             try:
                 self._open = self._opened()
             finally:
                 if self._open is None:
                     release()
+
+    def waits_for(self, tape: Any) -> None:
+        """Called when a tape opens. Until it has been asked for a gradient, the step goes on: two networks may be
+        updated one after the other, each by a tape of its own."""
+        if self._open is not None:
+            self._unasked.append(weakref.ref(tape))
 
     def ends(self) -> None:
         """Called when the step is over at the latest."""
@@ -215,6 +225,7 @@ class Loop:
             # Only for this step's collector: in no other kind of step does an update end the step, so the class has no
             # hook for it. A type checker cannot know that a method is replaced on purpose.
             step.collector.applying = self._noting_updates(step, step.collector.applying)  # type: ignore[method-assign]
+            step.collector.gradient = self._noting_requests(step.collector.gradient)  # type: ignore[method-assign]
         return step
 
     def _instrument(self) -> InstrumentedStep:
@@ -228,6 +239,16 @@ class Loop:
             ]
 
         return step_of_loop(self.recording, known, self._on_trace, self._failed)
+
+    def _noting_requests(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def gradient(ask: Callable[..., Any], tape: Any, *rest: Any, **named: Any) -> Any:
+            self._unasked = [each for each in self._unasked if each() not in (None, tape)]
+            return original(ask, tape, *rest, **named)
+
+        return gradient
+
+    def _is_over(self, collector: Any) -> bool:
+        return _is_updated(collector) and not any(each() is not None for each in self._unasked)
 
     def _noting_updates(self, step: OpenStep, original: Callable[..., Any]) -> Callable[..., Any]:
         depth = 0
@@ -245,7 +266,7 @@ class Loop:
             finally:
                 depth -= 1
             with reported():
-                if depth == 0 and self._open is step and _is_updated(step.collector):
+                if depth == 0 and self._open is step and self._is_over(step.collector):
                     self._finish()
             return result
 

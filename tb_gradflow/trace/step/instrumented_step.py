@@ -28,7 +28,15 @@ from tb_gradflow.trace.custom_gradient_checks.step_checks import CustomGradients
 from tb_gradflow.trace.eager.shadow_symbols import ShadowSymbols
 from tb_gradflow.trace.graph.build_trace import NumberOf, Place, numbered_trace_of, trace_with_places
 from tb_gradflow.trace.graph.flat_ops import Ref
-from tb_gradflow.trace.graph.variables import Owned, Variables, is_floating, is_replica, local, replica_here
+from tb_gradflow.trace.graph.variables import (
+    Owned,
+    Variables,
+    has_one_shape,
+    is_floating,
+    is_replica,
+    local,
+    replica_here,
+)
 from tb_gradflow.trace.numerics.op_names import own_names
 from tb_gradflow.trace.numerics.statistics import (
     VARIABLE_COLUMNS,
@@ -353,7 +361,9 @@ class InstrumentedStep(StepBeside):
         found: dict[int, Any] = {}
         if self._settings.eager and known < len(collector.variables):
             for op in collector.flattener(collector.root).ops:
-                if op.reads is not None and op.reads >= known and op.reads not in found and op.tensors:
+                # `ResourceGather` reads some rows only.
+                whole = op.type == "ReadVariableOp" and bool(op.tensors)
+                if whole and op.reads is not None and op.reads >= known and op.reads not in found:
                     found[op.reads] = collector.symbols.actual(op.tensors[0])
         return [found.get(number) for number in range(known, len(collector.variables))]
 
@@ -459,7 +469,7 @@ def _norms(variables: Variables, before: list[Any]) -> Any:
     for number, item in enumerate(variables):
         if is_floating(item):
             # A variable that was created or first read during this step has no value before it.
-            known = before[number] if number < len(before) else None
+            known = before[number] if number < len(before) and has_one_shape(item) else None
             rows[number] = variable_statistics(item.variable.read_value(), known)
     return tf.stack(rows) if rows else tf.zeros([0, VARIABLE_COLUMNS])
 

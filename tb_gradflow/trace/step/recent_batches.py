@@ -99,19 +99,24 @@ def without_optionals(structure: Any) -> Any:
 
 
 def dataset_of(batches: Iterable[Any], spec: Any) -> Any:
-    """A `tf.data.Dataset` of existing batches, of the type `spec`; it can be iterated once."""
+    """A `tf.data.Dataset` of existing batches, of the type `spec`; it can be iterated once. Datasets do not keep the
+    lists that `train_on_batch` passes: then the batches themselves, as Keras passes them.
+    """
+    if _has_list(spec):
+        return batches
     flat = tf.nest.flatten(spec)
-    there = [number for number, each in enumerate(flat) if not isinstance(each, tf.OptionalSpec)]
+    # `train_on_batch` of an eager step passes None where there are no sample weights.
+    there = [number for number, each in enumerate(flat) if each is not None and not isinstance(each, tf.OptionalSpec)]
 
     def whole(*parts: Any) -> Any:
         given = iter(parts)
-        return tf.nest.pack_sequence_as(
-            spec,
-            [
-                tf.experimental.Optional.empty(each._element_spec) if isinstance(each, tf.OptionalSpec) else next(given)
-                for each in flat
-            ],
-        )
+
+        def part(each: Any) -> Any:
+            if isinstance(each, tf.OptionalSpec):
+                return tf.experimental.Optional.empty(each._element_spec)
+            return None if each is None else next(given)
+
+        return tf.nest.pack_sequence_as(spec, [part(each) for each in flat])
 
     dataset = tf.data.Dataset.from_generator(
         lambda: (tuple(tf.nest.flatten(batch)[number] for number in there) for batch in batches),
@@ -122,6 +127,11 @@ def dataset_of(batches: Iterable[Any], spec: Any) -> Any:
     options.autotune.enabled = False
     options.experimental_optimization.apply_default_optimizations = False
     return dataset.map(tf.autograph.experimental.do_not_convert(whole)).with_options(options)
+
+
+def _has_list(spec: Any) -> bool:
+    parts = spec.values() if isinstance(spec, dict) else spec if isinstance(spec, (list, tuple)) else ()
+    return isinstance(spec, list) or any(map(_has_list, parts))
 
 
 def bytes_of(batch: Any) -> int:

@@ -377,6 +377,68 @@ def repaired(body: str, report: Report, directory: Path) -> Report:
     return recorded("\n".join(lines).removeprefix(HEAD), directory)
 
 
+SOME_ROWS = """
+table, scale = tf.Variable(tf.random.normal([5, 3]), name="table"), tf.Variable(2.0, name="scale")
+opt = keras.optimizers.SGD(0.1)
+for _ in range(3):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(tf.square(scale * PART - 1.0))
+    opt.apply_gradients(zip(tape.gradient(loss, [table, scale]), [table, scale]))
+"""
+
+CURVATURE = (
+    NETWORK
+    + """
+for _ in range(3):
+    with tf.GradientTape() as second:
+        second.watch(x)
+        with tf.GradientTape() as first:
+            first.watch(x)
+            energy = tf.reduce_sum(model(x))
+        force = first.gradient(energy, x)
+    curvature = second.gradient(force, x)
+"""
+)
+
+PENALISED_AND_LOGGED = (
+    NETWORK
+    + """
+for step in range(2):
+    with tf.GradientTape() as tape:
+        prediction = model(x)
+        size = np.square(prediction.numpy())
+        loss = tf.reduce_mean(tf.square(prediction - y)) + 0.1 * tf.reduce_mean(size)
+    update(tape.gradient(loss, model.trainable_variables))
+    print(step, float(loss))
+"""
+)
+
+GROWING = """
+dictionary = tf.Variable(tf.random.normal([2, 3]), shape=[None, 3], name="dictionary")
+for _ in range(3):
+    with tf.GradientTape() as tape:
+        codes = x @ tf.transpose(dictionary)
+        loss = tf.reduce_mean(tf.square(codes @ dictionary - x))
+    dictionary.assign_sub(0.1 * tape.gradient(loss, dictionary))
+    dictionary.assign(tf.concat([dictionary, tf.random.normal([1, 3])], 0))
+"""
+
+TURN_BY_TURN = """
+maker = keras.Sequential([keras.Input((3,)), keras.layers.Dense(3)], name="maker")
+judge = keras.Sequential([keras.Input((3,)), keras.layers.Dense(4, "tanh"), keras.layers.Dense(1)], name="judge")
+first, second = keras.optimizers.SGD(0.1), keras.optimizers.SGD(0.1)
+for _ in range(3):
+    with tf.GradientTape() as of_maker, tf.GradientTape() as of_judge:
+        verdict = judge(maker(x))
+        made = tf.reduce_mean(tf.square(verdict - 1.0))
+        judged = tf.reduce_mean(tf.square(JUDGED(verdict) - y))
+    gradients = of_maker.gradient(made, maker.trainable_variables)
+    first.apply_gradients(zip(gradients, maker.trainable_variables))
+    gradients = of_judge.gradient(judged, judge.trainable_variables)
+    if gradients[0] is not None:
+        second.apply_gradients(zip(gradients, judge.trainable_variables))
+"""
+
 SAID: dict[str, tuple[str, str, str, str]] = {
     "the forward pass before the tape": (
         FORWARD_BEFORE,
@@ -526,6 +588,56 @@ def test_a_gradient_that_the_tape_refuses_does_not_end_the_recording(tmp_path: P
 
     report = recorded(REFUSED_THEN_ANOTHER, tmp_path / "another")
     assert report.variables["w"].status == "connected"
+
+
+@pytest.mark.parametrize(
+    "part",
+    ["tf.gather(table, [4, 1])", "tf.nn.embedding_lookup(table, [[0, 1, 2, 2]])", "tf.gather_nd(table, [[3, 1]])"],
+)
+def test_a_variable_of_which_a_step_reads_some_rows_only_is_recorded(part: str, tmp_path: Path) -> None:
+    report = recorded(SOME_ROWS.replace("PART", part), tmp_path / "rows")
+
+    assert report.healthy
+    assert {name: each.status for name, each in report.variables.items()} == {
+        "table": "connected",
+        "scale": "connected",
+    }
+
+
+def test_derivatives_with_respect_to_the_inputs_train_nothing(tmp_path: Path) -> None:
+    """A first derivative alone was never reported; the tape of a second one is no training step either."""
+    report = recorded(CURVATURE, tmp_path / "curvature")
+
+    assert report.healthy
+    assert not report.findings
+
+
+def test_what_is_printed_after_the_gradient_is_left_as_it_is(tmp_path: Path) -> None:
+    [finding] = recorded(PENALISED_AND_LOGGED, tmp_path / "logged").findings
+
+    assert (finding.cause, finding.severity) == ("python_escape", "info")
+    assert finding.edit is not None
+    assert "print" not in finding.edit.before
+    assert "numpy" not in finding.edit.after
+
+
+def test_a_variable_that_grows_is_recorded(tmp_path: Path) -> None:
+    """How far it moves is not known: its values before and after a step have different shapes."""
+    report = recorded(GROWING, tmp_path / "growing")
+
+    assert report.healthy
+    assert report.variables["dictionary"].status == "connected"
+
+
+def test_networks_that_are_updated_one_after_the_other_are_one_step(tmp_path: Path) -> None:
+    """The second loss is recorded as well, although an optimizer has updated all that the first one trains."""
+    healthy = recorded(TURN_BY_TURN.replace("JUDGED", ""), tmp_path / "healthy")
+    assert {each.status for each in healthy.variables.values()} == {"connected"}
+    assert not healthy.findings
+
+    [finding] = recorded(TURN_BY_TURN.replace("JUDGED", "tf.round"), tmp_path / "broken").findings
+    assert (finding.cause, finding.severity) == ("nondiff_rounding", "error")
+    assert all(name.startswith("judge/") for name in finding.variables)
 
 
 def test_the_weights_of_a_module_are_advised_to_become_those_of_a_layer(tmp_path: Path) -> None:

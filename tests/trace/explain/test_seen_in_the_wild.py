@@ -148,3 +148,161 @@ def test_a_fit_that_is_exact_is_no_comparison_with_itself() -> None:
     report = tb_gradflow.explain(loss, args=(numbers(4, 3),), variables=[k])
 
     assert report.healthy
+
+
+def of_probabilities(x: Any, w: Any) -> Any:
+    gates = tf.nn.softmax(x @ w)
+    return tf.one_hot(tf.argmax(gates, axis=-1), 3)
+
+
+def of_scores(x: Any, w: Any) -> Any:
+    scores = x @ w
+    return tf.one_hot(tf.argmax(scores, axis=-1), 3)
+
+
+@pytest.mark.parametrize(("choose", "softmaxes"), [(of_probabilities, 0), (of_scores, 1)])
+def test_probabilities_are_not_given_to_a_softmax_again(choose: Any, softmaxes: int) -> None:
+    """A second softmax makes them nearly equal, and their gradient small."""
+    w = tf.Variable(numbers(4, 3), name="w")
+
+    def loss(x: Any) -> Any:
+        return tf.reduce_mean(tf.reduce_sum(choose(x, w) * [0.3, 1.0, -2.0], -1))
+
+    report = tb_gradflow.explain(loss, args=(numbers(6, 4),), variables=[w])
+
+    [finding] = report.findings
+    assert finding.cause == "nondiff_index"
+    assert finding.edit is not None
+    assert finding.edit.after.count("softmax") == softmaxes
+    assert finding.fix.count("tf.nn.softmax") == softmaxes
+
+
+def named_noise(keep: Any) -> Any:
+    noise = tf.random.uniform([4], seed=1)
+    return tf.cast(noise < keep, tf.float32)
+
+
+def noise_of_tensorflow_1(keep: Any) -> Any:
+    return tf.cast(tf.less_equal(tf.compat.v1.random_uniform([4], seed=1), keep), tf.float32)
+
+
+def noise_of_numpy(keep: Any) -> Any:
+    return tf.where(np.random.rand(4) < keep, 1.0, 0.0)
+
+
+def a_threshold(keep: Any) -> Any:
+    limit = tf.constant([0.1, 0.5, 0.5, 0.9])
+    return tf.cast(limit < keep, tf.float32)
+
+
+@pytest.mark.parametrize(
+    ("drawn", "cause"),
+    [
+        (named_noise, "nondiff_sampling"),
+        (noise_of_tensorflow_1, "nondiff_sampling"),
+        (noise_of_numpy, "nondiff_sampling"),
+        (a_threshold, "nondiff_comparison"),
+    ],
+)
+def test_a_comparison_with_noise_is_a_draw(drawn: Any, cause: str) -> None:
+    logits = tf.Variable([0.2, -0.4, 1.0, 0.5], name="logits")
+
+    def loss(x: Any) -> Any:
+        return tf.reduce_mean(tf.square(x * drawn(tf.sigmoid(logits)) - 1.0))
+
+    report = tb_gradflow.explain(loss, args=(numbers(6, 4),), variables=[logits])
+
+    [finding] = report.findings
+    assert finding.cause == cause
+    assert "keep" in finding.fix
+    assert "tf.math.log(noise)" not in finding.fix
+
+
+def test_an_inverse_root_stays_one() -> None:
+    w = tf.Variable([0.0, 1.0, 4.0], name="w")
+
+    report = tb_gradflow.explain(lambda: tf.reduce_sum(tf.math.rsqrt(tf.nn.relu(w)) * w), args=(), variables=[w])
+
+    [finding] = report.findings
+    assert (finding.cause, finding.severity) == ("sqrt_at_zero", "error")
+    assert "`tf.math.rsqrt(tf.maximum(tf.nn.relu(w), 1e-12))`" in finding.fix
+
+
+def quantised(w: Any, rounded: Any) -> Any:
+    """Values between the least and the largest, in fifteen steps."""
+    low = tf.reduce_min(w)
+    step = (tf.reduce_max(w) - low) / 15.0
+    return rounded((w - low) / step) * step + low
+
+
+def through(value: Any) -> Any:
+    return value + tf.stop_gradient(tf.round(value) - value)
+
+
+def as_bytes(value: Any) -> Any:
+    return tf.cast(tf.cast(tf.math.rint(value), tf.uint8), tf.float32)
+
+
+@pytest.mark.parametrize(
+    ("rounded", "cast", "is_healthy"), [(tf.round, False, False), (as_bytes, True, False), (through, False, True)]
+)
+def test_weights_that_learn_through_the_scale_alone_are_reported(rounded: Any, cast: bool, is_healthy: bool) -> None:
+    w = tf.Variable(numbers(3, 4), name="w")
+
+    def loss(x: Any) -> Any:
+        return tf.reduce_mean(tf.square(x @ quantised(w, rounded) - 1.0))
+
+    report = tb_gradflow.explain(loss, args=(numbers(6, 3),), variables=[w])
+
+    assert report.variables["w"].status == "connected"
+    assert report.healthy == is_healthy
+    if not is_healthy:
+        [finding] = report.findings
+        assert (finding.cause, finding.severity) == ("nondiff_rounding", "warning")
+        assert ("leave out the cast" in finding.fix) == cast
+
+
+def test_a_largest_value_beside_a_rounded_one_is_no_scale() -> None:
+    w = tf.Variable(numbers(5), name="w")
+
+    def loss() -> Any:
+        stable = w - tf.reduce_max(w)
+        return tf.reduce_max(w) + tf.reduce_logsumexp(stable) + tf.reduce_mean(tf.round(stable))
+
+    tb_gradflow.explain(loss, args=(), variables=[w]).assert_healthy()
+
+
+def farthest(distances: Any) -> Any:
+    return tf.cast(tf.argmax(distances, axis=1), tf.float32)
+
+
+def row_of_farthest(distances: Any) -> Any:
+    return tf.gather(tf.constant([[1.0], [2.0], [5.0], [3.0]]), tf.argmax(distances, axis=1))[:, 0]
+
+
+@pytest.mark.parametrize(("chosen", "is_number"), [(farthest, True), (row_of_farthest, False)])
+def test_an_index_that_is_used_as_a_number_may_have_been_meant_to_be_the_value(chosen: Any, is_number: bool) -> None:
+    w = tf.Variable(numbers(3, 2), name="w")
+
+    def loss(x: Any) -> Any:
+        places = x @ w
+        distances = tf.reduce_sum(tf.square(places[:, None] - places[None]), -1)
+        return tf.reduce_mean(chosen(distances))
+
+    [finding] = tb_gradflow.explain(loss, args=(numbers(4, 3),), variables=[w]).findings
+
+    assert finding.cause == "nondiff_index"
+    assert ("not its index, use `tf.reduce_max(distances, axis=1)`" in finding.fix) == is_number
+
+
+def test_a_greedy_decoder_is_for_metrics_too() -> None:
+    w = tf.Variable(numbers(3, 5), name="w")
+
+    def loss(x: Any) -> Any:
+        _, scores = tf.nn.ctc_greedy_decoder((x @ w)[:, None], [4])
+        return tf.reduce_mean(scores)
+
+    [finding] = tb_gradflow.explain(loss, args=(numbers(4, 3),), variables=[w]).findings
+
+    assert finding.cause == "nondiff_op"
+    assert "`tf.nn.ctc_loss(" in finding.fix

@@ -149,3 +149,51 @@ def test_rows_of_an_absolute_error_in_balance_are_information(above: int, tmp_pa
     assert [(each.cause, "as many are positive as negative" in each.message) for each in report.findings] == [
         ("zero_gradient", True)
     ] * (above == 4)
+
+
+class Blend(keras.layers.Layer):
+    """Blends a new block in, as in progressive growing: its share is a variable that a callback raises."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.old, self.new = keras.layers.Dense(2), keras.layers.Dense(2, "tanh")
+        self.share = self.add_weight(name="share", shape=(), initializer="zeros", trainable=False)
+
+    def call(self, x: Any) -> Any:
+        return (1.0 - self.share) * self.old(x) + self.share * self.new(x)
+
+
+def with_new_block(directory: Path, *, is_raised: bool, steps: int) -> Any:
+    keras.utils.set_random_seed(1)
+    blend = Blend()
+    model = keras.Sequential([keras.Input((3,)), blend])
+    model.compile(keras.optimizers.SGD(0.01), "mse")
+    x = np.random.default_rng(1).normal(size=(2 * steps, 3)).astype("float32")
+
+    class Raise(keras.callbacks.Callback):
+        def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+            blend.share.assign(batch / steps if is_raised else 0.0)
+
+    recorder = tb_gradflow.GradFlowCallback(directory, update_freq=10)
+    model.fit(x, x[:, :2], batch_size=2, shuffle=False, verbose=0, callbacks=[Raise(), recorder])
+    return tb_gradflow.open_log(directory)
+
+
+def test_a_weight_that_a_callback_raises_may_begin_at_zero(tmp_path: Path) -> None:
+    log = with_new_block(tmp_path, is_raised=True, steps=21)
+
+    first = log.report(0)
+    assert first.healthy
+    [finding] = first.findings
+    assert (finding.cause, finding.severity, finding.edit) == ("zero_init_product", "info", None)
+    assert "share`, which is not trained" in finding.message
+    assert not log.report().findings
+
+
+def test_a_weight_that_stays_at_zero_is_reported(tmp_path: Path) -> None:
+    log = with_new_block(tmp_path, is_raised=False, steps=81)
+
+    assert log.report(0).healthy
+    [finding] = log.report().findings
+    assert (finding.cause, finding.severity) == ("zero_init_product", "warning")
+    assert "is not trained" in finding.message

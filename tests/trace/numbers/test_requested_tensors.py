@@ -265,3 +265,50 @@ def test_a_list_that_was_taken_before_the_model_was_built_asks_for_nothing(tmp_p
     (finding,) = tb_gradflow.open_log(tmp_path).report().findings
     assert (finding.cause, finding.severity) == ("not_in_gradient_sources", "error")
     assert "the list of sources given to `tape.gradient`" in finding.message
+
+
+class OneOfTwo(keras.Model):
+    """Trains its factor alone, and forgets the summand."""
+
+    def __init__(self) -> None:
+        super().__init__(name="line")
+        self.factor = self.add_weight(name="factor", shape=(), initializer="ones")
+        self.summand = self.add_weight(name="summand", shape=(), initializer="ones")
+
+    def train_step(self, data: Any) -> Any:
+        x, y = data
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(self.factor * x + self.summand - y))
+        self.optimizer.apply([tape.gradient(loss, self.factor)], [self.factor])
+        return {"loss": loss}
+
+
+class ListOfOne(keras.Model):
+    """The same with a list."""
+
+    def __init__(self) -> None:
+        super().__init__(name="line")
+        self.gain = self.add_weight(name="gain", shape=(), initializer="ones")
+        self.shift = self.add_weight(name="shift", shape=(), initializer="ones")
+
+    def train_step(self, data: Any) -> Any:
+        x, y = data
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(self.gain * x + self.shift - y))
+        learned = [self.gain]
+        self.optimizer.apply(tape.gradient(loss, learned), learned)
+        return {"loss": loss}
+
+
+@pytest.mark.parametrize(("kind", "is_edited"), [(OneOfTwo, False), (ListOfOne, True)])
+def test_only_a_list_of_sources_is_made_longer(kind: type[keras.Model], is_edited: bool) -> None:
+    """`self.factor + [self.summand]` would be a sum."""
+    model = kind()
+    model.compile("sgd")
+    report = tb_gradflow.explain(model, X, 3 * X)
+
+    [finding] = report.findings
+    assert finding.cause == "not_in_gradient_sources"
+    assert "self.factor +" not in finding.fix
+    after = finding.edit.after if finding.edit is not None else ""
+    assert after.strip() == ("learned = [self.gain] + [self.shift]" if is_edited else "")

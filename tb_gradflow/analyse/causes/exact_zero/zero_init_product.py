@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cause import Cause
-from tb_gradflow.analyse.causes.exact_zero.zero_initialised import has_units_alike
+from tb_gradflow.analyse.causes.exact_zero.zero_initialised import has_units_alike, zero_factors
 from tb_gradflow.analyse.edits.variables import not_all_zeros
 from tb_gradflow.analyse.words.fields import ZERO, Template
 from tb_gradflow.analyse.words.names import Group, Text
@@ -16,6 +16,14 @@ def message_and_fix(group: Group) -> Text:
             "equal, learn the same, and stay equal.",
             'Initialise kernels with random numbers, `initializer="glorot_uniform"`; only biases may start at zero.',
         )(group)
+    factors = sorted(zero_factors(group.suspect))
+    if group.verdict.severity != "error":
+        name = f"`{group.trace.variables[factors[0]].name}`" if factors else "a variable"
+        return Template(
+            ZERO + f"{{op}} multiplies by {name}, which is not trained, and is zero in this step.",
+            f"Nothing to fix if a callback or a schedule raises {name} later. Otherwise, start it at another value, or "
+            "train it.",
+        )(group)
     return Template(
         ZERO + "{op} multiplies by a variable that is all zeros and gets no gradient either.",
         'Initialise one of the two with random numbers: `initializer="glorot_uniform"`.',
@@ -26,8 +34,9 @@ CAUSE = Cause(
     name="zero_init_product",
     meaning="the gradient becomes zero at a product with a variable of zeros, or with a value that such variables make "
     "zero, and that variable gets no gradient either, or learns the same in every unit because the layer before it is "
-    "all zeros as well; or it becomes zero at a ReLU or a square that is flat at such a zero",
-    severity="error",
+    "all zeros as well; or it becomes zero at a ReLU or a square that is flat at such a zero. Info if that variable is "
+    "not trained, such as a weight that a callback raises; a warning once it has been zero for 64 steps",
+    severity="error; info or warning if the variable is not trained",
     fix="initialise one with random numbers",
     text=message_and_fix,
     edits=(not_all_zeros,),

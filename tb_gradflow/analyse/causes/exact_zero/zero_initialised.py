@@ -5,6 +5,7 @@ from __future__ import annotations
 from tb_gradflow.analyse.evidence.bodies import unrecorded_before
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.evidence.zeros import FLAT_AT_ZERO, PRODUCTS, zero_values
+from tb_gradflow.record.report import Severity
 
 
 def zero_initialised_unseen(suspect: Suspect) -> Verdict | None:
@@ -28,10 +29,23 @@ def zero_initialised_unseen(suspect: Suspect) -> Verdict | None:
                 queue.append(user)
     if not met or suspect.producer in reached:
         return None
-    by_design = any(suspect.measured.learns(factor) for factors in met.values() for factor in factors)
-    if by_design:
+    every = frozenset[int]().union(*met.values())
+    if any(suspect.measured.learns(factor) for factor in every):
         return Verdict("zero_init_by_design", "info", min(met))
-    return Verdict("zero_init_product", "error", min(met))
+    return Verdict("zero_init_product", _severity(suspect, every), min(met))
+
+
+# A weight that rises from zero on a schedule may wait for an epoch or two.
+_LONG = 64
+
+
+def _severity(suspect: Suspect, factors: frozenset[int]) -> Severity:
+    """A variable that is not trained may be a weight that a callback or a schedule raises: information, until it has
+    been zero for a while."""
+    if any(suspect.topology.trace.variables[factor].trainable for factor in factors):
+        return "error"
+    still = suspect.measured.still_zero
+    return "warning" if all(still.get(factor, 0) >= _LONG for factor in factors) else "info"
 
 
 _FUSED_NORMALISERS = frozenset({"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"})
@@ -41,6 +55,21 @@ def zero_initialised(suspect: Suspect) -> Verdict | None:
     """A product with a value that is zero because variables started at zero; or a function that is flat at such a zero.
     If one of these variables learns, this one will, from the next step on.
     """
+    factors = zero_factors(suspect)
+    at_goal = suspect.op.type in FLAT_AT_ZERO and suspect.measured.is_learned(suspect.target)
+    if not factors or at_goal:
+        return None
+    if any(suspect.measured.learns(factor) for factor in factors):
+        return (
+            Verdict("zero_init_product", "error")
+            if has_units_alike(suspect)
+            else Verdict("zero_init_by_design", "info")
+        )
+    return Verdict("zero_init_product", _severity(suspect, factors))
+
+
+def zero_factors(suspect: Suspect) -> frozenset[int]:
+    """The variables that make zero what the suspect multiplies by, or its input if it is flat there."""
     zeros = zero_values(suspect.measured)
     if suspect.op.type in PRODUCTS:
         places = [edge.op for edge in suspect.op.inputs if edge.op >= 0 and edge.op != suspect.producer]
@@ -49,19 +78,9 @@ def zero_initialised(suspect: Suspect) -> Verdict | None:
     elif suspect.op.type in _FUSED_NORMALISERS:
         places = [edge.op for edge in suspect.op.inputs if edge.input == 1]
     else:
-        return None
+        return frozenset()
     found = [zero for place in places if (zero := zeros[place]) is not None]
-    at_goal = suspect.op.type in FLAT_AT_ZERO and suspect.measured.is_learned(suspect.target)
-    if not found or at_goal:
-        return None
-    factors = found[0].union(*found) - {suspect.state.variable} or found[0]
-    if any(suspect.measured.learns(factor) for factor in factors):
-        return (
-            Verdict("zero_init_product", "error")
-            if has_units_alike(suspect)
-            else Verdict("zero_init_by_design", "info")
-        )
-    return Verdict("zero_init_product", "error")
+    return (found[0].union(*found) - {suspect.state.variable} or found[0]) if found else frozenset()
 
 
 # Each of their output elements is computed from one input element.

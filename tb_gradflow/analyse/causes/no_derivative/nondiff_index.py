@@ -7,7 +7,7 @@ from collections.abc import Callable
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.causes.no_derivative.nondiff_counting import message_and_fix as counted
 from tb_gradflow.analyse.edits.positions import soft_position
-from tb_gradflow.analyse.evidence.discrete import INDEX_INPUTS, SEARCHING, handed_on
+from tb_gradflow.analyse.evidence.discrete import INDEX_INPUTS, SEARCHING, are_probabilities, handed_on
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict, discrete_part
 from tb_gradflow.analyse.words.code import bracketed, is_simple
 from tb_gradflow.analyse.words.fields import SIZE, Template, fields
@@ -154,10 +154,24 @@ def _soft_position(group: Group, sign: str) -> Text:
             f", then {row.weighed('weights')}; or keep the row and copy its gradient straight to the value that was "
         )
         place += "looked up, as a VQ-VAE does"
+    elif _is_used_as_a_number(group):
+        kind = ("min" if sign else "max") if keras else ("reduce_min" if sign else "reduce_max")
+        lib = "keras.ops" if keras else "tf"
+        most = "smallest" if sign else "largest"
+        place += f"; if you need the {most} value, not its index, use `{lib}.{kind}({{x}}, axis={axis})`"
+    soft = "{x}" if not sign and are_probabilities(group.suspect) else f"{softmax}({sign}{{bx}} / 0.1, axis={axis})"
     return Template(
         SIZE + "{op} turns values into indices, and an index has no derivative.",
-        f"{start}`weights = {softmax}({sign}{{bx}} / 0.1, axis={axis})`{place}.",
+        f"{start}`weights = {soft}`{place}.",
     )(group)
+
+
+def _is_used_as_a_number(group: Group) -> bool:
+    """Whether the index itself, cast to floating point, goes into the loss."""
+    part = discrete_part(group.suspect)
+    kinds = {group.trace.ops[op].type for op in part.ops}
+    users = {group.trace.ops[use.consumer].type for use in part.uses}
+    return kinds <= {"ArgMax", "ArgMin", "Cast"} and users == {"Cast"}
 
 
 def _pooled(group: Group) -> str:

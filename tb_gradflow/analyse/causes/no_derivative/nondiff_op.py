@@ -43,8 +43,10 @@ _BETTER = {
     "`hot = tf.one_hot(labels, classes)`, then `hot * on_value + (1.0 - hot) * off_value`.",
     "SparseSparseMaximum": "Compare dense tensors: `tf.maximum(tf.sparse.to_dense(a), tf.sparse.to_dense(b))`.",
     "SparseSparseMinimum": "Compare dense tensors: `tf.minimum(tf.sparse.to_dense(a), tf.sparse.to_dense(b))`.",
-    "CTCBeamSearchDecoder": "Train on `tf.nn.ctc_loss(labels, logits, label_length, logit_length)`, and decode only in "
-    "a metric.",
+    **dict.fromkeys(
+        ("CTCBeamSearchDecoder", "CTCBeamSearchDecoderV2", "CTCGreedyDecoder"),
+        "Train on `tf.nn.ctc_loss(labels, logits, label_length, logit_length)`, and decode only in a metric.",
+    ),
 }
 
 

@@ -65,6 +65,35 @@ def rounded_side_is_chosen(suspect: Suspect) -> Verdict | None:
     return None
 
 
+_EXTREMES = frozenset({"Max", "Min"})
+
+
+def range_alone(suspect: Suspect) -> Verdict | None:
+    """A quantiser without a straight-through estimator: values are divided by their own largest and rounded, and the
+    gradient arrives only at that largest element, through the scale."""
+    topology, target = suspect.topology, suspect.target
+    if target < 0 or not topology.by_type.keys() & _EXTREMES or not topology.by_type.keys() & ROUNDING:
+        return None
+    influence, arrives = topology.influence(target).hops, topology.gradient(target).hops
+    readers, ops = topology.readers[suspect.state.variable], topology.trace.ops
+
+    def values(op: int) -> list[int]:
+        stops = _EXTREMES | ROUNDING
+        return [user for user, _ in topology.consumers[op] if influence[user] >= 0 and ops[op].type not in stops]
+
+    met = list(walked(readers, values))
+    extremes = [op for op in met if ops[op].type in _EXTREMES and arrives[op] >= 0]
+    rounded = [op for op in met if ops[op].type in ROUNDING and not topology.made_by(op).isdisjoint(extremes)]
+
+    def gradients(op: int) -> list[int]:
+        passing = topology.onward(op) if ops[op].type not in _EXTREMES else ()
+        return [user for user in passing if arrives[user] >= 0]
+
+    if not rounded or topology.trace.targets[target].op in walked(readers, gradients):
+        return None
+    return Verdict("nondiff_rounding", "warning", rounded[0])
+
+
 def _takes_away_twice(suspect: Suspect) -> bool:
     """Whether the part before the suspect that was not measured is an `x - (x - y)`."""
     ops = suspect.topology.trace.ops
@@ -98,12 +127,23 @@ def message_and_fix(group: Group) -> Text:
         fix = weighed_in_place_of_integers(group)
     elif _is_in_loss(group):
         fix = f"keep `{names['whole']}` out of the loss and round only in a metric, or " + fix
+    if group.verdict.severity == "warning" and _is_cast_next(group):
+        fix = f"{fix.removesuffix('.')}, and leave out the cast to integers, through which no gradient passes."
     around = " The paths around it cancel." if group.suspect.state.status == "zero" else ""
     if around and group.suspect.type_of(group.suspect.culprit) in _CHOOSING:
         chosen = called(group.trace, group.suspect.culprit) + place_of(group.trace, group.suspect.culprit)
         around = f" {chosen} takes the rounded value in every element, so the other side gets no gradient either."
     message = SIZE + "{op} rounds, and a step function has no derivative." + around
+    if group.verdict.severity == "warning":
+        message = (
+            "{they_get} a gradient only at the largest or smallest element, through the scale: {op} rounds the values "
+            "themselves, and a step function has no derivative."
+        )
     return Text(filled(message, names), fix[0].upper() + fix[1:])
+
+
+def _is_cast_next(group: Group) -> bool:
+    return any(group.trace.ops[user].type == "Cast" for user, _ in group.suspect.topology.consumers[group.culprit])
 
 
 def _is_in_loss(group: Group) -> bool:
@@ -115,8 +155,8 @@ def _is_in_loss(group: Group) -> bool:
 CAUSE = Cause(
     name="nondiff_rounding",
     meaning="Round, Rint, Floor, Ceil, `//`, `%` on every path; or the paths around it cancel, as in `x - (x - "
-    "floor(x))`",
-    severity="error",
+    "floor(x))`; or on every path except that of a quantiser's scale, which is the largest of the same values",
+    severity="error; warning where the scale gets a gradient",
     fix="a straight-through estimator: `x + tf.stop_gradient(tf.round(x) - x)`",
     text=message_and_fix,
     verb="blocks it",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 
 from tb_gradflow.analyse.causes.cause import Cause
@@ -11,9 +12,12 @@ from tb_gradflow.analyse.edits.soft import soft_comparison
 from tb_gradflow.analyse.edits.written_out import continuous_draw
 from tb_gradflow.analyse.evidence.discrete import COMPARISON, SAMPLING
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
+from tb_gradflow.analyse.user_code.code import Code, program_of
+from tb_gradflow.analyse.user_code.place import name_of
 from tb_gradflow.analyse.words.code import bracketed, call_on
 from tb_gradflow.analyse.words.fields import SIZE, fields, filled
 from tb_gradflow.analyse.words.names import Group, Text, api_of, call_of
+from tb_gradflow.record.schema import Source
 
 # Whole names: `categorical_accuracy` draws nothing, nor does the loss of that name.
 _DISCRETE_DRAW = re.compile(
@@ -23,7 +27,7 @@ _DISCRETE_DRAW = re.compile(
 # By comparisons and in loops, if TensorFlow Probability has no op for it.
 _OF_DISTRIBUTION = re.compile(r"tfd\.\w+\.sample")
 
-_UNIFORM_DRAW = re.compile(r"random\.(?:stateless_)?uniform(?!\w)")
+_UNIFORM_DRAW = re.compile(r"random[._](?:stateless_)?uniform(?!\w)|\.uniform\(|np\.random\.rand(?:om)?\(")
 
 
 def rule(suspect: Suspect) -> Verdict | None:
@@ -32,10 +36,48 @@ def rule(suspect: Suspect) -> Verdict | None:
     called = suspect.op.api or ""
     if suspect.op.type in SAMPLING or _DISCRETE_DRAW.search(called) or _OF_DISTRIBUTION.fullmatch(called):
         return Verdict("nondiff_sampling", "error")
-    source = suspect.op.source
-    code = suspect.topology.trace.sources[source].code if source is not None else ""
-    drawn = suspect.op.type in COMPARISON and (_DISCRETE_DRAW.search(code) or _UNIFORM_DRAW.search(code))
+    if suspect.op.type not in COMPARISON or suspect.op.source is None:
+        return None
+    source = suspect.topology.trace.sources[suspect.op.source]
+    drawn = _DISCRETE_DRAW.search(source.code) or _UNIFORM_DRAW.search(source.code) or _noise(suspect, source)
     return Verdict("nondiff_sampling", "error") if drawn else None
+
+
+def _noise(suspect: Suspect, source: Source) -> set[str]:
+    """The names in a comparison to which the same function assigns uniform noise."""
+    code = program_of(suspect.topology.trace).at(source.file, source.line)
+    return {
+        each.id
+        for each in _sides(code, source)
+        if code is not None and isinstance(each, ast.Name)
+        for node in ast.walk(code.function(each) or code.tree)
+        if isinstance(node, ast.Assign)
+        and each.id in {ast.unparse(target) for target in node.targets}
+        and _UNIFORM_DRAW.search(ast.unparse(node.value)) is not None
+    }
+
+
+def _sides(code: Code | None, source: Source) -> list[ast.expr]:
+    found: list[ast.expr] = []
+    for part in code.parts_at(source.line) if code is not None else ():
+        found += [part.left, *part.comparators] if isinstance(part, ast.Compare) else []
+        found += part.args if isinstance(part, ast.Call) and name_of(part.func) in _COMPARING else []
+    return found
+
+
+def _chance(group: Group) -> str:
+    """What is compared with uniform noise."""
+    number = group.op.source if group.op is not None else None
+    if number is None:
+        return "p"
+    source = group.trace.sources[number]
+    noise = _noise(group.suspect, source)
+    code = program_of(group.trace).at(source.file, source.line)
+    written = [code.written(each) for each in _sides(code, source)] if code is not None else []
+    return next((each for each in written if each not in noise and not _UNIFORM_DRAW.search(each)), "p")
+
+
+_COMPARING = ("less", "less_equal", "greater", "greater_equal")
 
 
 def message_and_fix(group: Group) -> Text:
@@ -43,8 +85,8 @@ def message_and_fix(group: Group) -> Text:
     other draws are among several classes."""
     call, kind = call_of(group), (group.op.type if group.op else "").lower() + api_of(group).lower()
     message = filled(SIZE + "{op} draws a discrete sample, which has no derivative.", fields(group))
-    if call is not None and call.is_operator:
-        chance = next((each for each in call.arguments if "random" not in each), "p")
+    if group.op is not None and group.op.type in COMPARISON and not _OF_DISTRIBUTION.fullmatch(api_of(group)):
+        chance = _chance(group)
         logit = f"tf.math.log({chance}) - tf.math.log(1 - {bracketed(chance)})"
         return Text(
             message,

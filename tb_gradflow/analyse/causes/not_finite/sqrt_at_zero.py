@@ -13,10 +13,17 @@ def message_and_fix(group: Group) -> Text:
     """`tf.norm` and `tf.math.reduce_std` end in a square root without an epsilon, so they are written out."""
     name = ((group.op.api if group.op else None) or "").rpartition(".")[2]
     inside = _under_the_root(group, name)
+    inverse = name == "rsqrt" or (inside is None and group.op is not None and group.op.type == "Rsqrt")
+    bounded = "{lib}.maximum({x}, 1e-12)"
+    if inverse:
+        # An epsilon that is added instead would make the derivative finite, but 5e17.
+        root = "keras.ops.rsqrt" if namespace(group) == "keras.ops" else "tf.math.rsqrt"
+        why = "{op} is given a value that is not above zero." if is_undefined(group) else "{op} is infinite at zero."
+        return Template(BROKEN + why, f"Keep its input above zero: `{root}({bounded})`.")(group)
     if inside is None and is_undefined(group):
         return Template(
             BROKEN + "{op} is given a negative value, which has no square root.",
-            "Keep its input above zero: `{lib}.sqrt({lib}.maximum({x}, 1e-12))`.",
+            "Keep its input above zero: `{lib}.sqrt(" + bounded + ")`.",
         )(group)
     zero = "input contains a zero" if inside is None else "result is zero for some elements"
     return Template(

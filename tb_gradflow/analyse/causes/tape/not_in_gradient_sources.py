@@ -45,6 +45,12 @@ def ended_early(measured: Measured) -> bool:
 _FEW = 3
 
 
+_BY_NAME = (
+    " If you choose variables by their names: in Keras 3 `v.name` is only the last part, such as `kernel`; the whole "
+    "name is `v.path`."
+)
+
+
 def message_and_fix(group: Group) -> Text:
     owner = group.names[0].rpartition("/")[0] + "/"
     whole = all(
@@ -73,7 +79,7 @@ def message_and_fix(group: Group) -> Text:
             "{they_are} used in the loss, but the list of sources given to `tape.gradient`{line} is empty.",
             "Check that list. A model has no trainable variables before it is built or while `trainable = False`, and "
             "a list read at that time stays empty: read it in the step, `tape.gradient(loss, "
-            "model.trainable_variables)`.",
+            "model.trainable_variables)`." + (_BY_NAME if any("/" in name for name in group.names) else ""),
         )(group)
     return Template(
         "{they_are} used in the loss, but `tape.gradient`{line} was not given {them}.",
