@@ -298,8 +298,11 @@ class Loop:
             self._tracing = Tracing(self._run.recorder(self._name))
             self.recording.keeps(self)
         asked = {each.variable for each in trace.variable_gradients if each.outcome != "not_asked"}
+        # The first step builds layers, as any first call of a model does. Only a later step shows whether it creates
+        # them anew.
         listed = tuple(
-            dataclasses.replace(variable, tracked=number in asked) for number, variable in enumerate(trace.variables)
+            dataclasses.replace(variable, tracked=number in asked, made=variable.made and self._has_steps)
+            for number, variable in enumerate(trace.variables)
         )
         self._tracing.finished(dataclasses.replace(trace, variables=listed), error)
 
