@@ -93,3 +93,28 @@ def test_a_codebook_of_moving_averages_needs_no_gradient(update: str, severity: 
     report = recorded(CODEBOOK.format(update=update), tmp_path / "program")
 
     assert [each.severity for each in report.findings] == [severity]
+
+
+CRITIC = """
+critic = keras.Sequential([keras.layers.Dense(4, "tanh"), keras.layers.Dense(1)], name="critic")
+opt = keras.optimizers.SGD(0.001)
+for _ in range(3):
+    with tf.GradientTape() as tape:
+        real, fake = critic(0.1 * x), critic(0.1 * x[::-1] + 0.1)
+        loss = {loss}
+    opt.apply_gradients(zip(tape.gradient(loss, critic.trainable_variables), critic.trainable_variables))
+"""
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        "tf.reduce_mean(tf.nn.relu(1.0 - real)) + tf.reduce_mean(tf.nn.relu(1.0 + fake))",
+        "tf.reduce_mean(fake) - tf.reduce_mean(real)",
+        "-tf.reduce_mean(real) + tf.reduce_mean(fake)",
+    ],
+)
+def test_the_last_bias_of_a_critic_cancels(loss: str, tmp_path: Path) -> None:
+    report = recorded(CRITIC.format(loss=loss), tmp_path / "program")
+
+    assert [(each.cause, each.severity) for each in report.findings] == [("shift_invariant_parameter", "info")]
