@@ -118,3 +118,20 @@ def test_the_last_bias_of_a_critic_cancels(loss: str, tmp_path: Path) -> None:
     report = recorded(CRITIC.format(loss=loss), tmp_path / "program")
 
     assert [(each.cause, each.severity) for each in report.findings] == [("shift_invariant_parameter", "info")]
+
+
+def test_a_bound_is_no_fix_for_a_logarithm_of_negative_values(tmp_path: Path) -> None:
+    """The bound would leave no gradient for most rows: the value is a logarithm already."""
+    likelihood = """
+w = tf.Variable(tf.ones([3, 1]))
+for _ in range(2):
+    with tf.GradientTape() as tape:
+        log_density = -0.5 * (x @ w - y) ** 2 - 0.9
+        loss = -tf.reduce_mean(tf.math.log(log_density))
+    w.assign_sub(0.01 * tape.gradient(loss, w))
+"""
+    finding = recorded(likelihood, tmp_path / "program").findings[0]
+
+    assert finding.cause == "log_zero"
+    assert finding.edit is None
+    assert "a lower bound would leave no gradient" in finding.fix
