@@ -227,8 +227,8 @@ def _harmless(group: Group) -> str:
 CAUSE = Cause(
     name="shift_invariant_parameter",
     meaning="an offset in front of a batch normalisation or inside attention scores, or of outputs that are subtracted "
-    "from each other, as in pairwise ranking losses and in the critic of a GAN; its gradient is rounding noise, at most "
-    "a ten-thousandth of the gradient that arrives at the addition; below 1e-7, this ratio alone is sufficient "
+    "from each other, as in pairwise ranking losses and in the critic of a GAN; its gradient is rounding noise, at "
+    "most a ten-thousandth of the gradient that arrives at the addition; below 1e-7, this ratio alone is sufficient "
     "evidence. The same holds for a factor in front of a division by the norm, and for an offset if the loss uses only "
     "the derivative of the sum",
     severity="info",
