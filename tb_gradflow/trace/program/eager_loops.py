@@ -54,10 +54,11 @@ def is_part_of_a_step() -> bool:
     """Whether this thread runs code inside an eager tape, or one of several replicas, which is not the whole
     step.
     """
-    return _of_thread.tapes > 0 or _is_one_of_several()
+    return _of_thread.tapes > 0 or is_one_of_several()
 
 
-def _is_one_of_several() -> bool:
+def is_one_of_several() -> bool:
+    """Whether this thread runs one of several replicas."""
     if not tf.distribute.has_strategy():
         return False
     replica = tf.distribute.get_replica_context()
