@@ -66,8 +66,8 @@ def first_call() -> Call | None:
 
 
 def calls_of_replicas() -> list[Call]:
-    """The calls that a thread of one of several replicas may belong to. It does not know which thread has started it, so
-    these are all that are being observed: as a rule a single one."""
+    """The calls that a thread of one of several replicas may belong to. It does not know which thread has started it,
+    so these are all that are being observed: as a rule a single one."""
     with _lock:
         return [*_observed]
 
