@@ -56,6 +56,7 @@ def runs_of(logdir: Path) -> list[str]:
         ("eager.py", ["eager_20", "eager_28", "eager_38", "eager_46"]),
         ("eager_2.py", ["eager_2_17"]),
         ("eagerly.py", ["train_step"]),
+        ("replicas.py", ["distributed_step"]),
     ],
 )
 def test_a_program_trains_the_same_to_the_bit(tmp_path: Path, name: str, runs: list[str]) -> None:

@@ -104,6 +104,7 @@ from tb_gradflow.analyse.evidence.suspects import Rule
 from tb_gradflow.record.report import Status
 
 CUT: tuple[Rule, ...] = (
+    non_trainable_state.kept_up,
     integer_dtype.integer_variable,
     second_order_missing.rule,
     gradient_cancellation.density_of_own_sample,
@@ -129,6 +130,7 @@ CUT: tuple[Rule, ...] = (
 """Structure cuts the variable off, at this op."""
 
 CUT_PRECEDENCE = (
+    "non_trainable_state",
     "integer_dtype", "custom_gradient_wrong", "no_gradient_registered", "second_order_missing", "variable_rebound",
     "python_snapshot", "python_escape", "nondiff_rounding",
     "nondiff_index", "nondiff_sampling", "nondiff_counting", "nondiff_op_input", "nondiff_op", "variable_assign",

@@ -11,6 +11,7 @@ from tb_gradflow.analyse.user_code.code import FUNCTIONS, Code
 from tb_gradflow.analyse.user_code.draft import Draft, is_plain
 from tb_gradflow.analyse.user_code.place import Place, argument_of, is_number, name_of, place_of_group
 from tb_gradflow.analyse.words.names import Group
+from tb_gradflow.analyse.words.seen import is_mostly_negative
 from tb_gradflow.record.report import Edit
 
 _BOUNDED = "Values below the bound are raised to it, and get no gradient."
@@ -88,7 +89,7 @@ def bounded_logarithm(group: Group) -> Iterator[Candidate]:
             yield from candidates(_SAME, place.draft().replace(place.call, place.library(own, *rest)).edit())
         yield from candidates(_SAME, _of_a_sigmoid(place))
     outputs = group.op.outputs if group.op is not None else ()
-    if not outputs or outputs[0].shape != ():
+    if (not outputs or outputs[0].shape != ()) and not is_mostly_negative(group):
         # For a single number the bound would leave no gradient at all.
         least = f"-1.0 + {_EPSILON}" if group.op is not None and group.op.type == "Log1p" else _EPSILON
         each = _each_bounded(group, place, least)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
-from tb_gradflow.analyse.causes.cancelling.shift_invariant_parameter import takes_out
+from tb_gradflow.analyse.causes.cancelling.shift_invariant_parameter import is_opposed, takes_out
 from tb_gradflow.analyse.causes.catalogue import CATALOGUE, fixes_of, text_of
 from tb_gradflow.analyse.causes.precedence import CUT_PRECEDENCE
 from tb_gradflow.analyse.causes.wrong_value.override_without_effect import ignored_override
@@ -135,9 +135,11 @@ def _grouped(measured: Measured, judged: list[Judged]) -> list[Group]:
 
 
 def _taker(judged: Judged) -> str | None:
-    """The kind of op that cancels an offset without influence; None for all other causes."""
+    """What cancels an offset without influence, as a kind of op, or the terms of a loss; None for all other causes."""
     if judged.verdict.cause != "shift_invariant_parameter" or judged.culprit < 0:
         return None
+    if is_opposed(judged.suspect, judged.culprit):
+        return "terms"
     taker = takes_out(judged.suspect, judged.culprit)
     return judged.suspect.type_of(taker) if taker >= 0 else judged.suspect.type_of(judged.culprit)
 

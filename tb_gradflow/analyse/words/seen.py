@@ -254,6 +254,15 @@ def _size(value: OpValue) -> float:
     return max(abs(value.smallest), abs(value.largest))
 
 
+def is_mostly_negative(group: Group) -> bool:
+    """Whether more than half of the measured input of a function of positive numbers is below zero: a lower bound would
+    leave no gradient for most of it."""
+    value = argument_of(group)
+    if group.op is not None and group.op.type == "Log1p":
+        return False
+    return value is not None and 2 * value.negative > prod(value.shape)
+
+
 def words_of_argument(group: Group, undefined: str, at_zero: str, either: str) -> str:
     """Whether the measured input of a function of positive numbers was below zero, zero, or is not known."""
     value = argument_of(group)

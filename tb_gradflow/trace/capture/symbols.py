@@ -27,12 +27,14 @@ class Symbols(Protocol):
         root: The graph as which the step is recorded.
         known: By op name, facts about the ops that the graph does not contain.
         fault: An exception for which the step cannot be recorded; `None` while there is none.
+        runs_eagerly: Whether the ops of the step run as it calls them; else they are traced.
         has_zeros_for_none: Whether a missing gradient cannot be distinguished from zeros that the caller requested
             instead.
     """
 
     root: Any
     fault: Exception | None
+    runs_eagerly: bool
     has_zeros_for_none: bool
 
     @property
@@ -86,6 +88,7 @@ def is_of_graph(tensor: Any) -> bool:
 class TracedSymbols:
     """The relation for a step that TensorFlow traces into the current graph: see `Symbols`."""
 
+    runs_eagerly = False
     has_zeros_for_none = False
 
     def __init__(self) -> None:

@@ -47,6 +47,7 @@ class ShadowSymbols:
         checks: Where to keep what is needed to check custom gradients; `None` if they are not checked.
     """
 
+    runs_eagerly = True
     # For eager zeros, it is not known whether a gradient arrived.
     has_zeros_for_none = True
 

@@ -58,6 +58,7 @@ class Looked(Protocol):
         layers: By name scope.
         rows: The statistics of the answers.
         by_tape: Whether a tape computed the gradients at the top; else `tf.gradients` did.
+        ran_eagerly: Whether the ops of the step itself ran eagerly, and only functions that it calls were compiled.
         unscaled: Whether an optimizer divided gradients by a loss scale by which no loss had been multiplied.
     """
 
@@ -66,6 +67,9 @@ class Looked(Protocol):
     layers: dict[str, Layer]
     rows: StatisticsTable
     by_tape: bool
+
+    @property
+    def ran_eagerly(self) -> bool: ...
 
     @property
     def unscaled(self) -> bool: ...
@@ -451,6 +455,9 @@ class _Builder:
         if not self._collector.by_tape:
             return ()
         ops = [op for flattener in self._flatteners for op in flattener.ops if not op.backward]
+        if self._collector.ran_eagerly:
+            # TensorFlow has run those of the step itself once, as it would without the recorder.
+            ops = [op for op in ops if op.nested]
         if any(is_stateful(op.op) and is_seeded(op.op) for op in ops):
             return (SEEDED,)
         return ()

@@ -9,6 +9,8 @@ different order (minimize broadcasts): for example the scale of a normalisation,
 number. The optimizer also sees through sums over no axes, which follow each product whose sizes are not known while a
 step is traced.
 
+A power with a constant exponent becomes another op: with exponent 1, as in the gradient of `x ** 2`, its input itself.
+
 A sum of three or more terms is another case: its kernel starts with the first input whose memory it may reuse, so
 keeping one of them alive changes the order in which it adds (`AddNOp` in aggregate_ops.cc).
 """
@@ -37,6 +39,9 @@ _REPEATED = _FACTORS | _TERMS | {"Sum", "Reshape", "Tile", "BroadcastTo", "Ident
 
 # By graph and name of the first call: the name of the second.
 _CALLED_APART: WeakKeyDictionary[Any, dict[str, str]] = WeakKeyDictionary()
+
+# The size in bytes up to which constants are folded (kMaxConstantSize).
+_FOLDED = 100 * 1024
 
 # How far to look ahead; a longer chain counts as merged.
 _CHAIN = 10
@@ -108,7 +113,8 @@ def seen_apart(gradient: Any, needed: Needed | None = None, depth: int = _CHAIN)
     made = gradient.op
     if made.type == "Const" and gradient.dtype.is_floating:
         return behind(gradient)
-    if depth == 0 or not isinstance(gradient, tf.Tensor) or made.type not in _REPEATED or _is_of_broadcast(made):
+    repeats = made.type in _REPEATED or _is_rewritten(made)
+    if depth == 0 or not isinstance(gradient, tf.Tensor) or not repeats or _is_of_broadcast(made):
         return None
     inputs = [_seen_input(tensor, needed, depth - 1) for tensor in made.inputs]
     if any(tensor is None for tensor in inputs):
@@ -176,12 +182,19 @@ def _types_of_results(call: Any) -> list[str]:
 
 def _seen_input(tensor: Any, needed: Needed | None, depth: int) -> Any:
     if is_constant(tensor.op):
-        return tensor
+        return tensor if _is_folded(tensor) else seen_apart(tensor, needed, depth)
     # A tensor of the forward pass that the backward pass uses again has two consumers, and is merged with neither.
     is_taken_again = needed is not None and not needed.is_made(tensor.op) and len(tensor.consumers()) > 1
     if not is_taken_again and may_be_merged(tensor, needed):
         return seen_apart(tensor, needed, depth)
     return behind(tensor)
+
+
+def _is_folded(constant: Any) -> bool:
+    """Whether the optimizer puts its value in the place of a constant. The ops of a larger one remain, and are merged
+    with their consumers as those of any other value."""
+    size = constant.shape.num_elements()
+    return constant.op.type == "Const" or (size is not None and size * constant.dtype.size <= _FOLDED)
 
 
 def behind(tensor: Any) -> Any:
@@ -231,9 +244,17 @@ def _merges(made: Any, taker: Any, needed: Needed | None) -> bool:
         return taker.type in _TERMS or (taker.type in _FACTORS and made.type != "MatMul")
     if made.type in _TERMS:
         return taker.type in _TERMS or _has_constant(taker)
+    if _is_rewritten(made):
+        return taker.type in _FACTORS | _TERMS
     if made.type in _FACTORS:
         return taker.type == "AddN" or _meets_constant(taker, needed) or _is_reordered(made, taker, needed)
     return False
+
+
+def _is_rewritten(op: Any) -> bool:
+    """Whether the optimizer puts a cheaper op in the place of a power (ConvertPow): the input itself, a product, a
+    root, a reciprocal."""
+    return bool(op.type == "Pow" and is_constant(op.inputs[1].op))
 
 
 def _is_reordered(made: Any, taker: Any, needed: Needed | None) -> bool:

@@ -32,6 +32,7 @@ class _OfThread(threading.local):
 
 _of_thread = _OfThread()
 _lock = threading.Lock()
+_observed: list[Call] = []
 _busy = 0
 _eager_owner: int | None = None
 
@@ -64,14 +65,25 @@ def first_call() -> Call | None:
     return _of_thread.call
 
 
+def calls_of_replicas() -> list[Call]:
+    """The calls that a thread of one of several replicas may belong to. It does not know which thread has started it,
+    so these are all that are being observed: as a rule a single one."""
+    with _lock:
+        return [*_observed]
+
+
 @contextlib.contextmanager
 def observed() -> Iterator[Call]:
     """While the context is open, observes a function that is called for the first time."""
     before, call = _of_thread.call, Call()
     _of_thread.call = call
+    with _lock:
+        _observed.append(call)
     try:
         yield call
     finally:
+        with _lock:
+            _observed.remove(call)
         _of_thread.call = before
         if before is not None:
             before.takes_gradients |= call.takes_gradients

@@ -54,10 +54,11 @@ def is_part_of_a_step() -> bool:
     """Whether this thread runs code inside an eager tape, or one of several replicas, which is not the whole
     step.
     """
-    return _of_thread.tapes > 0 or _is_one_of_several()
+    return _of_thread.tapes > 0 or is_one_of_several()
 
 
-def _is_one_of_several() -> bool:
+def is_one_of_several() -> bool:
+    """Whether this thread runs one of several replicas."""
     if not tf.distribute.has_strategy():
         return False
     replica = tf.distribute.get_replica_context()
@@ -319,8 +320,11 @@ class Loop:
             self._tracing = Tracing(self._run.recorder(self._name))
             self.recording.keeps(self)
         asked = {each.variable for each in trace.variable_gradients if each.outcome != "not_asked"}
+        # The first step builds layers, as any first call of a model does. Only a later step shows whether it creates
+        # them anew.
         listed = tuple(
-            dataclasses.replace(variable, tracked=number in asked) for number, variable in enumerate(trace.variables)
+            dataclasses.replace(variable, tracked=number in asked, made=variable.made and self._has_steps)
+            for number, variable in enumerate(trace.variables)
         )
         self._tracing.finished(dataclasses.replace(trace, variables=listed), error)
 

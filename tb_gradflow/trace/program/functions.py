@@ -13,7 +13,7 @@ from tensorflow.python.eager.polymorphic_function import polymorphic_function
 from tensorflow.python.util import traceback_utils
 
 from tb_gradflow.trace.program import eager_loops, hooks
-from tb_gradflow.trace.program.attention import first_call, is_left_alone, left_alone, observed
+from tb_gradflow.trace.program.attention import calls_of_replicas, first_call, is_left_alone, left_alone, observed
 from tb_gradflow.trace.program.code import of_library, seems_to_take_gradients
 from tb_gradflow.trace.program.faults import report, reported
 from tb_gradflow.trace.program.recording import Place, Recording, keep_with, kept_with
@@ -44,8 +44,11 @@ def is_recorded_by_its_author() -> None:
 def _taking(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def take(*args: Any, **kwargs: Any) -> Any:
-        if (call := first_call()) is not None:
-            call.takes_gradients = True
+        call = first_call()
+        in_replica = call is None and eager_loops.is_one_of_several()
+        for each in calls_of_replicas() if in_replica else [call]:
+            if each is not None:
+                each.takes_gradients = True
         return original(*args, **kwargs)
 
     return take

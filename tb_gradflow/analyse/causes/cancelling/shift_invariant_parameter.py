@@ -18,6 +18,8 @@ from tb_gradflow.analyse.words.names import Group, Text, layer_of, quoted
 _KEEPING = frozenset({"Reshape", "Squeeze", "ExpandDims", "Cast", "Identity", "BroadcastTo"})
 _SHIFTS = frozenset({"BiasAdd", "AddV2", "Add"})
 
+_MARGINS = _KEEPING | _SHIFTS | {"Sub", "Neg", "Relu", "Maximum", "Mean", "Sum"}
+
 _LINEAR = _KEEPING | _SHIFTS | {"Sub", "MatMul"}
 
 _SCORING = frozenset(
@@ -60,11 +62,31 @@ def offset_on_both_sides(suspect: Suspect) -> Verdict | None:
     from to the outputs: the difference does not depend on it."""
     users = cancelling_users(suspect)
     join = where_ways_join(suspect, users)
+    if join >= 0 and suspect.type_of(join) in ("AddV2", "Add"):
+        opposed = _raises_and_lowers(suspect, users, join)
+        return Verdict("shift_invariant_parameter", "info", join) if opposed else None
     if join < 0 or suspect.type_of(join) != "Sub":
         return None
     sums = all(suspect.type_of(user) in _SHIFTS and _adds_to_product(suspect, user) for user in users)
     sums = sums or _is_passed_on_linearly(suspect, users, join)
     return Verdict("shift_invariant_parameter", "info", join) if sums else None
+
+
+def is_opposed(suspect: Suspect, op: int) -> bool:
+    """Whether the op is the sum of two terms of a loss whose gradients for an offset cancel."""
+    if op < 0 or suspect.type_of(op) not in ("AddV2", "Add"):
+        return False
+    found = offset_on_both_sides(suspect)
+    return found is not None and found.culprit == op
+
+
+def _raises_and_lowers(suspect: Suspect, users: Sequence[int], join: int) -> bool:
+    """Whether an offset of a network's outputs raises one summand of a loss by as much as it lowers the other, as in
+    the hinge and Wasserstein losses of a GAN: only means, signs and margins lead from each call to the sum."""
+    topology = suspect.topology
+    between = (topology.reached_from(users) & topology.leading_to([join])) - {join, *users}
+    last = all(suspect.type_of(user) in _SHIFTS and _adds_to_product(suspect, user) for user in users)
+    return last and all(suspect.type_of(op) in _MARGINS for op in between)
 
 
 def _is_passed_on_linearly(suspect: Suspect, users: Sequence[int], join: int) -> bool:
@@ -154,6 +176,13 @@ def scale_without_influence(suspect: Suspect) -> Verdict | None:
 
 
 def message_and_fix(group: Group) -> Text:
+    if is_opposed(group.suspect, group.culprit):
+        return Template(
+            "{they_have} no effect on the loss in this step: an offset of all outputs raises one summand of {op} by as "
+            "much as it lowers the other.",
+            "Nothing to fix: the hinge and Wasserstein losses of a GAN only compare outputs with each other, as long "
+            "as no margin is satisfied.",
+        )(group)
     if group.op is not None and group.op.type == "Sub":
         return Template(
             "{they_have} no effect on the loss: both sides of {op} contain {them}. The gradient is rounding noise.",
@@ -198,9 +227,10 @@ def _harmless(group: Group) -> str:
 CAUSE = Cause(
     name="shift_invariant_parameter",
     meaning="an offset in front of a batch normalisation or inside attention scores, or of outputs that are subtracted "
-    "from each other, as in pairwise ranking losses; its gradient is rounding noise, at most a ten-thousandth of the "
-    "gradient that arrives at the addition; below 1e-7, this ratio alone is sufficient evidence. The same holds for a "
-    "factor in front of a division by the norm, and for an offset if the loss uses only the derivative of the sum",
+    "from each other, as in pairwise ranking losses and in the critic of a GAN; its gradient is rounding noise, at "
+    "most a ten-thousandth of the gradient that arrives at the addition; below 1e-7, this ratio alone is sufficient "
+    "evidence. The same holds for a factor in front of a division by the norm, and for an offset if the loss uses only "
+    "the derivative of the sum",
     severity="info",
     fix="`use_bias=False`",
     text=message_and_fix,

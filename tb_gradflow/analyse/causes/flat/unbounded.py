@@ -62,7 +62,7 @@ def _unbounded(topology: Topology) -> Iterator[Unbounded]:
         given = _only_input(topology, first)
         if given >= 0 and _is_margin(_limit(topology, low)) and _is_margin(_from_one(_limit(topology, high))):
             layer = _linear_layer(topology, given)
-            if layer >= 0 and _goes_into_a_logarithm(topology, last):
+            if layer >= 0 and _goes_into_a_logarithm(topology, last) and not _divides(topology, last):
                 yield Unbounded(first, last, given, layer)
 
 
@@ -124,6 +124,19 @@ def _behind_shapes(topology: Topology, op: int) -> int:
     while op >= 0 and ops[op].reads is None and ops[op].type in _SHAPED:
         op = _only_input(topology, op)
     return op
+
+
+def _divides(topology: Topology, op: int) -> bool:
+    """Whether something is divided by a value, or by its square, as by the standard deviation of a density. Nothing is
+    divided by a probability."""
+    ops = topology.trace.ops
+
+    def powers(place: int) -> list[int]:
+        return [user for user in topology.onward(place) if ops[user].type in _SHAPED | {"Square", "Pow"}]
+
+    near = set(walked([op], powers)) | {op}
+    users = [user for place in near for user in topology.onward(place) if ops[user].type in ("RealDiv", "Div")]
+    return any(edge.input == 1 and edge.op in near for user in users for edge in ops[user].inputs)
 
 
 def _goes_into_a_logarithm(topology: Topology, op: int) -> bool:

@@ -10,7 +10,7 @@ from tb_gradflow.analyse.words.code import call_on
 from tb_gradflow.analyse.words.cut_at_zero import of_relu
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import TERMS, Group, Text, layer_of, made_by, namespace
-from tb_gradflow.analyse.words.seen import words_of_argument
+from tb_gradflow.analyse.words.seen import is_mostly_negative, words_of_argument
 
 _NEAR = 6
 
@@ -42,6 +42,11 @@ def message_and_fix(group: Group) -> Text:
         fix = (
             "This loss takes the logarithm of the output of the model: keep the output positive with "
             '`activation="softplus"` in the last layer.'
+        )
+    elif is_mostly_negative(group):
+        fix = (
+            "Find out why most of `{x}` is negative; a lower bound would leave no gradient there. If it is a logarithm "
+            "already, such as a log-likelihood, use it without {fn}."
         )
     else:
         fix = "Keep its input above zero: `{head}({lib}.maximum({x}, 1e-7))`."

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+import re
+
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import Group, Text
+from tb_gradflow.record.schema import Trace
 
 
 def rule(suspect: Suspect) -> Verdict | None:
@@ -22,7 +26,51 @@ def only_written(suspect: Suspect) -> Verdict | None:
     return Verdict("non_trainable_state", "info") if counts else None
 
 
+def kept_up(suspect: Suspect) -> Verdict | None:
+    """The step computes the value of the variable itself and assigns it, as moving averages give the codebook of a
+    VQ-VAE: no gradient arrives, the variable moves, and the user's code assigns to it a value that is not computed from
+    it, as a limit or a normalisation would be."""
+    variable = suspect.state.variable
+    if not suspect.measured.moved(variable):
+        return None
+    trace = suspect.topology.trace
+    assigned = [each for passage in trace.passages for each in _assigned(passage.text, _attribute(trace, variable))]
+    return Verdict("non_trainable_state", "info") if assigned and not any(assigned) else None
+
+
+def _attribute(trace: Trace, variable: int) -> str:
+    """The last part of the name of a variable, by which an attribute of the user's is likely to hold it."""
+    return re.split(r"[/.]", trace.variables[variable].written or trace.variables[variable].name)[-1]
+
+
+def _assigned(code: str, name: str) -> list[bool]:
+    """For each value that code assigns to `name`, whether it is computed from it."""
+    if f"{name}.assign(" not in code:
+        return []
+    try:
+        tree = ast.parse(code)
+    except SyntaxError:
+        return []
+    calls = [each for each in ast.walk(tree) if isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute)]
+    return [
+        any(_called(part) == name for given in call.args for part in ast.walk(given))
+        for call in calls
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "assign" and _called(call.func.value) == name
+    ]
+
+
+def _called(node: ast.AST) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
 def message_and_fix(group: Group) -> Text:
+    if kept_up(group.suspect) is not None:
+        return Template(
+            "{they_get} no gradient from the loss: the step computes {their} value itself, and assigns it with "
+            f"`{_attribute(group.trace, group.variables[0])}.assign(...)`.",
+            "Nothing to fix if only that should change {them}, as moving averages change a codebook. Then mark {them} "
+            "as state: `tf.Variable(..., trainable=False)`.",
+        )(group)
     if any(group.trace.variables[variable].trainable for variable in group.variables):
         return Template(
             "{they_get} no gradient, which is harmless: the step only assigns to {them}, and nothing computes with "
@@ -37,7 +85,8 @@ def message_and_fix(group: Group) -> Text:
 
 CAUSE = Cause(
     name="non_trainable_state",
-    meaning="a gradient was requested for moving statistics, or for a counter that the step assigns to",
+    meaning="a gradient was requested for moving statistics, or for a counter that the step assigns to; "
+    "or the step computes the variable's value itself and assigns it, as moving averages do",
     severity="info",
     fix="`model.trainable_variables`",
     text=message_and_fix,
