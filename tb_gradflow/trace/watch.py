@@ -71,6 +71,27 @@ def watch(
     return lambda step: Watched(_compiled(step), WatchedRun(options, compiles=not _is_compiled(step)))
 
 
+class NotRecorded:
+    """A user's step after the end of the recording, with the methods of a watched one."""
+
+    def __init__(self, plain: Any) -> None:
+        self._plain = plain
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        return self._plain(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._plain, name)
+
+    def discard(self) -> None:
+        """Nothing was recorded."""
+
+    def flush(self) -> None:
+        """Nothing was recorded."""
+
+
 class Watched:
     """A compiled training step, some of whose calls are recorded."""
 
@@ -87,17 +108,22 @@ class Watched:
         self._variables: Sequence[Variables] = [Variables()]
         self._eagerly = self._postponed = False
         self._tracing: Tracing | None = None
-        self._of_instances: weakref.WeakKeyDictionary[Any, Watched] = weakref.WeakKeyDictionary()
+        self._of_instances: weakref.WeakKeyDictionary[Any, Watched | NotRecorded] = weakref.WeakKeyDictionary()
         functools.update_wrapper(self, plain.python_function)
+        self.protection: Protection = run.protection  # of everything that the recorder does
 
-    def __get__(self, instance: Any, owner: Any = None) -> Watched:
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
         """The step as a method of `instance`."""
         if instance is None:
             return self
         if instance not in self._of_instances:
-            bound = self._plain._clone(python_function=types.MethodType(self._plain.python_function, instance))
-            self._of_instances[instance] = Watched(bound, self._run)
+            watched = self.protection.attempt(self._bound_to, instance)
+            self._of_instances[instance] = watched or NotRecorded(self._plain.__get__(instance, owner))
         return self._of_instances[instance]
+
+    def _bound_to(self, instance: Any) -> Watched:
+        bound = self._plain._clone(python_function=types.MethodType(self._plain.python_function, instance))
+        return Watched(bound, self._run)
 
     def __getattr__(self, name: str) -> Any:
         # Other attributes of a `tf.function`: `get_concrete_function`, `pretty_printed_concrete_signatures`, …
@@ -114,11 +140,6 @@ class Watched:
         """Makes everything recorded so far readable; at the end of the program this happens automatically."""
         self._monitored.settle()
         self._run.flush()
-
-    @property
-    def protection(self) -> Protection:
-        """Protects everything that the recorder does."""
-        return self._run.protection
 
     __call__ = protected_step(lambda watched: watched._plain, lambda watched: watched._step)
 

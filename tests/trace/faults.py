@@ -445,11 +445,15 @@ def watch_eagerly(log_dir: str | None, result: Result, small: bool) -> None:
 def summaries(log_dir: str | None, result: Result, _: bool) -> None:
     """An eager loop that tells its gradients by itself; a small one in any case."""
     import contextlib
+    import importlib
 
     import tensorflow as tf
 
     import tb_gradflow
+    from tb_gradflow.trace import summaries as recorded
 
+    # A fault outside of any log ends the recording of the whole process: begin as a new one would.
+    importlib.reload(recorded)
     weight = tf.Variable([1.0, 2.0], name="weight")
     writer = tf.summary.create_file_writer(log_dir) if log_dir is not None else None
     FAULTS.arm(FAULTS.where)

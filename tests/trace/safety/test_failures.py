@@ -399,3 +399,33 @@ def test_wherever_the_first_trace_fails_the_training_is_the_one_without_it(
     assert watched.losses == plain.losses
     for one, other in zip(watched.weights, plain.weights, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def test_a_fault_when_a_method_is_first_asked_for_leaves_the_method(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Trainer:
+        def __init__(self) -> None:
+            self.weight = tf.Variable(1.0)
+
+        @tb_gradflow.watch(tmp_path)
+        @tf.function
+        def step(self, x: Any) -> Any:
+            with tf.GradientTape() as tape:
+                loss = self.weight * x
+            self.weight.assign_sub(tape.gradient(loss, self.weight))
+            return loss
+
+    def fails(*_: Any) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("tb_gradflow.trace.watch.TracedNumbers", fails)
+    trainer = Trainer()
+
+    with pytest.warns(RuntimeWarning, match="ZeroDivisionError") as told:
+        losses = [float(trainer.step(tf.constant(x))) for x in (1.0, 2.0, 3.0)]
+    trainer.step.flush()
+
+    assert losses == [1.0, 0.0, -6.0]
+    assert len(told) == 1
+    assert trainer.step.get_concrete_function(tf.constant(1.0)) is not None
