@@ -213,9 +213,14 @@ def run(scenario: Scenario, log_dir: str | None, where: tuple[str, int] | None =
             logger.removeHandler(handler)
     result.warned = [str(each.message) for each in told if "tb_gradflow" in str(each.message)]
     if log_dir is not None and written:
-        result.steps = tb_gradflow.open_log(log_dir).steps
-        if result.steps:
-            tb_gradflow.open_log(log_dir).report()
+        # After a fault, a hook may begin a second run.
+        logs = [
+            tb_gradflow.open_log(run) for run in sorted({each.parent for each in Path(log_dir).rglob("*tfevents*")})
+        ]
+        result.steps = tuple(step for log in logs for step in log.steps)
+        for log in logs:
+            if log.steps:
+                log.report()
     return result
 
 

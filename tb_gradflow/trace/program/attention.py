@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from tb_gradflow.trace.program.faults import reported
 
 
 class Call:
@@ -87,6 +90,25 @@ def observed() -> Iterator[Call]:
         _of_thread.call = before
         if before is not None:
             before.takes_gradients |= call.takes_gradients
+
+
+def called_alone(run: Callable[..., Any], _: Any, /, *args: Any, **kwargs: Any) -> Any:
+    """Calls `run` in place of the function that the program calls, while the hooks ignore this thread."""
+    with left_alone():
+        return run(*args, **kwargs)
+
+
+def called_observed(
+    run: Callable[..., Any], ended: Callable[[Call], None], function: Any, /, *args: Any, **kwargs: Any
+) -> Any:
+    """The same for the first call of a function; then calls `ended` with what was observed, whose faults are
+    reported."""
+    with observed() as call:
+        try:
+            return called_alone(run, function, *args, **kwargs)
+        finally:
+            with reported():
+                ended(call)
 
 
 def claim() -> bool:

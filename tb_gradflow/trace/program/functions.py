@@ -13,7 +13,16 @@ from tensorflow.python.eager.polymorphic_function import polymorphic_function
 from tensorflow.python.util import traceback_utils
 
 from tb_gradflow.trace.program import eager_loops, hooks
-from tb_gradflow.trace.program.attention import calls_of_replicas, first_call, is_left_alone, left_alone, observed
+from tb_gradflow.trace.program.attention import (
+    Call,
+    called_alone,
+    called_observed,
+    calls_of_replicas,
+    first_call,
+    is_left_alone,
+    left_alone,
+    observed,
+)
 from tb_gradflow.trace.program.code import of_library, seems_to_take_gradients
 from tb_gradflow.trace.program.faults import report, reported
 from tb_gradflow.trace.program.recording import Place, Recording, keep_with, kept_with
@@ -71,7 +80,7 @@ def _choosing(original: Callable[..., Any]) -> Callable[..., Callable[..., Any]]
         if state is _LIKELY:
             return _trying(original, recording, function)
         eager_loops.close()
-        return functools.partial(_run, state)
+        return functools.partial(called_alone, _step_of(state))
 
     return choose
 
@@ -87,10 +96,9 @@ def _first_seen(recording: Recording, function: Any) -> object:
     return keep_with(function, recording, _NOT_YET).value
 
 
-def _run(watched: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
-    """A recorded step. Its exceptions have the traceback that TensorFlow gives exceptions of a `tf.function`."""
-    with left_alone():
-        return traceback_utils.filter_traceback(watched)(*args, **kwargs)
+def _step_of(watched: Any) -> Any:
+    """A recorded step whose exceptions have the traceback that TensorFlow gives those of a `tf.function`."""
+    return traceback_utils.filter_traceback(watched)
 
 
 def _trying(original: Callable[..., Any], recording: Recording, function: Any) -> Callable[..., Any]:
@@ -101,21 +109,15 @@ def _trying(original: Callable[..., Any], recording: Recording, function: Any) -
         return original
     eager_loops.close()
 
-    def tried(function: Any, *args: Any, **kwargs: Any) -> Any:
-        call = None
-        try:
-            with observed() as call:
-                return _run(watched, function, *args, **kwargs)
-        finally:
-            with reported():
-                if call is not None and call.takes_gradients and not call.by_author:
-                    keep_with(function, recording, watched)
-                else:
-                    watched.discard()
-                    recording.drop(place)
-                    keep_with(function, recording, _LEFT_ALONE if call is not None and call.by_author else _NOT_YET)
+    def ended(call: Call) -> None:
+        if call.takes_gradients and not call.by_author:
+            keep_with(function, recording, watched)
+        else:
+            watched.discard()
+            recording.drop(place)
+            keep_with(function, recording, _LEFT_ALONE if call.by_author else _NOT_YET)
 
-    return tried
+    return functools.partial(called_observed, _step_of(watched), ended)
 
 
 def _observing(original: Callable[..., Any]) -> Callable[..., Any]:
