@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import gc
 import shutil
+import sys
+import warnings
+from collections.abc import Iterator
 
 import pytest
 
@@ -51,6 +54,16 @@ def pytest_collection_finish() -> None:
     cleared, which took a quarter of the time of the recorder's tests."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(autouse=True)
+def functions_stay_compiled(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Each test begins with functions that are compiled, and a warning names the one that has left them eager."""
+    yield
+    tensorflow = sys.modules.get("tensorflow")
+    if tensorflow is not None and tensorflow.config.functions_run_eagerly():
+        tensorflow.config.run_functions_eagerly(False)
+        warnings.warn(f"{request.node.nodeid} has left functions eager", stacklevel=1)
 
 
 @pytest.fixture(scope="session")
