@@ -3,6 +3,7 @@ nothing until TensorFlow is imported."""
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -85,11 +86,14 @@ class Recorded:
                 from tb_gradflow.trace.program.recording import Recording
 
                 self._recording = Recording(self._log_dir(), self._options, self._tell)
-                self._outer = hooks.start(self._recording)
-                self._hooks = hooks
+                self._outer = hooks.current()
+                self._hooks = hooks  # from here on, `stop` ends it even if it starts only in part
+                hooks.start(self._recording)
             if imported is not None and self._hooks is not None:
                 self._hooks.hook(imported)
         except Exception as error:  # a fault in the recorder must never reach the training
+            with contextlib.suppress(Exception):
+                self.stop()
             sys.stderr.write(
                 "tb-gradflow: the trainings of this program are not recorded. Please report this: "
                 f"{type(error).__name__}: {error}\n"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import gc
 import shutil
 import sys
-import warnings
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 
 from tb_gradflow.demo.gallery import chosen
@@ -57,13 +57,21 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture(autouse=True)
-def functions_stay_compiled(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Each test begins with functions that are compiled, and a warning names the one that has left them eager."""
+def nothing_is_left_behind() -> Iterator[None]:
+    """No test may leave functions eager, a recording active or NumPy's functions replaced. The error names that test,
+    and those after it begin without."""
     yield
-    tensorflow = sys.modules.get("tensorflow")
+    left = []
+    tensorflow, hooks = sys.modules.get("tensorflow"), sys.modules.get("tb_gradflow.trace.program.hooks")
     if tensorflow is not None and tensorflow.config.functions_run_eagerly():
         tensorflow.config.run_functions_eagerly(False)
-        warnings.warn(f"{request.node.nodeid} has left functions eager", stacklevel=1)
+        left.append("functions run eagerly")
+    if hooks is not None and hooks.current() is not None:
+        hooks.stop()
+        left.append("trainings are recorded")
+    if not isinstance(np.sqrt, np.ufunc):
+        left.append("NumPy's functions are replaced")
+    assert not left, f"after this test {' and '.join(left)}"
 
 
 @pytest.fixture(scope="session")

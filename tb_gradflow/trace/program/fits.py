@@ -32,13 +32,12 @@ def install(keras: Any) -> None:
     """Permanently replaces the functions with which a model of this Keras, 3 or 2, is trained."""
     if not _is_on_tensorflow(keras):
         return
-    owner = next(each for each in keras.Model.__mro__ if "fit" in vars(each))
-    owner.fit = protected(vars(owner)["fit"], _fitting, report)
-    owner.train_on_batch = protected(vars(owner)["train_on_batch"], _training_on_batch, report)
-    owner.make_train_function = protected(vars(owner)["make_train_function"], _making, report)
-    for name in _OTHERS:
-        if name in vars(owner):
-            setattr(owner, name, protected(vars(owner)[name], _alone, report))
+    replacements = {"fit": _fitting, "train_on_batch": _training_on_batch, "make_train_function": _making}
+    for name, wrap in {**replacements, **dict.fromkeys(_OTHERS, _alone)}.items():
+        # The program may have replaced one of them in the subclass that Keras exports.
+        owner = next((each for each in keras.Model.__mro__ if name in vars(each)), None)
+        if owner is not None:
+            setattr(owner, name, protected(vars(owner)[name], wrap, report))
 
 
 def _is_on_tensorflow(keras: Any) -> bool:

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from tb_gradflow.trace.program.faults import reported
 from tb_gradflow.trace.program.recording import Recording
 
 _current: Recording | None = None
@@ -21,18 +22,16 @@ def current() -> Recording | None:
     return _current
 
 
-def start(recording: Recording) -> Recording | None:
-    """Starts recording trainings. Returns the recording to which they belonged before."""
+def start(recording: Recording) -> None:
+    """Starts recording trainings. Another recording to which they belonged before becomes readable."""
     global _current
-    before = _current
-    if before is not None:
+    if _current is not None:
         flush()
     _current = recording
     for name in HOOKS:
         # A module that is still being imported is hooked when that is done: `keras` itself imports `tensorflow`.
         if name in sys.modules and not getattr(sys.modules[name].__spec__, "_initializing", False):
             hook(name)
-    return before
 
 
 def flush() -> None:
@@ -74,7 +73,8 @@ def hook(name: str) -> None:
     """Called when a module of this name was imported."""
     if name not in _hooked:
         _hooked.add(name)
-        HOOKS[name](sys.modules[name])
+        with reported():
+            HOOKS[name](sys.modules[name])
 
 
 def _tensorflow(module: Any) -> None:
