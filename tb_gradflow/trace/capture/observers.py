@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import tensorflow as tf
@@ -69,8 +70,33 @@ Here = Callable[[], "Look | None"]
 """The observer of the current thread; None if there is none."""
 
 
+class _Looks:
+    """The observations of one thread, at most one: another thread may end it."""
+
+    def __init__(self) -> None:
+        self.now: tuple[Look, ...] = ()
+
+
 class _OfThread(threading.local):
-    looks: tuple[Look, ...] = ()
+    def __init__(self) -> None:
+        self.looks = _Looks()
+
+
+PATIENCE = 5.0
+"""Seconds for which a step waits for an open one that does not end."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """A step that is not a function, and may stay open for any time: its thread may wait for something, or end.
+
+    Attributes:
+        thread: The thread that runs it.
+        end: Ends its observation, in any thread.
+    """
+
+    thread: threading.Thread
+    end: Callable[[], None]
 
 
 class Lookers:
@@ -88,27 +114,33 @@ class Lookers:
         self._open = 0
         self._installed = contextlib.ExitStack()
         self._shared: tuple[Any, Sequence[Look]] = (None, ())
+        self._gives_way: _Open | None = None
 
     @contextlib.contextmanager
     def looking(self, listeners: Sequence[Listener]) -> Iterator[None]:
         """While the context is open, the first listener observes what this thread traces; if the step runs replicas in
-        separate threads, each listener observes one of them.
+        separate threads, each listener observes one of them. Another thread may close it.
         """
-        looks = tuple(Look(each) for each in listeners)
-        before, shared = self._of_thread.looks, self._shared
+        looks, own = tuple(Look(each) for each in listeners), self._of_thread.looks
+        before, shared = own.now, self._shared
         self._enter()
         try:
-            self._of_thread.looks = looks[:1]
+            own.now = looks[:1]
             if not is_replica():
                 self._shared = tf.compat.v1.get_default_graph(), looks
             yield
         finally:
-            self._of_thread.looks, self._shared = before, shared
+            own.now, self._shared = before, shared
             surely(self._leave)
+
+    def gives_way(self, end: Callable[[], None]) -> None:
+        """The open observation may last for any time: another thread that has waited long enough calls `end`, or at
+        once if this thread has ended."""
+        self._gives_way = _Open(threading.current_thread(), end)
 
     def here(self) -> Look | None:
         """The observer of this thread; None if there is none."""
-        own = self._of_thread.looks
+        own = self._of_thread.looks.now
         if own:
             return own[0]
         graph, looks = self._shared
@@ -117,17 +149,30 @@ class Lookers:
 
     def _enter(self) -> None:
         family = _family()
+        while True:
+            waits_for = self._gives_way
+            is_alive = waits_for is None or waits_for.thread.is_alive()
+            if self._has_entered(family, PATIENCE if is_alive else 0.0):
+                return
+            if waits_for is not None and waits_for is self._gives_way:
+                waits_for.end()
+
+    def _has_entered(self, family: Hashable, seconds: float) -> bool:
+        """Whether it was this step's turn within that time."""
         with self._free:
-            self._free.wait_for(lambda: self._open == 0 or self._family == family)
+            if not self._free.wait_for(lambda: self._open == 0 or self._family == family, seconds):
+                return False
             if self._open == 0:
                 self._installed = self._install(self.here)
             self._family = family
             self._open += 1
+            return True
 
     def _leave(self) -> None:
         with self._free:
             self._open -= 1
             if self._open == 0:
+                self._gives_way = None
                 self._installed.close()
                 self._free.notify_all()
 
@@ -144,4 +189,4 @@ def _family() -> Hashable:
     """Equal for the replicas of one step, which are traced into one graph."""
     if is_replica() and not tf.executing_eagerly():
         return "graph", id(tf.compat.v1.get_default_graph())
-    return "thread", threading.get_ident()
+    return "thread", threading.current_thread()  # the number of one that has ended is used again

@@ -55,6 +55,11 @@ def _install(here: Here) -> contextlib.ExitStack:
 _LOOKERS = Lookers(_install)
 
 
+def gives_way(end: Callable[[], None]) -> None:
+    """The step that `watching` now observes lasts until something else happens: see `Lookers.gives_way`."""
+    _LOOKERS.gives_way(end)
+
+
 def is_for_xla() -> bool:
     """Whether the observed step is currently tracing a function that XLA will compile."""
     look = _LOOKERS.here()

@@ -15,7 +15,7 @@ from typing import Any
 
 import tensorflow as tf
 from tensorflow.python import pywrap_tfe
-from tensorflow.python.eager import core, record
+from tensorflow.python.eager import context, core, record
 from tensorflow.python.eager.polymorphic_function import atomic_function
 from tensorflow.python.framework import constant_op, func_graph, op_callbacks, op_def_library, op_def_registry, ops
 
@@ -83,7 +83,7 @@ class Shadow:
             replaced(undo, constant_op, "convert_to_eager_tensor", self._noting_place)
             listener = heard(self._heard, hearer_of_faults())
             op_callbacks.add_op_callback(listener)
-            undo.callback(op_callbacks.remove_op_callback, listener)
+            undo.callback(_remove, listener, context.context().op_callbacks)
             yield
 
     @contextmanager
@@ -210,6 +210,14 @@ class Shadow:
         """From now on `symbol` represents the eager tensor."""
         self._symbols[tensor._id] = symbol
         self._tensors[symbol.name] = tensor
+
+
+def _remove(listener: Callable[..., None], listed: list[Any]) -> None:
+    """Removes a callback from those of the thread that has added it, `listed`."""
+    if listener in context.context().op_callbacks:
+        op_callbacks.remove_op_callback(listener)
+    else:  # this is another thread
+        listed.remove(listener)
 
 
 def _attributes(kind: str, listed: Sequence[Any]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -49,12 +50,37 @@ def compiled_once(step: Callable[..., Any]) -> Any:
     return function
 
 
+class _Switch:
+    """TensorFlow has one switch for all threads: the first one to enter turns it off, and the last one to leave turns
+    it back."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._eagerly = False
+
+    def enter(self) -> None:
+        with self._lock:
+            if self._inside == 0:
+                self._eagerly = tf.config.functions_run_eagerly()
+                tf.config.run_functions_eagerly(False)
+            self._inside += 1
+
+    def leave(self) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                tf.config.run_functions_eagerly(self._eagerly)
+
+
+_SWITCH = _Switch()
+
+
 @contextlib.contextmanager
 def functions_compiled() -> Iterator[None]:
     """While the context is open, functions are compiled even if the program runs them eagerly."""
-    eagerly = tf.config.functions_run_eagerly()
-    tf.config.run_functions_eagerly(False)
+    _SWITCH.enter()
     try:
         yield
     finally:
-        tf.config.run_functions_eagerly(eagerly)
+        _SWITCH.leave()

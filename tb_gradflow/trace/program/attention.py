@@ -8,9 +8,15 @@ ignore all others, and no eager recording begins while another thread is in a re
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from types import CodeType
 from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.eager import record
 
 from tb_gradflow.trace.program.faults import reported
 
@@ -28,6 +34,29 @@ class Call:
         self.by_author = False
 
 
+@dataclass(frozen=True, slots=True)
+class _EagerStep:
+    """An eager step that is being recorded.
+
+    Attributes:
+        thread: The thread that runs it.
+        code: The code that has opened its tape.
+        end: Called in another thread when it is over.
+    """
+
+    thread: threading.Thread
+    code: CodeType
+    end: Callable[[], None]
+
+    @property
+    def is_over(self) -> bool:
+        """Whether its thread has ended, or has left the code that opened the tape."""
+        frame = sys._current_frames().get(self.thread.ident or 0) if self.thread.is_alive() else None
+        while frame is not None and frame.f_code is not self.code:
+            frame = frame.f_back
+        return frame is None
+
+
 class _OfThread(threading.local):
     depth = 0
     call: Call | None = None
@@ -37,7 +66,7 @@ _of_thread = _OfThread()
 _lock = threading.Lock()
 _observed: list[Call] = []
 _busy = 0
-_eager_owner: int | None = None
+_eager: _EagerStep | None = None
 
 
 @contextlib.contextmanager
@@ -60,7 +89,23 @@ def left_alone() -> Iterator[None]:
 
 def is_left_alone() -> bool:
     """Whether the hooks must ignore this thread now."""
-    return _of_thread.depth > 0 or _eager_owner not in (None, threading.get_ident())
+    return _of_thread.depth > 0 or _is_elsewhere()
+
+
+def _is_elsewhere() -> bool:
+    """Whether an eager step of another thread is being recorded. One that is over is ended first."""
+    eager = _eager
+    if eager is None or eager.thread is threading.current_thread():
+        return False
+    if tf.executing_eagerly() and eager.is_over:
+        with reported(), record.stop_recording():
+            eager.end()
+    return _eager is not None
+
+
+def is_over_elsewhere() -> bool:
+    """Whether the eager step that is being recorded is over, in a thread that has not noticed."""
+    return _eager is not None and _eager.thread is not threading.current_thread() and _eager.is_over
 
 
 def first_call() -> Call | None:
@@ -111,18 +156,19 @@ def called_observed(
                 ended(call)
 
 
-def claim() -> bool:
-    """Whether this thread may record an eager step now. If so, the other threads are ignored until `release`."""
-    global _eager_owner
+def claim(code: CodeType, end: Callable[[], None]) -> bool:
+    """Whether this thread may record an eager step now, whose tape `code` opens. If so, the other threads are ignored
+    until `release`; one that finds that the step is over calls `end`."""
+    global _eager
     with _lock:
-        if _busy or _eager_owner is not None:
+        if _busy or _eager is not None:
             return False
-        _eager_owner = threading.get_ident()
+        _eager = _EagerStep(threading.current_thread(), code, end)
         return True
 
 
 def release() -> None:
     """Called when the eager step is over."""
-    global _eager_owner
+    global _eager
     with _lock:
-        _eager_owner = None
+        _eager = None

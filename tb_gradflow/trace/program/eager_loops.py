@@ -19,9 +19,10 @@ from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
+from tensorflow.python.eager import record
 
 from tb_gradflow.trace.program import hooks
-from tb_gradflow.trace.program.attention import claim, is_left_alone, release
+from tb_gradflow.trace.program.attention import claim, is_left_alone, is_over_elsewhere, release
 from tb_gradflow.trace.program.faults import report, reported
 from tb_gradflow.trace.program.recording import Place, Recording
 from tb_gradflow.trace.protection.functions import protected
@@ -71,6 +72,13 @@ def close() -> None:
     if loop is not None:
         with reported():
             loop.ends()
+
+
+def close_others(recording: Recording) -> None:
+    """Ends the eager steps of other threads, because the recording ends."""
+    for loop in list(recording.loops.values()):
+        with reported(), record.stop_recording():
+            loop.ends_elsewhere()
 
 
 def is_recorded_by_its_author() -> None:
@@ -128,7 +136,7 @@ def _begin(recording: Recording, frame: FrameType) -> None:
     place = (frame.f_code, frame.f_lineno)
     loop = loops.get(place)
     if loop is None:
-        loop = loops[place] = Loop(recording, _name(frame))
+        loop = loops[place] = Loop(recording, _name(frame), frame.f_code)
     if not loop.is_left_alone:
         _of_thread.loop = loop
         loop.begins()
@@ -152,10 +160,12 @@ class Loop:
         is_left_alone: Whether no more of its steps are recorded.
     """
 
-    def __init__(self, recording: Recording, name: str) -> None:
+    def __init__(self, recording: Recording, name: str, code: CodeType) -> None:
         self.recording = recording
         self.is_left_alone = False
         self._name = name
+        self._code = code
+        self._ending = threading.Lock()
         self._place: Place | None = None
         self._run: WatchedRun | None = None
         self._open: OpenStep | None = None
@@ -187,7 +197,7 @@ class Loop:
         self._began = time.perf_counter()
         self._recorded = False
         self._unasked = []
-        if (self._run is None or self._run.is_due()) and claim():
+        if (self._run is None or self._run.is_due()) and claim(self._code, self.ends_elsewhere):
             try:
                 self._open = self._opened()
             finally:
@@ -205,6 +215,13 @@ class Loop:
         self._finish()
         if self._run is not None:
             self._run.completed(time.perf_counter() - self._began, recorded=self._recorded)
+
+    def ends_elsewhere(self) -> None:
+        """Called in another thread: the step is over, or nothing is recorded any more."""
+        if is_over_elsewhere():
+            self._finish()
+        else:
+            self._abandon()
 
     def fails(self, error: BaseException) -> None:
         """Called when the program has raised in its step."""
@@ -277,11 +294,11 @@ class Loop:
         return applying
 
     def _finish(self) -> None:
-        step, self._open = self._open, None
+        step = self._taken()
         if step is None:
             return
         try:
-            if not step.collector.calls:
+            if not step.collector.calls or step.is_lost:
                 step.abandon()
                 self._vain += 1
                 self.is_left_alone = self._run is None and self._vain >= MOST_VAIN_LOOKS
@@ -300,12 +317,18 @@ class Loop:
             release()
 
     def _abandon(self, error: BaseException | None = None) -> None:
-        step, self._open = self._open, None
+        step = self._taken()
         if step is not None:
             try:
                 step.abandon(error)
             finally:
                 release()
+
+    def _taken(self) -> OpenStep | None:
+        """The open step, for the one that ends it."""
+        with self._ending:
+            step, self._open = self._open, None
+            return step
 
     def _remember(self, collector: Any) -> None:
         """Drops what the step has read. A loop must not keep alive what its program has released."""

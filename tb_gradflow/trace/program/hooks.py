@@ -55,6 +55,7 @@ def stop(before: Recording | None = None) -> None:
     from tb_gradflow.trace.program import eager_loops
 
     eager_loops.close()
+    eager_loops.close_others(recording)
     _current = before
     recording.flush()
 

@@ -32,12 +32,14 @@ _hearers = _Hearers()
 
 @contextlib.contextmanager
 def faults_go_to(failed: Failed) -> Iterator[None]:
-    """While the context is open, faults of this thread's replacements are reported there."""
-    _hearers.listed.append(failed)
+    """While the context is open, faults of this thread's replacements are reported there. Another thread may close
+    it."""
+    listed = _hearers.listed
+    listed.append(failed)
     try:
         yield
     finally:
-        _hearers.listed.remove(failed)
+        listed.remove(failed)
 
 
 def hearer_of_faults() -> Failed:

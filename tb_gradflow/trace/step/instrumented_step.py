@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -20,7 +21,7 @@ from tb_gradflow.trace.capture.collector import Collector, Scope, Tensors
 from tb_gradflow.trace.capture.instruments import Instrument
 from tb_gradflow.trace.capture.nested_gradients import NestedGradients
 from tb_gradflow.trace.capture.optimizer_updates import Given
-from tb_gradflow.trace.capture.patches import watching
+from tb_gradflow.trace.capture.patches import gives_way, watching
 from tb_gradflow.trace.capture.snapshots import link_snapshots
 from tb_gradflow.trace.capture.symbols import Symbols, TracedSymbols
 from tb_gradflow.trace.capture.term_gradients import TermGradients
@@ -154,10 +155,12 @@ class InstrumentedStep(StepBeside):
         """Begins a step that is not a function: everything that this thread runs until it is closed. None if that
         fails."""
         try:
-            return OpenStep(self, *self._begun())
+            opened = OpenStep(self, *self._begun())
         except Exception as fault:
             self._fail(fault)
             return None
+        gives_way(opened.give_way)
+        return opened
 
     def _begun(self) -> tuple[Sequence[Collector], Sequence[Any]]:
         collectors = [self._collector(each) for each in self._of_replicas()]
@@ -374,6 +377,7 @@ class OpenStep:
     Attributes:
         collector: Observes it.
         patches: The replacements of functions in the meantime.
+        is_lost: Whether its observation has ended before it was over.
     """
 
     def __init__(self, step: InstrumentedStep, collectors: Sequence[Collector], before: Sequence[Any]) -> None:
@@ -381,11 +385,18 @@ class OpenStep:
         self._collectors = collectors
         self._before = before
         self.collector = collectors[0]
+        self.is_lost = False
+        self._thread = threading.current_thread()
         with contextlib.ExitStack() as opened:
             opened.enter_context(faults_go_to(self.collector.fail))
             opened.enter_context(watching(*collectors))
             opened.enter_context(collectors[0].recording())
             self.patches = opened.pop_all()
+
+    def give_way(self) -> None:
+        """Another thread cannot wait for this step any longer. It is over if its own thread has ended."""
+        self.is_lost = self._thread.is_alive()
+        self.patches.close()
 
     def close(self) -> Measured:
         """The step is over: its statistics; none if the recorder failed."""

@@ -30,6 +30,7 @@ PRIVATE = ("tensorflow.python", "tensorflow.core", "keras.src", "tf_keras.src")
 OTHERS = {
     "_SubParsersAction",
     "_args_from_interpreter_flags",
+    "_current_frames",
     "_exit",
     "_fields",
     "_filename_map",

@@ -9,9 +9,11 @@ from typing import Any
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import tb_gradflow
 from tb_gradflow import GradFlowCallback
+from tb_gradflow.trace.explain.run_mode import functions_compiled
 from tests.trace.recording import data
 
 
@@ -77,3 +79,18 @@ def test_a_fit_inside_of_another_ones_callback(is_recorded: bool, tmp_path: Path
     assert tb_gradflow.open_log(tmp_path / "outer").steps == tuple(range(8))
     if is_recorded:
         assert tb_gradflow.open_log(tmp_path / "inner").steps == tuple(range(8))
+
+
+def test_functions_are_eager_again_after_two_threads_have_compiled_theirs() -> None:
+    """The first to begin ends first, so neither of them finds the switch as it was."""
+    first, second = functions_compiled(), functions_compiled()
+    tf.config.run_functions_eagerly(True)
+    try:
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)
+        assert not tf.config.functions_run_eagerly()
+        second.__exit__(None, None, None)
+        assert tf.config.functions_run_eagerly()
+    finally:
+        tf.config.run_functions_eagerly(False)
