@@ -3,7 +3,6 @@ nothing until TensorFlow is imported."""
 
 from __future__ import annotations
 
-import contextlib
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -57,8 +56,14 @@ class Recorded:
         """Makes everything recorded readable. If another recording was active before, it continues."""
         self._waiting.remove()
         hooks, self._hooks = self._hooks, None
-        if hooks is not None:
-            hooks.stop(self._outer)
+        if hooks is None:
+            return
+        from tb_gradflow.trace.protection.beside import surely
+
+        try:
+            surely(hooks.stop, self._outer)
+        except Exception as error:
+            _say("the end of this recording may be missing", error)
 
     def flush(self) -> None:
         """Makes everything readable that was recorded so far."""
@@ -92,9 +97,9 @@ class Recorded:
             if imported is not None and self._hooks is not None:
                 self._hooks.hook(imported)
         except Exception as error:  # a fault in the recorder must never reach the training
-            with contextlib.suppress(Exception):
-                self.stop()
-            sys.stderr.write(
-                "tb-gradflow: the trainings of this program are not recorded. Please report this: "
-                f"{type(error).__name__}: {error}\n"
-            )
+            self.stop()
+            _say("the trainings of this program are not recorded", error)
+
+
+def _say(what: str, error: Exception) -> None:
+    sys.stderr.write(f"tb-gradflow: {what}. Please report this: {type(error).__name__}: {error}\n")

@@ -342,6 +342,7 @@ def _fit(model: Any, log_dir: str | None, result: Result, fits: int = 1, **optio
 
 def _nothing_is_patched() -> bool:
     import keras
+    import numpy as np
     import tensorflow as tf
 
     kept = (
@@ -350,7 +351,9 @@ def _nothing_is_patched() -> bool:
         keras.layers.Layer._open_name_scope,
         keras.layers.Layer._assert_input_compatibility,
     )
-    return not any("tb_gradflow" in getattr(getattr(each, "__code__", None), "co_filename", "") for each in kept)
+    if any("tb_gradflow" in getattr(getattr(each, "__code__", None), "co_filename", "") for each in kept):
+        return False
+    return isinstance(vars(np)["sqrt"], np.ufunc)
 
 
 def fit(log_dir: str | None, result: Result, small: bool) -> None:
@@ -525,6 +528,60 @@ def program_eagerly(log_dir: str | None, result: Result, small: bool) -> None:
     _in_program(lambda _, result, small: _loop(None, result, small, lambda step: step))(log_dir, result, small)
 
 
+class _Hooked:
+    """What the hooks are installed on, to take them away again: they stay for as long as a program runs."""
+
+    def __init__(self) -> None:
+        import keras
+        import tensorflow as tf
+        from tensorflow.python.eager.polymorphic_function import polymorphic_function
+
+        owners = (tf.GradientTape, polymorphic_function.Function, *keras.Model.__mro__[:-1])
+        self._before = [(owner, dict(vars(owner))) for owner in owners]
+
+    def take_away(self) -> None:
+        from tb_gradflow.trace.program import hooks
+
+        for owner, before in self._before:
+            for name, value in before.items():
+                if vars(owner)[name] is not value:
+                    setattr(owner, name, value)
+        hooks._hooked.difference_update(("tensorflow", "keras", "tf_keras"))
+
+
+def program_start(log_dir: str | None, result: Result, _: bool) -> None:
+    """Only the beginning and the end of a recording of the whole program fail, not the eager loop in it."""
+    import contextlib
+    import io
+
+    import tensorflow as tf
+
+    from tb_gradflow.recorded import Recorded
+
+    recorded = Recorded(lambda: str(log_dir), {"update_freq": 3})
+    hooked, said = _Hooked(), io.StringIO()
+    try:
+        FAULTS.arm(FAULTS.where)
+        with contextlib.redirect_stderr(said):
+            if log_dir is not None:
+                recorded.start()
+        FAULTS.is_armed = False
+        weight = tf.Variable([1.0, 2.0], name="weight")
+        for _ in range(4):
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_sum(tf.square(weight))
+            weight.assign_sub(0.1 * tape.gradient(loss, weight))
+            result.losses.append(float(loss))
+        result.weights = [weight.numpy()]
+        FAULTS.is_armed = log_dir is not None
+        recorded.stop()
+    finally:
+        FAULTS.is_armed = False
+        hooked.take_away()
+        result.logged += [line for line in said.getvalue().splitlines() if "injected" in line]
+        result.restored = _nothing_is_patched()
+
+
 SCENARIOS: dict[str, Scenario] = {
     each.__name__: each
     for each in (
@@ -542,6 +599,7 @@ SCENARIOS: dict[str, Scenario] = {
         program_batches,
         program_function,
         program_eagerly,
+        program_start,
     )
 }
 

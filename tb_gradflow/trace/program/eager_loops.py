@@ -47,8 +47,10 @@ _of_thread = _OfThread()
 def install(tensorflow: Any) -> None:
     """Permanently replaces the functions that open and close a tape."""
     kind = tensorflow.GradientTape
-    kind.__enter__ = protected(vars(kind)["__enter__"], _entering, report)
-    kind.__exit__ = protected(vars(kind)["__exit__"], _leaving, report)
+    entering = protected(vars(kind)["__enter__"], _entering, report)
+    leaving = protected(vars(kind)["__exit__"], _leaving, report)
+    # Both or none: one counts the open tapes up, the other down.
+    kind.__enter__, kind.__exit__ = entering, leaving
 
 
 def is_part_of_a_step() -> bool:
@@ -314,6 +316,7 @@ class Loop:
                 self._run.protection.attempt(self._run.write, values, self._tracing)
             self.is_left_alone = self._run is None or self._run.protection.is_over
         finally:
+            step.patches.close()  # even if something fails above
             release()
 
     def _abandon(self, error: BaseException | None = None) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from tb_gradflow.trace.program.faults import reported
 from tb_gradflow.trace.program.recording import Recording
+from tb_gradflow.trace.protection.beside import surely
 
 _current: Recording | None = None
 _hooked: set[str] = set()
@@ -54,10 +55,13 @@ def stop(before: Recording | None = None) -> None:
         return
     from tb_gradflow.trace.program import eager_loops
 
-    eager_loops.close()
-    eager_loops.close_others(recording)
+    with reported():
+        surely(eager_loops.close)
+    with reported():
+        surely(eager_loops.close_others, recording)
     _current = before
-    recording.flush()
+    with reported():
+        surely(recording.flush)
 
 
 def _leave_to_parent() -> None:

@@ -16,6 +16,8 @@ import tensorflow as tf
 
 from tb_gradflow.store.elsewhere import is_elsewhere, local_path
 from tb_gradflow.trace.fidelity.warning import warn
+from tb_gradflow.trace.program.faults import reported
+from tb_gradflow.trace.protection.beside import surely
 
 if TYPE_CHECKING:
     from tb_gradflow.trace.log.options import Options
@@ -123,8 +125,8 @@ class Recording:
     def flush(self) -> None:
         """Makes everything recorded so far readable."""
         for recorder in list(self._recorders):
-            with contextlib.suppress(Exception):  # one that failed must not keep the others from being readable
-                recorder.flush()
+            with reported():  # one that failed must not keep the others from being readable
+                surely(recorder.flush)
 
 
 class Kept:

@@ -13,7 +13,7 @@ import pytest
 
 from tests.serve.processes import environment
 
-SCENARIOS = ("fit", "watch")
+SCENARIOS = ("fit", "watch", "program_start")
 
 CASES = 6
 """Of each scenario: a training each, of less than a second."""
