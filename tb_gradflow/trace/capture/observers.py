@@ -154,7 +154,8 @@ class Lookers:
             is_alive = waits_for is None or waits_for.thread.is_alive()
             if self._has_entered(family, PATIENCE if is_alive else 0.0):
                 return
-            if waits_for is not None and waits_for is self._gives_way:
+            # With another one inside of it, its thread is busy.
+            if waits_for is not None and waits_for is self._gives_way and self._open == 1:
                 waits_for.end()
 
     def _has_entered(self, family: Hashable, seconds: float) -> bool:

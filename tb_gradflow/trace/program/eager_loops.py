@@ -187,7 +187,7 @@ class Loop:
 
     def leave_alone(self) -> None:
         """Called if the program records this loop itself."""
-        self._abandon()
+        self.abandon()
         self.is_left_alone = True
         if self._place is not None and self._run is not None:
             self._run.discard()
@@ -223,11 +223,11 @@ class Loop:
         if is_over_elsewhere():
             self._finish()
         else:
-            self._abandon()
+            self.abandon()
 
     def fails(self, error: BaseException) -> None:
         """Called when the program has raised in its step."""
-        self._abandon(error)
+        self.abandon(error)
 
     def _refuses(self, error: BaseException) -> None:
         """Called when an optimizer has raised. A later step is recorded all the same, with the gradients that the
@@ -235,7 +235,7 @@ class Loop:
         if self._has_steps:
             self._finish()
         else:
-            self._abandon(error)
+            self.abandon(error)
 
     def _opened(self) -> OpenStep | None:
         if self._instrumented is None:
@@ -319,7 +319,8 @@ class Loop:
             step.patches.close()  # even if something fails above
             release()
 
-    def _abandon(self, error: BaseException | None = None) -> None:
+    def abandon(self, error: BaseException | None = None) -> None:
+        """The step is not recorded. If the user's error is the reason, what was observed until then is reported."""
         step = self._taken()
         if step is not None:
             try:

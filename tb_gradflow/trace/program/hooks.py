@@ -65,9 +65,13 @@ def stop(before: Recording | None = None) -> None:
 
 
 def _leave_to_parent() -> None:
-    """In a forked process: two processes would write into one log."""
+    """In a forked process: two processes would write into one log. A step that is open goes on in the parent alone."""
     global _current
-    _current = None
+    recording, _current = _current, None
+    if recording is not None:
+        for loop in list(recording.loops.values()):
+            with reported():
+                loop.abandon()
 
 
 if hasattr(os, "register_at_fork"):

@@ -3,6 +3,7 @@ leave the loop or wait."""
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -122,3 +123,22 @@ def test_a_training_does_not_wait_for_a_step_whose_thread_waits_for_it(
     assert losses[0] == losses[1]
     assert tb_gradflow.open_log(tmp_path / "net").steps == (0, 1)
     assert tb_gradflow.open_log(tmp_path / "run" / recorder.names[0]).steps == (0,)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.parametrize("run", [loop, in_a_pool])
+def test_in_a_forked_process_nothing_is_replaced(run: Callable[[], float], tmp_path: Path) -> None:
+    recorder = Recorded(lambda: str(tmp_path), {"update_freq": 1})
+    recorder.start()
+    try:
+        run()
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if isinstance(vars(np)["sqrt"], np.ufunc) else 1)
+        _, status = os.waitpid(child, 0)
+    finally:
+        recorder.stop()
+
+    assert os.waitstatus_to_exitcode(status) == 0
+    assert tb_gradflow.open_log(tmp_path / recorder.names[0]).steps == (0, 1)
