@@ -5,6 +5,7 @@
     python -m tests.trace.faults fit --only Meter._settle
     python -m tests.trace.faults fit --small             # the smallest model that has the same functions called
     python -m tests.trace.faults fit --beyond-small      # the functions that it leaves out
+    python -m tests.trace.faults fit_xla --beyond fit    # the functions that the other training leaves out
 
 The functions are found in the source: when a module of `tb_gradflow/trace` is imported here, a call of `reached` is put
 at the beginning of each of its functions. Those that protect the training from all others are left out.
@@ -624,9 +625,10 @@ def sweep(
     kind: type[BaseException] = Injected,
     small: bool = False,
     beyond_small: bool = False,
+    beyond: str | None = None,
 ) -> tuple[int, list[str]]:
-    """How many faults were tried in a scenario, and what they have changed. `beyond_small`: in the functions that a
-    small model does not reach."""
+    """How many faults were tried in a scenario, and what they have changed. `beyond_small` and
+    `beyond`: only in functions that a small model, or that other scenario, does not reach."""
     FAULTS.kind = kind
     scenario = SCENARIOS[name]
     with tempfile.TemporaryDirectory() as directory:
@@ -634,6 +636,9 @@ def sweep(
         if beyond_small:
             run(scenario, f"{directory}/small", small=True)
             reached = set(FAULTS.calls)
+        if beyond is not None:
+            run(SCENARIOS[beyond], f"{directory}/beyond", small=small)
+            reached |= set(FAULTS.calls)
         plain = run(scenario, None, small=small)
         recorded = run(scenario, f"{directory}/clean", small=small)
         recorded = run(scenario, f"{directory}/again", small=small)  # some answers are kept for good
@@ -670,6 +675,7 @@ def main() -> int:
     parser.add_argument("--interrupt", action="store_true", help="as if somebody had pressed Ctrl-C there")
     parser.add_argument("--small", action="store_true", help="train a model of one layer")
     parser.add_argument("--beyond-small", action="store_true", help="only where a small model does not come")
+    parser.add_argument("--beyond", choices=SCENARIOS, help="only where that scenario does not come")
     given = parser.parse_args()
     import tensorflow as tf
 
@@ -683,7 +689,7 @@ def main() -> int:
     for name in names:
         kind = KeyboardInterrupt if given.interrupt else Injected
         tried, problems = sweep(
-            name, given.cases, given.only, (part[0], part[1]), kind, given.small, given.beyond_small
+            name, given.cases, given.only, (part[0], part[1]), kind, given.small, given.beyond_small, given.beyond
         )
         failed += len(problems)
         _say(f"{name}: {tried} faults, {len(problems)} problems")
