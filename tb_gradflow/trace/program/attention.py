@@ -89,23 +89,34 @@ def left_alone() -> Iterator[None]:
 
 def is_left_alone() -> bool:
     """Whether the hooks must ignore this thread now."""
-    return _of_thread.depth > 0 or _is_elsewhere()
+    return is_inside() or _is_elsewhere()
+
+
+def is_inside() -> bool:
+    """Whether this thread runs a part of a training that is already recorded."""
+    return _of_thread.depth > 0
 
 
 def _is_elsewhere() -> bool:
     """Whether an eager step of another thread is being recorded. One that is over is ended first."""
-    eager = _eager
-    if eager is None or eager.thread is threading.current_thread():
+    if _eager is None or _eager.thread is threading.current_thread():
         return False
-    if tf.executing_eagerly() and eager.is_over:
+    end_what_is_over()
+    return _eager is not None
+
+
+def end_what_is_over() -> None:
+    """Ends the eager step of another thread if it is over."""
+    eager = _eager
+    if eager is not None and tf.executing_eagerly() and is_over_elsewhere():
         with reported(), record.stop_recording():
             eager.end()
-    return _eager is not None
 
 
 def is_over_elsewhere() -> bool:
     """Whether the eager step that is being recorded is over, in a thread that has not noticed."""
-    return _eager is not None and _eager.thread is not threading.current_thread() and _eager.is_over
+    eager = _eager
+    return eager is not None and eager.thread is not threading.current_thread() and eager.is_over
 
 
 def first_call() -> Call | None:

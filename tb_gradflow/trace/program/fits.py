@@ -11,7 +11,7 @@ from typing import Any
 import tensorflow as tf
 
 from tb_gradflow.trace.program import eager_loops, hooks
-from tb_gradflow.trace.program.attention import is_left_alone, left_alone
+from tb_gradflow.trace.program.attention import end_what_is_over, is_inside, is_left_alone, left_alone
 from tb_gradflow.trace.program.batches import Batches
 from tb_gradflow.trace.program.faults import report, reported
 from tb_gradflow.trace.program.recording import Recording, keep_with, kept_with
@@ -50,7 +50,9 @@ def _fitting(original: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(original)
     def fit(self: Any, *args: Any, **kwargs: Any) -> Any:
-        recording = _recording()
+        # A training that is longer than an eager step of another thread: its own first recorded step waits for that.
+        end_what_is_over()
+        recording = None if is_inside() or eager_loops.is_part_of_a_step() else hooks.current()
         if recording is None:
             return original(self, *args, **kwargs)
         eager_loops.close()

@@ -99,8 +99,9 @@ def test_a_recording_that_ends_before_such_a_loop_replaces_nothing_any_more(tmp_
     assert tb_gradflow.open_log(tmp_path / recorder.names[0]).steps == (0,)
 
 
+@pytest.mark.parametrize("is_own", [False, True], ids=["", "own callback"])
 def test_a_training_does_not_wait_for_a_step_whose_thread_waits_for_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    is_own: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A program that starts a thread after its loop, in the same function, and joins it."""
     monkeypatch.setattr(observers, "PATIENCE", 0.2)
@@ -114,14 +115,15 @@ def test_a_training_does_not_wait_for_a_step_whose_thread_waits_for_it(
     alone = loop(then)
     recorder = Recorded(lambda: str(tmp_path / "run"), {"update_freq": 1})
     recorder.start()
+    callbacks = [tb_gradflow.GradFlowCallback(tmp_path / "run" / "net", update_freq=1)] if is_own else []
     try:
-        recorded = loop(lambda: then(tb_gradflow.GradFlowCallback(tmp_path / "net", update_freq=1)))
+        recorded = loop(lambda: then(*callbacks))
     finally:
         recorder.stop()
 
     assert recorded == alone
     assert losses[0] == losses[1]
-    assert tb_gradflow.open_log(tmp_path / "net").steps == (0, 1)
+    assert tb_gradflow.open_log(tmp_path / "run" / "net").steps == (0, 1)
     assert tb_gradflow.open_log(tmp_path / "run" / recorder.names[0]).steps == (0,)
 
 
