@@ -64,7 +64,7 @@ class MonitoredEverySecond(GradFlowCallback):
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
         super().on_train_batch_begin(batch, logs)
         if batch % 2 and batch > 0:
-            self.model.train_function = self._plain
+            self.model.train_function = self.plain
 
 
 def recorded(tensors: Any) -> Callable[[Any, str], Any]:

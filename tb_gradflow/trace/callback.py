@@ -90,7 +90,8 @@ class GradFlowCallback(KerasCallback):
         self._began = self._ready = 0.0
         self._recorder: Recorder | None = None
         self.protection = Protection(self._report_fault, self._restored, self._written)
-        self._plain: TrainFunction | None = None
+        # The model's own training function; None while nothing is recorded. An attribute: what reads it cannot fail.
+        self.plain: TrainFunction | None = None
         self._sampled: OwnFunction | None = None
         self._monitored = self._monitored_steps(is_wanted=False)
         self._tracing = Tracing()
@@ -106,24 +107,24 @@ class GradFlowCallback(KerasCallback):
     @protected_method
     def on_train_begin(self, logs: Any = None) -> None:
         interrupted = owner(self.model)
-        if isinstance(interrupted, GradFlowCallback) and interrupted._plain is not None:
-            put(self.model, interrupted._plain)
-        self._plain = None
+        if isinstance(interrupted, GradFlowCallback) and interrupted.plain is not None:
+            put(self.model, interrupted.plain)
+        self.plain = None
         self._may_postpone = True
         self._prepare(_beside_this())
 
     @protected_method
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         self._epoch, self._epoch_begins = epoch, True
-        self._steps.epoch_begins(self._fitting if self._plain is not None else None)
+        self._steps.epoch_begins(self._fitting if self.plain is not None else None)
 
     @protected_method
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
-        if self._plain is None:
+        if self.plain is None:
             return
         self._began = time.perf_counter()
-        if self.model.train_function is not self._plain and not isinstance(owner(self.model), GradFlowCallback):
-            self._plain = None
+        if self.model.train_function is not self.plain and not isinstance(owner(self.model), GradFlowCallback):
+            self.plain = None
             warn(REPLACED)
             return
         self._steps.execution_begins(batch)
@@ -140,10 +141,10 @@ class GradFlowCallback(KerasCallback):
 
     @protected_method
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        if self._plain is None:
+        if self.plain is None:
             return
         done = time.perf_counter()
-        put(self.model, self._plain)
+        put(self.model, self.plain)
         self._steps.execution_ends(batch)
         recorded = self._measured is not None
         if recorded:
@@ -166,18 +167,13 @@ class GradFlowCallback(KerasCallback):
     @protected_method
     def on_train_end(self, logs: Any = None) -> None:
         self._flush()
-        if self._plain is not None and (fitted := self._fitting) is not None:
+        if self.plain is not None and (fitted := self._fitting) is not None:
             self._last_fit.ends(self.model, fitted)
-        self._plain = None
-
-    @property
-    def plain(self) -> TrainFunction | None:
-        """The model's own training function; None while nothing is recorded."""
-        return self._plain
+        self.plain = None
 
     def goes_on_with(self, model: Any) -> bool:
         """Whether a training with the model's current function is in progress."""
-        return self._plain is not None and model.train_function is self._plain
+        return self.plain is not None and model.train_function is self.plain
 
     @protected_method
     def flush(self) -> None:
@@ -205,7 +201,7 @@ class GradFlowCallback(KerasCallback):
             self._recorder.flush_at_end_of(self)
         self._steps.now = max(self._steps.now, fitted.iterations or 0)
         if self._last_fit.goes_on(self.model, fitted):
-            self._plain = self.model.train_function
+            self.plain = self.model.train_function
             return
         if not self._last_fit.begins(self.model, fitted):
             return
@@ -229,13 +225,13 @@ class GradFlowCallback(KerasCallback):
             step, lambda: lambda last, of: self._again()(Execution(last(of))), for_xla=fitted.is_for_xla
         )
         put(self.model, fitted.as_compiled(numbers, self.protection.ends))
-        self._plain = self.model.train_function
+        self.plain = self.model.train_function
 
     def _is_alone(self) -> bool:
         """Whether no other recorder has this fit. Two would replace each other's function, so the first records."""
         if not isinstance(owner(self.model), GradFlowCallback):
             return True
-        self._plain = None  # the function of the model belongs to the other one
+        self.plain = None  # the function of the model belongs to the other one
         self.protection.stop()
         warn(
             "tb_gradflow: this fit has two GradFlowCallbacks, but only one can record. The second one, for "
@@ -257,7 +253,7 @@ class GradFlowCallback(KerasCallback):
         return due and not self._postponed
 
     def _standing_in(self, ours: Callable[[Execution], None]) -> StandIn:
-        return StandIn(self.model, self._plain, ours, whole_data, self)
+        return StandIn(self.model, self.plain, ours, whole_data, self)
 
     def _run_sampled(self, execution: Execution) -> None:
         assert self._sampled is not None and self._fitting is not None
@@ -284,8 +280,8 @@ class GradFlowCallback(KerasCallback):
 
     def _restored(self) -> None:
         """The model trains with its own function."""
-        if self._plain is not None and owner(self.model) is self:
-            put(self.model, self._plain)
+        if self.plain is not None and owner(self.model) is self:
+            put(self.model, self.plain)
 
     def _write(self, step: int) -> None:
         assert self._recorder is not None and self._measured is not None

@@ -95,15 +95,23 @@ class StepsOfBatches:
 
     Args:
         function: Built by Keras. It draws as many batches as `count` answers before each run.
+        around: Returns the context to run it in.
         count: How many steps the next execution has; Keras 2 shortens the last one of an epoch.
         most: After how many executions it draws its batches itself; null if it never does.
         is_paired: See `Execution.call`.
     """
 
     def __init__(
-        self, function: Callable[[Any], Any], count: Callable[[], int], most: int | None, *, is_paired: bool
+        self,
+        function: Callable[[Any], Any],
+        around: Callable[[], contextlib.AbstractContextManager[None]],
+        count: Callable[[], int],
+        most: int | None,
+        *,
+        is_paired: bool,
     ) -> None:
         self._function = function
+        self._around = around
         self._is_paired = is_paired
         self._count = count
         self._left = most
@@ -111,15 +119,19 @@ class StepsOfBatches:
     def __call__(self, execution: Execution) -> Any:
         """Does what the training function does."""
         if self._left == 0:
-            return execution.call(self._function, execution.iterator, is_paired=self._is_paired)
+            return self._call(execution, execution.iterator)
         with contextlib.suppress(tf.errors.OutOfRangeError):
             for _ in range(self._count()):
                 execution.get_next()
         data = iter(dataset_of(execution.batches, execution.element_spec))
-        results = execution.call(self._function, data, is_paired=self._is_paired)
+        results = self._call(execution, data)
         if self._left is not None:
             self._left -= 1
         return results
+
+    def _call(self, execution: Execution, data: Any) -> Any:
+        with self._around():  # which is the recorder's, so that a fault in it is no error of the step
+            return execution.call(self._function, data, is_paired=self._is_paired)
 
 
 def _drawing(function: Any) -> Callable[[Execution], Any]:

@@ -28,6 +28,9 @@ from tb_gradflow.trace.step.named_inputs import Named, batch_of_keras
 TrainFunction = Callable[[Any], Any]
 """Called with an iterator."""
 
+Around = Callable[[], contextlib.AbstractContextManager[None]]
+"""Returns the context in which a training function runs."""
+
 OwnFunction = Callable[[Execution], Any]
 """A training function of the recorder: makes an execution instead of the model's own."""
 
@@ -140,8 +143,8 @@ class Fitting:
         """The names of the arguments of a step."""
         return batch_of_keras(args, kwargs)
 
-    def function_of(self, step: Callable[..., Any]) -> TrainFunction:
-        """A training function that runs `step`, built as Keras builds the model's own."""
+    def function_of(self, step: Callable[..., Any]) -> tuple[TrainFunction, Around]:
+        """A training function that runs `step`, built as Keras builds the model's own, and the context to run it in."""
         step = tf.autograph.experimental.do_not_convert(step)
         model, plain = self._model, self._model.train_function
         compiled = getattr(model, "train_tf_function", None)
@@ -154,12 +157,8 @@ class Fitting:
             if compiled is not None:
                 model.train_tf_function = compiled
 
-        def run(iterator: Any) -> Any:
-            # Keras requests the model's step when it traces the function, in its first run or in a later one.
-            with self._stepping(step):
-                return function(iterator)
-
-        return run
+        # Keras requests the model's step when it traces the function, in its first run or in a later one.
+        return function, lambda: self._stepping(step)
 
     def monitoring(self, step: Callable[..., Any], recorded: OwnFunction) -> OwnFunction:
         """A training function that runs `step`, which is monitored. Its batches are drawn for it where that is possible
@@ -219,10 +218,12 @@ class Fitting:
         may_share = is_monitored and self.is_of_batches and not self.is_eager and not self.is_for_xla
         return draws_of(function, may_share=may_share, has_run=any(traced(function)))
 
-    def _drawn_for(self, function: TrainFunction, most: int | None = None, *, is_paired: bool = False) -> OwnFunction:
+    def _drawn_for(
+        self, function: tuple[TrainFunction, Around], most: int | None = None, *, is_paired: bool = False
+    ) -> OwnFunction:
         if not self._is_keras_own:
             most = 0
-        return StepsOfBatches(function, lambda: self.steps_per_execution, most, is_paired=is_paired)
+        return StepsOfBatches(*function, lambda: self.steps_per_execution, most, is_paired=is_paired)
 
     @property
     def _is_keras_own(self) -> bool:

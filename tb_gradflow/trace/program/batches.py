@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
+
+from tb_gradflow.trace.program.faults import report
+from tb_gradflow.trace.protection.iterators import Kept, OneBatch, rerouted
 
 _specs: dict[Any, Any] = {}
 """One type object for all batches of one kind, so that it is recognised quickly."""
@@ -44,42 +46,20 @@ class Batches:
         run, plain = model.train_function, recorder.plain
         if plain is not None and run is not plain and run.__self__ is recorder:
 
-            def of_one(batches: Any) -> Any:
-                if hasattr(batches, "element_spec"):
-                    return run(batches)  # Keras 2 creates its own iterator
-                given = list(batches)
-                batch = _one_batch(given[0])
+            def choose(batches: Kept) -> tuple[Any, Any]:
+                if hasattr(batches.source, "element_spec"):
+                    return run, batches.source  # Keras 2 creates its own iterator
+                batch = _one_batch(next(batches))
                 # The type of plain Python values is not known in advance.
-                return plain(iter(given)) if batch is None else run(batch)
+                return (plain, batches.again()) if batch is None else (run, batch)
 
-            vars(model)["train_function"] = of_one
+            vars(model)["train_function"] = rerouted(plain, choose, report)
 
     def ended(self) -> None:
         """Called when the batch has been trained on, or an error has ended that."""
         if self.has_begun:
             self.has_begun = False
             self.recorder.on_train_batch_end(0)
-
-
-class OneBatch:
-    """A batch as a TensorFlow iterator with one element."""
-
-    def __init__(self, batch: Any, spec: Any) -> None:
-        self._left = [batch]
-        self.element_spec = spec
-
-    def __iter__(self) -> Iterator[Any]:
-        return self
-
-    def __next__(self) -> Any:
-        if not self._left:
-            raise StopIteration
-        return self._left.pop()
-
-    def get_next(self) -> Any:
-        if not self._left:
-            raise tf.errors.OutOfRangeError(None, None, "there is one batch")
-        return self._left.pop()
 
 
 def _one_batch(batch: Any) -> OneBatch | None:
