@@ -343,7 +343,6 @@ def _fit(model: Any, log_dir: str | None, result: Result, fits: int = 1, **optio
 
 def _nothing_is_patched() -> bool:
     import keras
-    import numpy as np
     import tensorflow as tf
 
     kept = (
@@ -354,6 +353,12 @@ def _nothing_is_patched() -> bool:
     )
     if any("tb_gradflow" in getattr(getattr(each, "__code__", None), "co_filename", "") for each in kept):
         return False
+    return _numpy_is_its_own()
+
+
+def _numpy_is_its_own() -> bool:
+    import numpy as np
+
     return isinstance(vars(np)["sqrt"], np.ufunc)
 
 
@@ -488,9 +493,10 @@ def _in_program(scenario: Scenario) -> Scenario:
     """The same without a recorder of its own, as under `tb-gradflow run`."""
 
     def trained(log_dir: str | None, result: Result, small: bool) -> None:
-        from tb_gradflow.trace.program import hooks
+        from tb_gradflow.trace.program import eager_loops, hooks
         from tb_gradflow.trace.program.recording import Recording
 
+        eager_loops._of_thread.tapes = 0  # a fault at the end of a tape ends the recording of a whole process
         if log_dir is not None:
             hooks.start(Recording(log_dir, {"update_freq": 3}))
         try:
@@ -498,7 +504,7 @@ def _in_program(scenario: Scenario) -> Scenario:
         finally:
             FAULTS.is_armed = False
             hooks.stop()
-            result.restored = True  # the hooks stay, and do nothing
+            result.restored = _numpy_is_its_own()  # the hooks stay, and do nothing
 
     return trained
 

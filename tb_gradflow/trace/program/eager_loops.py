@@ -25,6 +25,7 @@ from tb_gradflow.trace.program import hooks
 from tb_gradflow.trace.program.attention import claim, is_left_alone, is_over_elsewhere, release
 from tb_gradflow.trace.program.faults import report, reported
 from tb_gradflow.trace.program.recording import Place, Recording
+from tb_gradflow.trace.protection.beside import surely
 from tb_gradflow.trace.protection.functions import protected
 
 if TYPE_CHECKING:
@@ -72,8 +73,7 @@ def close() -> None:
     """Ends any eager step of this thread, because another training begins."""
     loop, _of_thread.loop = _of_thread.loop, None
     if loop is not None:
-        with reported():
-            loop.ends()
+        loop.attempt(loop.ends)
 
 
 def close_others(recording: Recording) -> None:
@@ -124,8 +124,7 @@ def _leaving(original: Callable[..., Any]) -> Callable[..., Any]:
         if vars(self).pop("_tb_gradflow_counted", False):
             _of_thread.tapes -= 1
             if _of_thread.loop is not None and _of_thread.tapes == 0 and error and error[1] is not None:
-                with reported():
-                    _of_thread.loop.fails(error[1])
+                _of_thread.loop.attempt(_of_thread.loop.fails, error[1])
         return result
 
     return leave
@@ -225,6 +224,14 @@ class Loop:
         else:
             self.abandon()
 
+    def attempt(self, action: Callable[..., None], *args: Any) -> None:
+        """Does something about its step; if that fails, its recording ends."""
+        try:
+            action(*args)
+        except Exception as fault:
+            surely(self.abandon)
+            self._failed(fault)
+
     def fails(self, error: BaseException) -> None:
         """Called when the program has raised in its step."""
         self.abandon(error)
@@ -245,10 +252,14 @@ class Loop:
             # Only for this step's collector: in no other kind of step does an update end the step, so the class has no
             # hook for it.
             collector = step.collector
-            vars(collector).update(
-                applying=self._noting_updates(step, collector.applying),
-                gradient=self._noting_requests(collector.gradient),
-            )
+            try:
+                vars(collector).update(
+                    applying=self._noting_updates(step, collector.applying),
+                    gradient=self._noting_requests(collector.gradient),
+                )
+            except BaseException:
+                step.patches.close()
+                raise
         return step
 
     def _instrument(self) -> InstrumentedStep:
@@ -278,34 +289,45 @@ class Loop:
 
         def applying(apply: Callable[[], Any], *rest: Any, **named: Any) -> Any:
             nonlocal depth
+            refused: list[Exception] = []
+
+            def by_optimizer() -> Any:
+                try:
+                    return apply()
+                except Exception as error:
+                    refused.append(error)
+                    raise
+
             depth += 1
             try:
-                result = original(apply, *rest, **named)
+                result = original(by_optimizer, *rest, **named)
             except Exception as error:
-                if depth == 1:
-                    with reported():
-                        self._refuses(error)
+                if depth == 1 and error in refused:  # any other is a fault of the recorder
+                    self.attempt(self._refuses, error)
                 raise
             finally:
                 depth -= 1
-            with reported():
-                if depth == 0 and self._open is step and self._is_over(step.collector):
-                    self._finish()
+            self.attempt(self._finish_if_over, step, depth)
             return result
 
         return applying
+
+    def _finish_if_over(self, step: OpenStep, depth: int) -> None:
+        if depth == 0 and self._open is step and self._is_over(step.collector):
+            self._finish()
 
     def _finish(self) -> None:
         step = self._taken()
         if step is None:
             return
         try:
-            if not step.collector.calls or step.is_lost:
+            calls, fault = step.collector.calls, step.collector.fault
+            if step.is_lost or (not calls and fault is None):
                 step.abandon()
                 self._vain += 1
                 self.is_left_alone = self._run is None and self._vain >= MOST_VAIN_LOOKS
                 return
-            if all(_is_refused(call) for call in step.collector.calls):
+            if fault is None and all(map(_is_refused, calls)):
                 step.abandon(step.collector.raised)
                 return
             measured = step.close()
