@@ -67,7 +67,11 @@ def stop(before: Recording | None = None) -> None:
 def _leave_to_parent() -> None:
     """In a forked process: two processes would write into one log."""
     global _current
-    _current = None
+    recording, _current = _current, None
+    if recording is not None and recording.loops:
+        from tb_gradflow.trace.program import eager_loops
+
+        eager_loops.leave_to_parent(recording)
 
 
 if hasattr(os, "register_at_fork"):
