@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from tb_gradflow.trace.protection.beside import surely
 from tb_gradflow.trace.protection.functions import Given, Part, Use, hearer_of_faults, protected
 from tb_gradflow.trace.tf_internals.private_symbols import Symbol, symbol_of
 
@@ -77,7 +78,7 @@ def replaced(
         replacement = _Replacement(owner, name, original)
         use = replacement.use
         stand_in = wrap(original) if raises else protected(original, wrap, hearer_of_faults(), given, part, use)
-        undo.callback(replacement.ends)
+        undo.callback(surely, replacement.ends)
         replacement.begins(stand_in)
         return
     symbol = symbol_of(name_of_owner(owner), name)
