@@ -7,6 +7,7 @@ take turns where replicas meet: they must not wait for each other here, but unre
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
@@ -115,6 +116,8 @@ class Lookers:
         self._installed = contextlib.ExitStack()
         self._shared: tuple[Any, Sequence[Look]] = (None, ())
         self._gives_way: _Open | None = None
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._in_fork)
 
     @contextlib.contextmanager
     def looking(self, listeners: Sequence[Listener]) -> Iterator[None]:
@@ -169,8 +172,17 @@ class Lookers:
             self._open += 1
             return True
 
+    def _in_fork(self) -> None:
+        """In a forked process, which has none of the other threads: their steps will never end."""
+        self._free = threading.Condition()
+        if self._open and not self._of_thread.looks.now:
+            self._open, self._gives_way, self._shared = 0, None, (None, ())
+            self._installed.close()
+
     def _leave(self) -> None:
         with self._free:
+            if self._open == 0:  # a fork has ended it
+                return
             self._open -= 1
             if self._open == 0:
                 self._gives_way = None

@@ -23,6 +23,7 @@ from tb_gradflow.trace.capture.observers import Here, Listener, Lookers
 from tb_gradflow.trace.capture.requested_tensors import is_answer
 from tb_gradflow.trace.graph.variables import is_variable
 from tb_gradflow.trace.protection.functions import Called
+from tb_gradflow.trace.tf_internals.asking_beneath import asking_beneath, is_tensorflows
 from tb_gradflow.trace.tf_internals.control_order import keep_in_order
 from tb_gradflow.trace.tf_internals.patching import replaced
 from tb_gradflow.trace.tf_internals.tapes import flat_gradients, with_zeros
@@ -91,7 +92,8 @@ def _gradient(original: Callable[..., Any], here: Here) -> Callable[..., Any]:
         # A custom gradient may use its own tape to compute its forward pass again: that is part of this result.
         look.quiet += 1
         try:
-            return look.listener.gradient(original, self, target, sources, output_gradients, unconnected_gradients)
+            ask = original if is_tensorflows(original) else asking_beneath(original, sources)
+            return look.listener.gradient(ask, self, target, sources, output_gradients, unconnected_gradients)
         finally:
             look.quiet -= 1
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -56,21 +57,30 @@ class _Switch:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._inside = 0
+        self._inside: list[threading.Thread] = []
         self._eagerly = False
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._in_fork)
 
     def enter(self) -> None:
         with self._lock:
-            if self._inside == 0:
+            if not self._inside:
                 self._eagerly = tf.config.functions_run_eagerly()
                 tf.config.run_functions_eagerly(False)
-            self._inside += 1
+            self._inside.append(threading.current_thread())
 
     def leave(self) -> None:
         with self._lock:
-            self._inside -= 1
-            if self._inside == 0:
+            self._inside.remove(threading.current_thread())
+            if not self._inside:
                 tf.config.run_functions_eagerly(self._eagerly)
+
+    def _in_fork(self) -> None:
+        """In a forked process, which has none of the other threads."""
+        self._lock = threading.Lock()
+        was_inside, self._inside = self._inside, [each for each in self._inside if each is threading.current_thread()]
+        if was_inside and not self._inside:
+            tf.config.run_functions_eagerly(self._eagerly)
 
 
 _SWITCH = _Switch()

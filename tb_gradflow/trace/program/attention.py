@@ -8,6 +8,7 @@ ignore all others, and no eager recording begins while another thread is in a re
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -183,3 +184,15 @@ def release() -> None:
     global _eager
     with _lock:
         _eager = None
+
+
+def _in_fork() -> None:
+    """In a forked process, which has none of the other threads."""
+    global _lock, _busy, _eager
+    _lock = threading.Lock()
+    _busy = int(_of_thread.depth > 0)
+    _eager = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_fork)

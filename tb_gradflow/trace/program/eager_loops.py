@@ -83,6 +83,15 @@ def close_others(recording: Recording) -> None:
             loop.ends_elsewhere()
 
 
+def leave_to_parent(recording: Recording) -> None:
+    """Drops the eager steps of a process in its fork. What they still do there would be measured by ops of TensorFlow,
+    whose threads a fork does not have: it would wait for them forever."""
+    _of_thread.loop = None
+    for loop in list(recording.loops.values()):
+        with reported():
+            loop.leaves_to_parent()
+
+
 def is_recorded_by_its_author() -> None:
     """Called when the program has called `summary.gradients`."""
     if _of_thread.loop is not None:
@@ -167,6 +176,11 @@ class Loop:
         self._name = name
         self._code = code
         self._ending = threading.Lock()
+        # Several threads may run these steps: which has recorded one that is not counted yet, and of which such a step
+        # was counted without it.
+        self._uncounted: threading.Thread | None = None
+        self._counted: set[threading.Thread] = set()
+        self._owner: threading.Thread | None = None
         self._place: Place | None = None
         self._run: WatchedRun | None = None
         self._open: OpenStep | None = None
@@ -200,6 +214,8 @@ class Loop:
         self._unasked = []
         if (self._run is None or self._run.is_due()) and claim(self._code, self.ends_elsewhere):
             try:
+                self._count_before()
+                self._owner = threading.current_thread()
                 self._open = self._opened()
             finally:
                 if self._open is None:
@@ -214,8 +230,22 @@ class Loop:
     def ends(self) -> None:
         """Called when the step is over at the latest."""
         self._finish()
+        here = threading.current_thread()
+        if here in self._counted:
+            self._counted.remove(here)
+            return
+        if self._uncounted is here:
+            self._uncounted = None
         if self._run is not None:
             self._run.completed(time.perf_counter() - self._began, recorded=self._recorded)
+
+    def _count_before(self) -> None:
+        """Called when the next step is to be recorded. Another thread has not noticed yet that its own is over: it
+        would have the same number."""
+        before, self._uncounted = self._uncounted, None
+        if before is not None and before is not threading.current_thread() and self._run is not None:
+            self._counted.add(before)
+            self._run.completed(time.perf_counter() - self._began, recorded=True)
 
     def ends_elsewhere(self) -> None:
         """Called in another thread: the step is over, or nothing is recorded any more."""
@@ -231,6 +261,11 @@ class Loop:
         except Exception as fault:
             surely(self.abandon)
             self._failed(fault)
+
+    def leaves_to_parent(self) -> None:
+        """Called in a forked process."""
+        self._ending = threading.Lock()  # a thread of the parent may hold the other one
+        self.abandon()
 
     def fails(self, error: BaseException) -> None:
         """Called when the program has raised in its step."""
@@ -334,6 +369,7 @@ class Loop:
             self._remember(step.collector)
             if self._run is not None and measured and not self._run.protection.is_over:
                 self._recorded = self._has_steps = True
+                self._uncounted = self._owner
                 values = {name: value.numpy() for name, value in measured.items()}
                 self._run.protection.attempt(self._run.write, values, self._tracing)
             self.is_left_alone = self._run is None or self._run.protection.is_over

@@ -68,10 +68,10 @@ def _leave_to_parent() -> None:
     """In a forked process: two processes would write into one log. A step that is open goes on in the parent alone."""
     global _current
     recording, _current = _current, None
-    if recording is not None:
-        for loop in list(recording.loops.values()):
-            with reported():
-                loop.abandon()
+    if recording is not None and recording.loops:
+        from tb_gradflow.trace.program import eager_loops
+
+        eager_loops.leave_to_parent(recording)
 
 
 if hasattr(os, "register_at_fork"):

@@ -51,6 +51,16 @@ def _raised(fault: Exception) -> None:
     raise fault
 
 
+class Use:
+    """Whether a replacement is in use. A library that has wrapped it meanwhile goes on to call it.
+
+    Attributes:
+        is_over: Whether it must do what the original does.
+    """
+
+    is_over = False
+
+
 class Called:
     """One call of a replacement, and the results of the original in it.
 
@@ -82,8 +92,9 @@ def protected(
     failed: Failed,
     given: Given | None = None,
     part: Part | None = None,
+    use: Use | None = None,
 ) -> Any:
-    """`wrap(original)`, whose faults do not reach its caller."""
+    """`wrap(original)`, whose faults do not reach its caller; `original` once its use is over."""
     token = object()
 
     def noted(*args: Any, **kwargs: Any) -> Any:
@@ -108,6 +119,8 @@ def protected(
     ours = wrap(called if isinstance(original, types.FunctionType) else _Delegate(called, original))
 
     def stand_in(*args: Any, **kwargs: Any) -> Any:
+        if use is not None and use.is_over:
+            return original(*args, **kwargs)
         call, calls = Called(token), _of_thread.calls
         calls.append(call)
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -68,6 +69,7 @@ def test_nothing_stays_behind_a_recording_that_cannot_start(
 
 REPLACED = """
 import sys
+import threading
 import keras, numpy as np
 from tb_gradflow.recorded import Recorded
 plain = keras.Model.fit
@@ -104,3 +106,101 @@ def test_a_fit_that_a_program_has_replaced_before_is_recorded(tmp_path: Path) ->
     assert done.returncode == 0, done.stderr
     assert done.stdout.split("\n")[-2] == "['fitted'] ['fitted', 'batched']"
     assert "not recorded" not in done.stderr
+
+
+FORKED = """
+import faulthandler, os, sys, threading
+import numpy as np, tensorflow as tf
+from tensorflow.python import pywrap_tfe
+from tb_gradflow.recorded import Recorded
+faulthandler.dump_traceback_later(60, exit=True)
+plain = pywrap_tfe.TFE_Py_FastPathExecute
+recorded = Recorded(lambda: sys.argv[1], {"update_freq": 1})
+def loop(then):
+    weight = tf.Variable([1.0, 2.0])
+    for number in range(2):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(weight**2)
+            if number == 1:
+                then()
+        weight.assign_sub(0.1 * tape.gradient(loss, weight))
+    return weight.numpy()
+def forked():
+    pid = os.fork()
+    if pid:
+        assert os.waitpid(pid, 0)[1] == 0
+        return
+    assert isinstance(np.sqrt, np.ufunc) and pywrap_tfe.TFE_Py_FastPathExecute is plain
+    assert np.array_equal(loop(lambda: None), alone)
+    sys.stdout.write("child ")
+    sys.stdout.flush()
+    os._exit(0)
+def elsewhere():
+    loop(lambda: None)
+    entered, may_go_on = threading.Event(), threading.Event()
+    thread = threading.Thread(target=lambda: loop(lambda: (entered.set(), may_go_on.wait(60))))
+    thread.start()
+    assert entered.wait(60) and not isinstance(np.sqrt, np.ufunc)
+    forked()
+    may_go_on.set()
+    thread.join()
+alone = loop(lambda: None)
+recorded.start()
+assert np.array_equal(loop(forked), alone)
+elsewhere()
+recorded.stop()
+import tb_gradflow
+print(tb_gradflow.open_log(os.path.join(sys.argv[1], recorded.names[0])).steps)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_fork_in_the_middle_of_an_eager_step_is_not_recorded_and_does_not_wait(tmp_path: Path) -> None:
+    """In its own thread, which goes on with the step in both processes, and in another, which only the parent has."""
+    done = subprocess.run(
+        [sys.executable, "-c", FORKED, str(tmp_path)],
+        env=environment(tensorflow=True),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "child child (0, 1, 2, 3, 4, 5)\n"
+    assert "could not record" not in done.stderr
+
+
+def test_what_a_library_replaces_in_the_middle_of_a_step_remains(tmp_path: Path) -> None:
+    """As one does that is first imported, or turned on, when it is first used."""
+    calls: list[str] = []
+    plain = replaced = tf.GradientTape.gradient
+
+    def gradient(self: Any, *args: Any, **kwargs: Any) -> Any:
+        calls.append("gradient")
+        return 0.5 * replaced(self, *args, **kwargs)
+
+    weight = tf.Variable([1.0, 2.0], name="weight")
+    recorded = Recorded(lambda: str(tmp_path), {"update_freq": 1})
+    recorded.start()
+    try:
+        for number in range(3):
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_sum(weight**2)
+                if number == 0:
+                    replaced, tf.GradientTape.gradient = tf.GradientTape.gradient, gradient
+            weight.assign_sub(0.1 * tape.gradient(loss, weight))
+    finally:
+        recorded.stop()
+        during = tf.GradientTape.gradient
+        tf.GradientTape.gradient = replaced  # the library puts back what it has found
+    eager_steps()
+    after = tf.GradientTape.gradient
+    tf.GradientTape.gradient = plain
+
+    assert calls == ["gradient"] * 3
+    assert during is gradient
+    assert after is replaced
+    assert np.allclose(weight.numpy(), np.array([1.0, 2.0]) * 0.9**3)
+    [name] = recorded.names
+    assert tb_gradflow.open_log(tmp_path / name).steps == (0, 1, 2)
