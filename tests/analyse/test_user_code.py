@@ -64,6 +64,54 @@ def test_changes_that_overlap_are_no_edit() -> None:
     assert draft.edit() is None
 
 
+def test_changes_that_overlap_are_no_edit_even_if_the_result_is_python() -> None:
+    code = code_of("y = -tf.abs(x)")
+    inner = call_in(code, "abs")
+    outer = code.parent(inner)
+    assert outer is not None
+
+    assert Draft(code).replace(outer, "x").edit() is not None
+    assert Draft(code).replace(outer, "x").replace(inner, "-x").edit() is None
+
+
+def test_nothing_changed_is_no_edit() -> None:
+    code = code_of("y = tf.round(x)")
+
+    assert Draft(code).edit() is None
+    assert Draft(code).replace(call_in(code, "round"), "tf.round(x)").edit() is None
+
+
+def test_statements_before_a_changed_one_keep_their_order() -> None:
+    code = code_of("if a:\n    tf.round(x)")
+    statement = code.statement(call_in(code, "round"))
+    assert statement is not None
+
+    draft = Draft(code).insert_before(statement, "z = 1").insert_before(statement, "b = 2")
+    edit = draft.replace(call_in(code, "round"), "x").edit()
+
+    assert edit is not None
+    assert (edit.line, edit.end_line, edit.after) == (2, 2, "    z = 1\n    b = 2\n    x")
+
+
+def test_a_statement_before_a_function_stands_before_its_decorators() -> None:
+    code = code_of("class Loss:\n    @tf.function\n    def call(self):\n        pass")
+    function = next(node for node in ast.walk(code.tree) if isinstance(node, ast.FunctionDef))
+
+    edit = Draft(code).insert_before(function, "scale = 1.0").edit()
+
+    assert edit is not None
+    assert (edit.line, edit.after) == (2, "    scale = 1.0\n    @tf.function")
+
+
+def test_statements_after_the_last_line_are_appended_to_it() -> None:
+    code = code_of("a = 1; b = 2  # both")
+
+    edit = Draft(code).insert_after(code.tree.body[0], "c = 3").edit()
+
+    assert edit is not None
+    assert edit.after == "a = 1; b = 2  # both\nc = 3"
+
+
 def test_a_value_is_computed_once_under_a_name_that_is_free() -> None:
     code = code_of("def loss(value, soft):\n    return tf.round(value + soft)")
     draft = Draft(code)
@@ -75,6 +123,20 @@ def test_a_value_is_computed_once_under_a_name_that_is_free() -> None:
     assert name == "raw"
     assert edit is not None
     assert edit.after == "    raw = value + soft\n    return tf.round(raw)"
+
+
+@pytest.mark.parametrize("text", ["x", "self.x", "x[0]", "x[:, 1:n]", "x[-1, ..., i]", "-1.5"])
+def test_what_can_be_written_twice_needs_no_name(text: str) -> None:
+    code = code_of(f"y = tf.round({text})")
+
+    assert Draft(code).computed_before(call_in(code, "round").args[0], "value") == text
+
+
+@pytest.mark.parametrize("text", ["x + 1", "f(x)", "f().x", "f()[0]", "x[f()]", "x[:, f():]", "x[:f()]", "x[0, f()]"])
+def test_what_may_differ_the_second_time_is_computed_before(text: str) -> None:
+    code = code_of(f"y = tf.round({text})")
+
+    assert Draft(code).computed_before(call_in(code, "round").args[0], "value") == "value"
 
 
 @pytest.mark.parametrize(
