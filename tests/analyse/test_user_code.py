@@ -174,6 +174,92 @@ def test_functions_are_called_as_the_file_calls_them(imports: str, body: str, ex
     assert library("softmax", "x") == expected
 
 
+BLOCKS = """def loss(
+    p,
+):
+    if p:
+        y = tf.round(
+            p
+        )
+    return y
+"""
+
+
+def kinds_at(code: Code, line: int) -> list[str]:
+    return [type(each).__name__ for each in code.statements_at(line)]
+
+
+def test_a_line_belongs_to_the_innermost_statement_and_to_blocks_that_begin_on_it() -> None:
+    code = code_of(BLOCKS, line=10)
+
+    kinds = [kinds_at(code, line) for line in range(9, 19)]
+
+    assert kinds[1:4] == [["FunctionDef"]] * 3
+    assert kinds[4:9] == [["If"], ["Assign"], ["Assign"], ["Assign"], ["Return"]]
+    assert kinds[0] == kinds[9] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "kinds", "calls"),
+    [
+        ("if f(a): y = g(a)", ["Assign", "If"], ["f(a)", "g(a)"]),
+        ("def call(v): return f(g(v))", ["Return", "FunctionDef"], ["g(v)", "f(g(v))"]),
+        ("y = f(a); z = g(a)", ["Assign", "Assign"], ["f(a)", "g(a)"]),
+        ("with f(a) as b: y = g(b); z = h(y)", ["Assign", "Assign", "With"], ["f(a)", "g(b)", "h(y)"]),
+    ],
+)
+def test_all_statements_on_a_line_count(text: str, kinds: list[str], calls: list[str]) -> None:
+    code = code_of(text, line=3)
+
+    assert kinds_at(code, 3) == kinds
+    assert [ast.unparse(each) for each in code.parts_at(3) if isinstance(each, ast.Call)] == calls
+
+
+def test_the_parts_on_a_line_of_a_long_statement_are_told_apart_from_the_others() -> None:
+    code = code_of("y = f(\n    a,\n    b + 1,\n)", line=7)
+
+    assert [ast.unparse(each) for each in code.parts_at(9)] == ["b", "1", "b + 1", "f(a, b + 1)"]
+    assert [ast.unparse(each) for each in code.parts_around(9)] == ["y", "f", "a", "b", "1", "b + 1", "f(a, b + 1)"]
+
+
+def test_a_passage_is_found_by_its_file_and_its_lines() -> None:
+    first, second = code_of("a = 1\nb = 2", line=5), Code(Passage("loss.py", 5, "c = 3"))
+    program = Program((first, second))
+
+    assert [program.at("model.py", line) for line in (4, 5, 6, 7)] == [None, first, first, None]
+    assert program.at("loss.py", 5) is second
+
+
+def test_what_is_written_over_several_lines_is_joined_unless_it_has_brackets() -> None:
+    code = code_of("y = (a +\n     f(\n    b))")
+    total = code.parts_around(1)[-1]
+
+    assert code.written(total) == "a + f(b)"
+    assert code.written(call_in(code, "f")) == "f(\n    b)"
+    assert code.operand(total) == "(a + f(b))"
+
+
+def test_the_block_of_a_statement_is_the_branch_that_it_is_in() -> None:
+    code = code_of("if a:\n    f()\nelse:\n    g()\n    h()")
+
+    blocks = [code.block(statement) for name in "fgh" if (statement := code.statement(call_in(code, name)))]
+
+    assert [[ast.unparse(each) for each in block] for block in blocks] == [["f()"], ["g()", "h()"], ["g()", "h()"]]
+    assert code.block(code.tree.body[0]) == code.tree.body
+
+
+def test_if_all_wanted_names_are_taken_one_is_numbered() -> None:
+    code = code_of("def f(soft, soft_2):\n    return soft_2")
+
+    assert code.free_name(code.tree.body[0].body[0], "soft") == "soft_3"  # type: ignore[attr-defined]
+
+
+def test_only_imports_by_name_have_a_module() -> None:
+    code = code_of("import os.path\nimport keras.ops as K\nfrom . import layers\nfrom keras import losses as L, ops")
+
+    assert code.imports == {"os": "os", "K": "keras.ops", "L": "keras.losses", "ops": "keras.ops"}
+
+
 MODEL = 'model = Sequential([Dense(8, activation="relu"), Dense(1)])'
 
 
