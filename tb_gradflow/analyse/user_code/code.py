@@ -174,7 +174,8 @@ class Code:
 def _end_of_head(node: ast.stmt) -> int:
     body = getattr(node, "body", None)
     if isinstance(body, list) and body:
-        return max(node.lineno, body[0].lineno - 1)
+        first: int = body[0].lineno
+        return max(node.lineno, first - 1)
     return node.end_lineno or node.lineno
 
 
