@@ -28,6 +28,7 @@ def finding_of(
     dtype: str = "float32",
     loss: float = float("nan"),
     row: Row = NAN,
+    batch: int = 4,
     gradient_rows: tuple[GradientRows, ...] = (),
     examples: tuple[Example, ...] = (),
 ) -> Finding:
@@ -41,7 +42,7 @@ def finding_of(
     graph.ask("kernel", row)
     values = (replace(given, op=product), replace(made, op=broken))
     session = Session(FORMAT, "0000000000000", "0", "2.21.0", "3.15.0", "model", ())
-    step = StepValues(7, 4, values, gradient_rows, examples)
+    step = StepValues(7, batch, values, gradient_rows, examples)
     numbers = graph.numbers(), graph.weight_numbers(), tuple(graph.losses)
     findings = diagnose(graph.trace(), session, *numbers, 7, values=step).findings
     return next(each for each in findings if each.culprit == broken)
@@ -105,11 +106,47 @@ def test_the_rows_are_listed(rows: Rows, says: str) -> None:
     assert finding.examples == rows.first
 
 
+@pytest.mark.parametrize(
+    ("count", "says"), [(5, "rows 0, 1, 2, 3 and 4 of"), (6, "rows 0, 1, 2, 3 and 2 more of"), (9, "3 and 5 more of")]
+)
+def test_of_many_rows_the_first_are_listed(count: int, says: str) -> None:
+    made = replace(BROKEN, rows=Rows(count, tuple(range(min(count, 8)))))
+
+    assert says in finding_of(*LOG, replace(FINITE, zeros=2), made, batch=32).message
+
+
 def test_rows_are_not_listed_if_all_of_them_broke() -> None:
     finding = finding_of(*LOG, replace(FINITE, zeros=2), replace(BROKEN, rows=Rows(4, (0, 1, 2, 3))))
 
     assert "first appear" not in finding.message
     assert finding.examples is None
+
+
+@pytest.mark.parametrize(
+    ("dtype", "largest", "says"),
+    [
+        ("float32", 2e20, "Its inputs reach 3e+20 in magnitude; the largest float32 value is 3.4e38."),
+        ("float64", 2e20, "Its inputs reach 3e+20 in magnitude; the largest float64 value is 1.8e308."),
+        ("float8", 2e20, ""),
+    ],
+)
+def test_of_a_product_that_overflows_the_size_of_its_inputs_is_told(dtype: str, largest: float, says: str) -> None:
+    given, made = replace(FINITE, largest=largest, smallest=-3e20), replace(BROKEN, inf_count=1, nan_count=0)
+
+    message = finding_of("Square", "tf.square", "y = tf.square(p)", given, made, dtype=dtype, row=INF).message
+
+    assert says in message
+    assert bool(says) == ("Its inputs reach" in message)
+
+
+@pytest.mark.parametrize(
+    ("given", "made"),
+    [(FINITE, FINITE), (replace(FINITE, nan_count=1), BROKEN), (replace(FINITE, largest=0.0, smallest=0.0), BROKEN)],
+)
+def test_no_size_explains_what_did_not_overflow(given: OpValue, made: OpValue) -> None:
+    message = finding_of("Square", "tf.square", "y = tf.square(p)", given, made, row=INF, loss=0.5).message
+
+    assert "Its inputs reach" not in message
 
 
 def test_of_many_columns_the_only_one_that_broke_is_named() -> None:
