@@ -181,3 +181,42 @@ def test_of_a_finite_loss_the_rows_are_those_of_the_gradient() -> None:
     assert finding.cause == "sqrt_at_zero"
     assert "`s` is exactly 0 in 1 of 12 elements." in finding.message
     assert finding.examples == (3,)
+
+
+@pytest.mark.parametrize(
+    ("given", "why", "fix"),
+    [
+        (replace(FINITE, zeros=2), "exactly 0, which has no finite logarithm", "tf.math.log(tf.maximum(p, 1e-7))"),
+        (replace(FINITE, negative=6), "a negative value, which has no logarithm", "tf.math.log(tf.maximum(p, 1e-7))"),
+        (
+            replace(FINITE, negative=7),
+            "a negative value, which has no logarithm",
+            "Find out why most of `p` is negative",
+        ),
+    ],
+)
+def test_the_fix_of_a_logarithm_depends_on_how_much_of_its_input_is_negative(
+    given: OpValue, why: str, fix: str
+) -> None:
+    finding = finding_of(*LOG, given, row=INF)
+
+    assert why in finding.message
+    assert fix in finding.fix
+
+
+@pytest.mark.parametrize(
+    ("given", "made", "is_told"),
+    [
+        (replace(FINITE, negative_inf_count=1), BROKEN, True),
+        (replace(FINITE, inf_count=1), replace(BROKEN, nan_count=0, inf_count=1), False),
+        (replace(FINITE, inf_count=1, nan_count=1), BROKEN, False),
+        (FINITE, BROKEN, False),
+    ],
+)
+def test_nan_of_infinities_is_told_apart_from_nan_and_infinities_that_are_passed_on(
+    given: OpValue, made: OpValue, is_told: bool
+) -> None:
+    finding = finding_of("Sin", "tf.sin", "y = tf.sin(p)", given, made, loss=0.5)
+
+    assert finding.cause == "not_finite"
+    assert ("is given infinities, and its result is NaN" in finding.message) == is_told
