@@ -219,7 +219,7 @@ class TestInsideOfALoop:
         assert (finding.cause, finding.severity) == ("branch_not_taken", "info")
         assert "ran no iterations in this step" in finding.message
 
-    def masked(self, kind: str = "SelectV2", *, product: Row = FINE, factor: Row = ZERO, other: Row = FINE) -> Graph:
+    def masked(self, kind: str = "SelectV2", /, *, product: Row = FINE, factor: Row = ZERO, other: Row = FINE) -> Graph:
         """A recurrent layer that chooses between the old and the new state with an op of this kind. Its output is
         multiplied by a head, which gets `factor`, where `product` arrives; and once more, where it gets `other`."""
         graph = Graph()
