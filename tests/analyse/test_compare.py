@@ -77,6 +77,40 @@ def test_what_has_nothing_in_common_is_not_guessed_to_be_one(other: VariableRepo
     assert matches([variable("hidden/kernel")], [other]) == {}
 
 
+def test_a_renamed_variable_of_the_same_layer_is_guessed() -> None:
+    assert matches([variable("head/kernel")], [variable("head/weight")]) == {"head/weight": ("head/kernel", "guess")}
+
+
+def test_copies_of_another_shape_are_not_matched_in_their_order() -> None:
+    assert matches([variable("dense/kernel")], [variable("dense_1/kernel", shape=(3,))]) == {}
+
+
+def test_a_variable_is_guessed_at_most_once() -> None:
+    one, two = [variable("hidden/kernel")], [variable("first/kernel"), variable("second/kernel")]
+
+    assert len(matches(one, two)) == 1
+    assert len(match(two, one)) == 1
+
+
+def test_a_layer_of_another_name_on_the_other_side_of_a_known_one_is_not_guessed() -> None:
+    before, now = [variable("hidden/kernel"), variable("out/bias")], [variable("out/bias"), variable("middle/kernel")]
+
+    assert matches(before, now) == {"out/bias": ("out/bias", "name")}
+
+
+def test_of_several_copies_the_one_between_the_same_neighbours_is_guessed() -> None:
+    before = [variable("out/bias"), variable("dense/kernel")]
+    now = [variable("dense_1/kernel"), variable("out/bias"), variable("dense_2/kernel")]
+
+    assert matches(before, now) == {"out/bias": ("out/bias", "name"), "dense_2/kernel": ("dense/kernel", "guess")}
+
+
+def test_a_copy_is_guessed_before_another_layer() -> None:
+    now = [variable("other/kernel"), variable("dense_1/kernel"), variable("dense_2/kernel")]
+
+    assert matches([variable("dense/kernel")], now) == {"dense_1/kernel": ("dense/kernel", "guess")}
+
+
 def test_a_layer_more_shifts_nobody() -> None:
     before = [variable("dense/kernel", shape=(2,)), variable("dense_1/kernel", shape=(3,))]
     now = [*before, variable("dense_2/kernel", shape=(3,))]

@@ -359,3 +359,18 @@ def test_a_logarithm_is_better_taken_before_what_it_undoes(made_of: tuple[str, .
     assert (finding.cause, finding.culprit) == ("log_zero", log)
     assert fix in finding.fix
     assert fix or ("log_softmax" not in finding.fix and "log space" not in finding.fix)
+
+
+def test_a_value_that_is_used_twice_is_not_where_nan_begins_if_one_use_already_gives_nan() -> None:
+    graph = Graph()
+    product = graph.op("MatMul", graph.variable("kernel"))
+    fine, shifted = graph.op("Tanh", product), graph.op("AddV2", product)
+    broken = graph.op("Sin", shifted)
+    for op, row in ((product, NAN), (fine, FINE), (shifted, NAN), (broken, FINE)):
+        graph.gradient(op, row)
+    graph.target(graph.op("Mean", graph.op("AddV2", fine, broken)))
+    graph.ask("kernel", NAN)
+
+    finding = graph.only_finding()
+
+    assert (finding.cause, finding.culprit) == ("not_finite", broken)

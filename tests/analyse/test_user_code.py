@@ -64,6 +64,54 @@ def test_changes_that_overlap_are_no_edit() -> None:
     assert draft.edit() is None
 
 
+def test_changes_that_overlap_are_no_edit_even_if_the_result_is_python() -> None:
+    code = code_of("y = -tf.abs(x)")
+    inner = call_in(code, "abs")
+    outer = code.parent(inner)
+    assert outer is not None
+
+    assert Draft(code).replace(outer, "x").edit() is not None
+    assert Draft(code).replace(outer, "x").replace(inner, "-x").edit() is None
+
+
+def test_nothing_changed_is_no_edit() -> None:
+    code = code_of("y = tf.round(x)")
+
+    assert Draft(code).edit() is None
+    assert Draft(code).replace(call_in(code, "round"), "tf.round(x)").edit() is None
+
+
+def test_statements_before_a_changed_one_keep_their_order() -> None:
+    code = code_of("if a:\n    tf.round(x)")
+    statement = code.statement(call_in(code, "round"))
+    assert statement is not None
+
+    draft = Draft(code).insert_before(statement, "z = 1").insert_before(statement, "b = 2")
+    edit = draft.replace(call_in(code, "round"), "x").edit()
+
+    assert edit is not None
+    assert (edit.line, edit.end_line, edit.after) == (2, 2, "    z = 1\n    b = 2\n    x")
+
+
+def test_a_statement_before_a_function_stands_before_its_decorators() -> None:
+    code = code_of("class Loss:\n    @tf.function\n    def call(self):\n        pass")
+    function = next(node for node in ast.walk(code.tree) if isinstance(node, ast.FunctionDef))
+
+    edit = Draft(code).insert_before(function, "scale = 1.0").edit()
+
+    assert edit is not None
+    assert (edit.line, edit.after) == (2, "    scale = 1.0\n    @tf.function")
+
+
+def test_statements_after_the_last_line_are_appended_to_it() -> None:
+    code = code_of("a = 1; b = 2  # both")
+
+    edit = Draft(code).insert_after(code.tree.body[0], "c = 3").edit()
+
+    assert edit is not None
+    assert edit.after == "a = 1; b = 2  # both\nc = 3"
+
+
 def test_a_value_is_computed_once_under_a_name_that_is_free() -> None:
     code = code_of("def loss(value, soft):\n    return tf.round(value + soft)")
     draft = Draft(code)
@@ -75,6 +123,20 @@ def test_a_value_is_computed_once_under_a_name_that_is_free() -> None:
     assert name == "raw"
     assert edit is not None
     assert edit.after == "    raw = value + soft\n    return tf.round(raw)"
+
+
+@pytest.mark.parametrize("text", ["x", "self.x", "x[0]", "x[:, 1:n]", "x[-1, ..., i]", "-1.5"])
+def test_what_can_be_written_twice_needs_no_name(text: str) -> None:
+    code = code_of(f"y = tf.round({text})")
+
+    assert Draft(code).computed_before(call_in(code, "round").args[0], "value") == text
+
+
+@pytest.mark.parametrize("text", ["x + 1", "f(x)", "f().x", "f()[0]", "x[f()]", "x[:, f():]", "x[:f()]", "x[0, f()]"])
+def test_what_may_differ_the_second_time_is_computed_before(text: str) -> None:
+    code = code_of(f"y = tf.round({text})")
+
+    assert Draft(code).computed_before(call_in(code, "round").args[0], "value") == "value"
 
 
 @pytest.mark.parametrize(
@@ -110,6 +172,92 @@ def test_functions_are_called_as_the_file_calls_them(imports: str, body: str, ex
 
     assert library is not None
     assert library("softmax", "x") == expected
+
+
+BLOCKS = """def loss(
+    p,
+):
+    if p:
+        y = tf.round(
+            p
+        )
+    return y
+"""
+
+
+def kinds_at(code: Code, line: int) -> list[str]:
+    return [type(each).__name__ for each in code.statements_at(line)]
+
+
+def test_a_line_belongs_to_the_innermost_statement_and_to_blocks_that_begin_on_it() -> None:
+    code = code_of(BLOCKS, line=10)
+
+    kinds = [kinds_at(code, line) for line in range(9, 19)]
+
+    assert kinds[1:4] == [["FunctionDef"]] * 3
+    assert kinds[4:9] == [["If"], ["Assign"], ["Assign"], ["Assign"], ["Return"]]
+    assert kinds[0] == kinds[9] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "kinds", "calls"),
+    [
+        ("if f(a): y = g(a)", ["Assign", "If"], ["f(a)", "g(a)"]),
+        ("def call(v): return f(g(v))", ["Return", "FunctionDef"], ["g(v)", "f(g(v))"]),
+        ("y = f(a); z = g(a)", ["Assign", "Assign"], ["f(a)", "g(a)"]),
+        ("with f(a) as b: y = g(b); z = h(y)", ["Assign", "Assign", "With"], ["f(a)", "g(b)", "h(y)"]),
+    ],
+)
+def test_all_statements_on_a_line_count(text: str, kinds: list[str], calls: list[str]) -> None:
+    code = code_of(text, line=3)
+
+    assert kinds_at(code, 3) == kinds
+    assert [ast.unparse(each) for each in code.parts_at(3) if isinstance(each, ast.Call)] == calls
+
+
+def test_the_parts_on_a_line_of_a_long_statement_are_told_apart_from_the_others() -> None:
+    code = code_of("y = f(\n    a,\n    b + 1,\n)", line=7)
+
+    assert [ast.unparse(each) for each in code.parts_at(9)] == ["b", "1", "b + 1", "f(a, b + 1)"]
+    assert [ast.unparse(each) for each in code.parts_around(9)] == ["y", "f", "a", "b", "1", "b + 1", "f(a, b + 1)"]
+
+
+def test_a_passage_is_found_by_its_file_and_its_lines() -> None:
+    first, second = code_of("a = 1\nb = 2", line=5), Code(Passage("loss.py", 5, "c = 3"))
+    program = Program((first, second))
+
+    assert [program.at("model.py", line) for line in (4, 5, 6, 7)] == [None, first, first, None]
+    assert program.at("loss.py", 5) is second
+
+
+def test_what_is_written_over_several_lines_is_joined_unless_it_has_brackets() -> None:
+    code = code_of("y = (a +\n     f(\n    b))")
+    total = code.parts_around(1)[-1]
+
+    assert code.written(total) == "a + f(b)"
+    assert code.written(call_in(code, "f")) == "f(\n    b)"
+    assert code.operand(total) == "(a + f(b))"
+
+
+def test_the_block_of_a_statement_is_the_branch_that_it_is_in() -> None:
+    code = code_of("if a:\n    f()\nelse:\n    g()\n    h()")
+
+    blocks = [code.block(statement) for name in "fgh" if (statement := code.statement(call_in(code, name)))]
+
+    assert [[ast.unparse(each) for each in block] for block in blocks] == [["f()"], ["g()", "h()"], ["g()", "h()"]]
+    assert code.block(code.tree.body[0]) == code.tree.body
+
+
+def test_if_all_wanted_names_are_taken_one_is_numbered() -> None:
+    code = code_of("def f(soft, soft_2):\n    return soft_2")
+
+    assert code.free_name(code.tree.body[0].body[0], "soft") == "soft_3"  # type: ignore[attr-defined]
+
+
+def test_only_imports_by_name_have_a_module() -> None:
+    code = code_of("import os.path\nimport keras.ops as K\nfrom . import layers\nfrom keras import losses as L, ops")
+
+    assert code.imports == {"os": "os", "K": "keras.ops", "L": "keras.losses", "ops": "keras.ops"}
 
 
 MODEL = 'model = Sequential([Dense(8, activation="relu"), Dense(1)])'

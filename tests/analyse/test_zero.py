@@ -405,6 +405,44 @@ def test_a_second_derivative_of_zero_explains_its_own_way_alone(faded: bool) -> 
     assert finding.cause == ("mask_multiplies_to_zero" if faded else "second_order_missing")
 
 
+def twice_differentiated(
+    kind: str = "ReluGrad", *, slope: bool = True, inner: bool = True, row: Row | None = ZERO
+) -> Graph:
+    """A kernel that gets a gradient from a loss, and `row` from a second target: the product of an inner gradient with
+    the slope of an activation. Whether the slope and the product belong to that inner gradient."""
+    graph = Graph()
+    kernel = graph.variable("kernel")
+    flat = graph.op(kind, graph.op("MatMul", kernel))
+    product = graph.op("Mul", flat)
+    for op, backward in ((flat, slope), (product, inner)):
+        graph.ops[op] = replace(graph.ops[op], backward=backward)
+    graph.target(graph.op("Mean", graph.op("Square", kernel)))
+    graph.target(product)
+    graph.ask("kernel", FINE)
+    graph.ask("kernel", row, target=1)
+    return graph
+
+
+def test_a_second_derivative_of_zero_is_found_although_the_variable_gets_a_gradient_from_a_loss() -> None:
+    finding = twice_differentiated().only_finding()
+
+    assert (finding.cause, finding.op and finding.op.type) == ("second_order_missing", "ReluGrad")
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        twice_differentiated(row=FINE),
+        twice_differentiated(row=None),
+        twice_differentiated("SigmoidGrad"),
+        twice_differentiated(slope=False),
+        twice_differentiated(inner=False),
+    ],
+)
+def test_a_second_derivative_that_need_not_be_zero_is_not_reported(graph: Graph) -> None:
+    assert graph.diagnose().findings == ()
+
+
 def test_a_choice_between_two_values_is_no_limit_where_the_other_one_gets_a_gradient() -> None:
     """A clipped surrogate whose advantages are all zero: the product makes the zeros, and nothing is learned."""
     graph = Graph()

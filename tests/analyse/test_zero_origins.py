@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tb_gradflow.record.schema import Input, Layer
@@ -216,6 +218,43 @@ class TestInsideOfALoop:
 
         assert (finding.cause, finding.severity) == ("branch_not_taken", "info")
         assert "ran no iterations in this step" in finding.message
+
+    def masked(self, kind: str = "SelectV2", /, *, product: Row = FINE, factor: Row = ZERO, other: Row = FINE) -> Graph:
+        """A recurrent layer that chooses between the old and the new state with an op of this kind. Its output is
+        multiplied by a head, which gets `factor`, where `product` arrives; and once more, where it gets `other`."""
+        graph = Graph()
+        chosen = graph.op("Identity", graph.op(kind, graph.op("Tanh", graph.variable("cell/kernel"))))
+        loop = graph.op("While", chosen, first=2, name="rnn/while")
+        graph.ops[loop] = replace(graph.ops[loop], inputs=(replace(graph.ops[loop].inputs[0], carried=True),))
+        output, head = graph.op("Identity", loop), graph.op("Identity", graph.variable("head"))
+        again = graph.op("Identity", loop)
+        both = [graph.op("Mul", output, head), graph.op("Mul", again, graph.op("Exp", graph.variable("scale")))]
+        for op, row in ((output, FINE), (head, factor), (again, other), (both[0], product), (both[1], FINE)):
+            graph.gradient(op, row)
+        graph.target(graph.op("Mean", graph.op("AddV2", *both)))
+        for name, row in (("cell/kernel", ZERO), ("head", factor), ("scale", FINE)):
+            graph.ask(name, row)
+        graph.inputs.append(Input("x", graph.row(sized(1e9))))  # may saturate gates
+        return graph
+
+    def test_a_mask_that_skips_every_iteration_is_seen_at_what_its_output_is_multiplied_by(self) -> None:
+        graph = self.masked()
+
+        finding = graph.only_finding()
+
+        assert (finding.cause, finding.op and finding.op.name) == ("mask_multiplies_to_zero", "rnn/while")
+        assert finding.variables == ("cell/kernel", "head")
+
+    @pytest.mark.parametrize("rows", [{"factor": FINE}, {"factor": FINE, "other": ZERO}, {"product": ZERO}])
+    def test_an_output_that_need_not_be_zero_is_not_blamed_on_a_mask(self, rows: dict[str, Row]) -> None:
+        findings = self.masked(**rows).diagnose().findings
+
+        assert "saturation_sigmoid" in {each.cause for each in findings if "cell/kernel" in each.variables}
+
+    def test_a_loop_without_a_choice_has_no_mask(self) -> None:
+        causes = {finding.cause for finding in self.masked("Identity").diagnose().findings}
+
+        assert causes == {"saturation_sigmoid", "zero_gradient"}
 
 
 def test_a_sign_that_no_gradient_was_recorded_at_is_found() -> None:

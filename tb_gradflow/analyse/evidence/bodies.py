@@ -17,9 +17,7 @@ def loop_in(suspect: Suspect, inside: list[int]) -> int:
 
 def unrecorded_before(suspect: Suspect) -> list[int]:
     """The ops without a recorded gradient between the variable and the suspect; none if all were recorded."""
-    if suspect.exact or suspect.producer < 0:
-        return []
-    return unrecorded_between(suspect, suspect.producer)
+    return [] if suspect.exact else unrecorded_between(suspect, suspect.producer)
 
 
 def unrecorded_between(suspect: Suspect, end: int) -> list[int]:
@@ -71,7 +69,7 @@ def _variables_of_loop(suspect: Suspect, loop: int) -> list[int]:
     ops = suspect.topology.trace.ops
     stem = ops[loop].name.rpartition("/")[0] + "/"
     all_loops = [op for kind in LOOPS for op in suspect.topology.by_type.get(kind, ())]
-    return [op for op in all_loops if ops[op].name.startswith(stem)] or [loop]
+    return [op for op in all_loops if ops[op].name.startswith(stem)]
 
 
 def keeps_first_state(suspect: Suspect, loop: int) -> bool:

@@ -153,7 +153,7 @@ class Code:
             for node in ast.walk(self.tree)
             if isinstance(node, ast.stmt) and node.lineno <= place <= _end_of_head(node)
         ]
-        return sorted(found, key=lambda node: -node.lineno)
+        return sorted(found, key=lambda node: (-node.lineno, -sum(1 for _ in self.around(node))))
 
     def parts_at(self, line: int) -> list[ast.expr]:
         """The expressions on a line of the file, in the order in which Python evaluates them: parts before the whole.
@@ -164,15 +164,18 @@ class Code:
         return [node for node in self.parts_around(line) if node.lineno <= place <= (node.end_lineno or node.lineno)]
 
     def parts_around(self, line: int) -> list[ast.expr]:
-        """The expressions of the statement that a line of the file belongs to, in the same order."""
-        statement = next(iter(self.statements_at(line)), None)
-        return [node for node in _evaluated(statement) if isinstance(node, ast.expr)] if statement is not None else []
+        """The expressions of the statement that a line of the file belongs to, in the same order; and those of other
+        statements that begin on the same line as this one, as in `if x: y = z`."""
+        found = self.statements_at(line)
+        beside = sorted((each for each in found if each.lineno == found[0].lineno), key=lambda each: each.col_offset)
+        return [node for each in beside for node in _evaluated(each) if isinstance(node, ast.expr)]
 
 
 def _end_of_head(node: ast.stmt) -> int:
     body = getattr(node, "body", None)
     if isinstance(body, list) and body:
-        return max(node.lineno, body[0].lineno - 1) if body[0].lineno > node.lineno else node.lineno
+        first: int = body[0].lineno
+        return max(node.lineno, first - 1)
     return node.end_lineno or node.lineno
 
 

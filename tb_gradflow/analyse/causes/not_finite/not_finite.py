@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.causes.not_finite.singular import accused
-from tb_gradflow.analyse.evidence.bodies import unrecorded_between
+from tb_gradflow.analyse.evidence.bodies import unrecorded_before
 from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
 from tb_gradflow.analyse.evidence.zeros import PRODUCTS
 from tb_gradflow.analyse.graph.op_sets import LOOPS
@@ -52,8 +52,7 @@ def _overflows(suspect: Suspect) -> bool:
 
 def _is_in_loop(suspect: Suspect) -> bool:
     """Whether the gradient may have stopped being finite inside a loop."""
-    between = unrecorded_between(suspect, suspect.producer) if suspect.producer >= 0 and not suspect.exact else []
-    return any(suspect.type_of(op) in LOOPS for op in (suspect.culprit, *between))
+    return any(suspect.type_of(op) in LOOPS for op in (suspect.culprit, *unrecorded_before(suspect)))
 
 
 def scale_of(suspect: Suspect) -> float | None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.causes.not_finite.in_front import first_of
 from tb_gradflow.analyse.causes.not_finite.singular import accused
-from tb_gradflow.analyse.evidence.bodies import first_of_loop, unrecorded_between
+from tb_gradflow.analyse.evidence.bodies import first_of_loop, unrecorded_before
 from tb_gradflow.analyse.evidence.by_hand import has_grown
 from tb_gradflow.analyse.evidence.course import course_of, inside_loop
 from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
@@ -88,7 +88,7 @@ def overflowing_recurrence(suspect: Suspect) -> Verdict | None:
     if incoming is not None and incoming.max_abs > _ABOUT_TO_OVERFLOW and not incoming.nan_count:
         return Verdict("exploding_recurrence", "error")
     if suspect.measured.loss_is_finite(suspect.target):
-        place = _growing_in(suspect, _between(suspect))
+        place = _growing_in(suspect, unrecorded_before(suspect))
     else:
         place = suspect.measured.once(("growing", suspect.culprit), lambda: _growing_before(suspect))
     return Verdict("exploding_recurrence", "error", place) if place >= 0 else None
@@ -124,10 +124,6 @@ def is_recurrent(suspect: Suspect) -> bool:
 def _is_singular(suspect: Suspect, op: int) -> bool:
     """Whether the op has a singular point. A softmax has none: it is not finite only if its input is not."""
     return suspect.type_of(op) not in ("Softmax", "LogSoftmax") and accused(suspect, op) is not None
-
-
-def _between(suspect: Suspect) -> list[int]:
-    return unrecorded_between(suspect, suspect.producer) if suspect.producer >= 0 and not suspect.exact else []
 
 
 def _growing_before(suspect: Suspect) -> int:
