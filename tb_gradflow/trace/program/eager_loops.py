@@ -39,6 +39,7 @@ MOST_VAIN_LOOKS = 3
 
 class _OfThread(threading.local):
     tapes = 0
+    opened_at = ("", 0)
     loop: Loop | None = None
 
 
@@ -52,6 +53,11 @@ def install(tensorflow: Any) -> None:
     leaving = protected(vars(kind)["__exit__"], _leaving, report)
     # Both or none: one counts the open tapes up, the other down.
     kind.__enter__, kind.__exit__ = entering, leaving
+
+
+def open_tape() -> tuple[str, int] | None:
+    """The file and line that opened the outermost eager tape of this thread; None if none is open."""
+    return _of_thread.opened_at if _of_thread.tapes > 0 else None
 
 
 def is_part_of_a_step() -> bool:
@@ -118,6 +124,9 @@ def _entering(original: Callable[..., Any]) -> Callable[..., Any]:
             result = original(self)
             if _of_thread.loop is not None:
                 _of_thread.loop.waits_for(self)
+            if _of_thread.tapes == 0:
+                frame = sys._getframe(2)
+                _of_thread.opened_at = frame.f_code.co_filename, frame.f_lineno
             _of_thread.tapes += 1
             vars(self)["_tb_gradflow_counted"] = True
             return result

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -52,8 +53,10 @@ def _fitting(original: Callable[..., Any]) -> Callable[..., Any]:
     def fit(self: Any, *args: Any, **kwargs: Any) -> Any:
         # A training that is longer than an eager step of another thread: its own first recorded step waits for that.
         end_what_is_over()
-        recording = None if is_inside() or eager_loops.is_part_of_a_step() else hooks.current()
-        if recording is None:
+        recording = None if is_inside() else hooks.current()
+        if recording is None or eager_loops.is_part_of_a_step():
+            if recording is not None and (tape := eager_loops.open_tape()) is not None:
+                recording.warn_once(_inside_a_tape(*tape))
             return original(self, *args, **kwargs)
         eager_loops.close()
         with left_alone():
@@ -75,6 +78,14 @@ def _fitting(original: Callable[..., Any]) -> Callable[..., Any]:
                 recorder.flush()
 
     return fit
+
+
+def _inside_a_tape(file: str, line: int) -> str:
+    return (
+        f"tb_gradflow does not record this `fit`: it runs while the tf.GradientTape of {os.path.basename(file)}:{line} is "
+        "open, and belongs to that step. If it does not, leave the tape's `with` block first: a generator that was left in "
+        "it keeps it open."
+    )
 
 
 def _with_one_more(listed: Any, recorder: Any, model: Any, fit: Callable[[], Any]) -> Any:

@@ -78,6 +78,13 @@ class Recording:
         self._tell = tell
         self._recorders: weakref.WeakSet[Any] = weakref.WeakSet()
         self._failed = False
+        self._told: set[str] = set()
+
+    def warn_once(self, message: str) -> None:
+        """Shows a warning to the user, the first time."""
+        if message not in self._told:
+            self._told.add(message)
+            warn(message)
 
     def begin(self, name: str) -> Place | None:
         """A new run with a name like this one: the first unused one. None if it cannot be written, which is reported

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -204,3 +206,35 @@ def test_what_a_library_replaces_in_the_middle_of_a_step_remains(tmp_path: Path)
     assert np.allclose(weight.numpy(), np.array([1.0, 2.0]) * 0.9**3)
     [name] = recorded.names
     assert tb_gradflow.open_log(tmp_path / name).steps == (0, 1, 2)
+
+
+def test_a_fit_while_a_tape_is_open_is_not_recorded_and_that_is_said(tmp_path: Path) -> None:
+    """A generator that nobody resumes keeps its tape open."""
+
+    def losses_of(weight: tf.Variable) -> Iterator[tf.Tensor]:
+        with tf.GradientTape():
+            yield tf.reduce_sum(weight**2)
+
+    def trained() -> list[float]:
+        keras.utils.set_random_seed(1)
+        model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
+        model.compile("sgd", "mse")
+        losses: list[float] = model.fit(np.ones((8, 3)), np.ones((8, 1)), verbose=0, epochs=2).history["loss"]
+        return losses
+
+    alone = trained()
+    recorded = Recorded(lambda: str(tmp_path), {"update_freq": 1})
+    recorded.start()
+    left = losses_of(tf.Variable([1.0, 2.0]))
+    try:
+        next(left)
+        with pytest.warns(RuntimeWarning, match=r"test_hooks.py:\d+ is open") as told:
+            assert trained() == alone
+            assert trained() == alone
+        left.close()
+        assert trained() == alone
+    finally:
+        recorded.stop()
+
+    assert len([each for each in told if "tb_gradflow" in str(each.message)]) == 1
+    assert len([name for name in recorded.names if name.startswith("sequential")]) == 1
