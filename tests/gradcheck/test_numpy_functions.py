@@ -235,15 +235,15 @@ def test_the_function_may_write_into_what_it_is_given() -> None:
     assert np.array_equal(point, np.ones(3))
 
 
-def test_a_million_numbers_are_checked_by_some_directions() -> None:
-    point = RNG.normal(size=1_000_000)
+def test_many_numbers_are_checked_by_some_directions() -> None:
+    point = RNG.normal(size=200_000)
 
     right = tb_gradflow.check_gradients(lambda v: np.mean(np.sin(v)), (point,), lambda v: np.cos(v) / v.size)
     wrong = tb_gradflow.check_gradients(lambda v: np.mean(np.sin(v)), (point,), lambda v: np.cos(v))
 
     assert right.arguments["0"].verdict == "agrees"
     assert right.evaluations < 1000
-    assert (wrong.arguments["0"].verdict, wrong.arguments["0"].factor) == ("factor", 1_000_000)
+    assert (wrong.arguments["0"].verdict, wrong.arguments["0"].factor) == ("factor", 200_000)
 
 
 def test_what_is_wrong_with_the_arguments_is_told_at_once() -> None:

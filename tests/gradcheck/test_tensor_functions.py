@@ -225,9 +225,9 @@ def test_seeds_moving_averages_and_the_global_seed_are_left_as_they_were() -> No
     assert np.array_equal(tf.random.normal([2]).numpy(), expected)
 
 
-def test_a_million_weights_are_checked_by_some_directions() -> None:
+def test_many_weights_are_checked_by_some_directions() -> None:
     check = tb_gradflow.check_gradients(
-        lambda v: tf.reduce_mean(tf.sin(v) * v), (tf.constant(RNG.normal(size=(1000, 1000)), tf.float32),)
+        lambda v: tf.reduce_mean(tf.sin(v) * v), (tf.constant(RNG.normal(size=(450, 450)), tf.float32),)
     )
 
     check.assert_correct()

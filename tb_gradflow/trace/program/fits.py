@@ -81,10 +81,10 @@ def _fitting(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _inside_a_tape(file: str, line: int) -> str:
+    where = f"{os.path.basename(file)}:{line}"
     return (
-        f"tb_gradflow does not record this `fit`: it runs while the tf.GradientTape of {os.path.basename(file)}:{line} is "
-        "open, and belongs to that step. If it does not, leave the tape's `with` block first: a generator that was left in "
-        "it keeps it open."
+        f"tb_gradflow does not record this `fit`: it runs while the tf.GradientTape of {where} is open, and belongs to "
+        "that step. If it does not, leave the tape's `with` block first: a generator that was left in it keeps it open."
     )
 
 

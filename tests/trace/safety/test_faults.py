@@ -15,7 +15,7 @@ from tests.serve.processes import environment
 
 SCENARIOS = ("fit", "watch", "program_start")
 
-CASES = 6
+CASES = 4
 """Of each scenario: a training each, of less than a second."""
 
 
