@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Generator
@@ -18,6 +17,20 @@ import tb_gradflow
 from tb_gradflow.recorded import Recorded
 from tb_gradflow.trace.program import hooks
 from tests.serve.processes import environment
+
+
+def ran(program: str, directory: Path) -> subprocess.CompletedProcess[str]:
+    """A program in a process of its own, where nothing has been hooked yet; it must not fail."""
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(directory)],
+        env=environment(tensorflow=True),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    return done
 
 
 def eager_steps() -> None:
@@ -96,16 +109,8 @@ print(calls, recorded.names)
 
 def test_a_fit_that_a_program_has_replaced_before_is_recorded(tmp_path: Path) -> None:
     """As libraries do that log every training: they assign to `keras.Model`, which inherits its methods."""
-    done = subprocess.run(
-        [sys.executable, "-c", REPLACED, str(tmp_path)],
-        env=environment(tensorflow=True),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
+    done = ran(REPLACED, tmp_path)
 
-    assert done.returncode == 0, done.stderr
     assert done.stdout.split("\n")[-2] == "['fitted'] ['fitted', 'batched']"
     assert "not recorded" not in done.stderr
 
@@ -156,19 +161,10 @@ print(tb_gradflow.open_log(os.path.join(sys.argv[1], recorded.names[0])).steps)
 """
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_a_fork_in_the_middle_of_an_eager_step_is_not_recorded_and_does_not_wait(tmp_path: Path) -> None:
     """In its own thread, which goes on with the step in both processes, and in another, which only the parent has."""
-    done = subprocess.run(
-        [sys.executable, "-c", FORKED, str(tmp_path)],
-        env=environment(tensorflow=True),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
+    done = ran(FORKED, tmp_path)
 
-    assert done.returncode == 0, done.stderr
     assert done.stdout == "child child (0, 1, 2, 3, 4, 5)\n"
     assert "could not record" not in done.stderr
 
