@@ -251,7 +251,8 @@ def test_the_block_of_a_statement_is_the_branch_that_it_is_in() -> None:
 def test_if_all_wanted_names_are_taken_one_is_numbered() -> None:
     code = code_of("def f(soft, soft_2):\n    return soft_2")
 
-    assert code.free_name(code.tree.body[0].body[0], "soft") == "soft_3"  # type: ignore[attr-defined]
+    [inside, *_] = code.statements_at(2)
+    assert code.free_name(inside, "soft") == "soft_3"
 
 
 def test_only_imports_by_name_have_a_module() -> None:

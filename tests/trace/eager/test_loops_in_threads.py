@@ -127,7 +127,6 @@ def test_a_training_does_not_wait_for_a_step_whose_thread_waits_for_it(
     assert tb_gradflow.open_log(tmp_path / "run" / recorder.names[0]).steps == (0,)
 
 
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 @pytest.mark.parametrize("run", [loop, in_a_pool])
 def test_in_a_forked_process_nothing_is_replaced(run: Callable[[], float], tmp_path: Path) -> None:
     recorder = Recorded(lambda: str(tmp_path), {"update_freq": 1})
