@@ -6,6 +6,7 @@
     python -m tests.trace.faults fit --small             # the smallest model that has the same functions called
     python -m tests.trace.faults fit --beyond-small      # the functions that it leaves out
     python -m tests.trace.faults fit_xla --beyond fit    # the functions that the other training leaves out
+    python -m tests.trace.faults fit --skip 140          # goes on where an earlier run has stopped
 
 The functions are found in the source: when a module of `tb_gradflow/trace` is imported here, a call of `reached` is put
 at the beginning of each of its functions. Those that protect the training from all others are left out.
@@ -632,9 +633,11 @@ def sweep(
     small: bool = False,
     beyond_small: bool = False,
     beyond: str | None = None,
+    skip: int = 0,
 ) -> tuple[int, list[str]]:
     """How many faults were tried in a scenario, and what they have changed. `beyond_small` and
-    `beyond`: only in functions that a small model, or that other scenario, does not reach."""
+    `beyond`: only in functions that a small model, or that other scenario, does not reach. `skip`: as many of the
+    chosen, the first by name, are left out."""
     FAULTS.kind = kind
     scenario = SCENARIOS[name]
     with tempfile.TemporaryDirectory() as directory:
@@ -653,6 +656,7 @@ def sweep(
         problems = [f"{name}: without a fault: {each}" for each in differences(again, recorded, recorded)]
         listed = [place for place in listed if only in place[0]][part[0] :: part[1]]
         chosen = listed if count is None else sample(listed, count)
+        chosen = chosen[skip:]
         for number, where in enumerate(chosen):
             result = run(scenario, f"{directory}/{number}", where, small)
             if kind is KeyboardInterrupt:
@@ -678,6 +682,7 @@ def main() -> int:
     parser.add_argument("--cases", type=int)
     parser.add_argument("--only", default="")
     parser.add_argument("--part", default="0/1")
+    parser.add_argument("--skip", type=int, default=0, help="leave out as many faults, the first by name")
     parser.add_argument("--interrupt", action="store_true", help="as if somebody had pressed Ctrl-C there")
     parser.add_argument("--small", action="store_true", help="train a model of one layer")
     parser.add_argument("--beyond-small", action="store_true", help="only where a small model does not come")
@@ -695,7 +700,15 @@ def main() -> int:
     for name in names:
         kind = KeyboardInterrupt if given.interrupt else Injected
         tried, problems = sweep(
-            name, given.cases, given.only, (part[0], part[1]), kind, given.small, given.beyond_small, given.beyond
+            name,
+            given.cases,
+            given.only,
+            (part[0], part[1]),
+            kind,
+            given.small,
+            given.beyond_small,
+            given.beyond,
+            given.skip,
         )
         failed += len(problems)
         _say(f"{name}: {tried} faults, {len(problems)} problems")
