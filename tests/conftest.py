@@ -56,6 +56,15 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+@pytest.fixture(autouse=True, scope="module")
+def what_a_file_leaves_is_never_searched() -> Iterator[None]:
+    """TensorFlow never frees the graph of a function that creates variables, as each `fit` does. After some hundreds of
+    tests, each search for references or garbage would take a second."""
+    yield
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(autouse=True)
 def nothing_is_left_behind() -> Iterator[None]:
     """No test may leave functions eager, a recording active or NumPy's functions replaced. The error names that test,
