@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 import threading
 import weakref
 from collections.abc import Sequence
@@ -139,7 +140,12 @@ class _Before:
 
 
 class SummaryLog:
-    """The records of one writer. The calls of one step form one record, which is complete when the next step begins."""
+    """The records of one writer. The calls of one step form one record, which is complete when the next step begins.
+
+    Attributes:
+        protection: What protects the training from faults in here.
+        lock: Held while a call is recorded: TensorFlow runs the calls of a compiled step in its own threads.
+    """
 
     def __init__(self, writer: Any) -> None:
         self._variables = Variables()
@@ -150,8 +156,7 @@ class SummaryLog:
         self._step = self._last = -1
         self._told = False
         self.protection = Protection(self._ends)
-        # TensorFlow runs the calls of a compiled step in its own threads.
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
         self._recorder = WriterRecorder(writer)
         before_flush(writer, self.flush)
         weakref.finalize(self, self._recorder.flush)
@@ -159,7 +164,7 @@ class SummaryLog:
     @protected_method
     def record(self, loss: Any, variables: Sequence[Any], gradients: Sequence[Any], name: str, step: Any) -> None:
         """One call of `summary.gradients`, eager or in a graph that is being made."""
-        with self._lock:
+        with self.lock:
             recording = tf.summary.should_record_summaries()
             if not isinstance(loss, tf.__internal__.EagerTensor):
                 self._record_in_graph(loss, variables, gradients, name, step, recording)
@@ -171,7 +176,7 @@ class SummaryLog:
     @protected_method
     def flush(self) -> None:
         """Everything recorded so far is with the writer when this returns."""
-        with self._lock:
+        with self.lock:
             self._write()
             self._recorder.flush()
 
@@ -220,7 +225,7 @@ class SummaryLog:
 
     def _heard(self, call: int, step: Any, loss: Any, rows: Any, norms: Any) -> None:
         if not self.protection.is_over:
-            with self._lock:
+            with self.lock:
                 self._arrived(call, int(step), loss, rows, norms)
 
     def _arrived(self, call: int, step: int, loss: Any, rows: Any, norms: Any) -> None:
@@ -280,6 +285,16 @@ class SummaryLog:
 
 _LOGS: dict[int, SummaryLog] = {}
 """The log by the id of its writer, which the log keeps alive."""
+
+
+def _in_fork() -> None:
+    """In a forked process, which has none of the other threads: one of them may hold a lock."""
+    for each in [*_LOGS.values()]:
+        each.lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_fork)
 
 
 def _unseen(name: str, known: Variables, variables: Sequence[Any], gradients: Sequence[Any]) -> Flattener:

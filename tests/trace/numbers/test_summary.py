@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +17,7 @@ import tensorflow as tf
 
 import tb_gradflow
 from tb_gradflow.errors import SetupError
+from tb_gradflow.trace import summaries
 from tests.trace.recording import data
 
 
@@ -227,3 +231,32 @@ def report_of(gradients: Callable[..., list[Any]], compiled: bool, directory: Pa
         (tf.function(step) if compiled else step)(tf.ones([4, 3]))
     writer.close()
     return tb_gradflow.open_log(directory).report()
+
+
+def test_a_fork_while_another_thread_records_waits_for_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The forked process has no such thread, so that nobody would ever release its lock."""
+    began, ends = threading.Event(), threading.Event()
+    arrived = summaries.SummaryLog._arrived
+
+    def slow(*args: Any) -> None:
+        began.set()
+        ends.wait()
+        arrived(*args)
+
+    monkeypatch.setattr(summaries.SummaryLog, "_arrived", slow)
+    writer = tf.summary.create_file_writer(str(tmp_path))
+    training = threading.Thread(target=Loop(compiled=False).run, args=(writer, 1))
+    training.start()
+    began.wait()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)  # ends the child if it waits
+        writer.flush()
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    ends.set()
+    training.join()
+    writer.close()
+
+    assert os.waitstatus_to_exitcode(status) == 0
+    assert tb_gradflow.open_log(tmp_path).steps == (0,)
