@@ -11,7 +11,16 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tb_gradflow.record.codec import MalformedRecord
-from tb_gradflow.record.schema import Op, Session, StepValues, Trace
+from tb_gradflow.record.schema import (
+    Edge,
+    Op,
+    Session,
+    StepValues,
+    Target,
+    TensorGradient,
+    TermTensor,
+    Trace,
+)
 
 MOST_OPS = 200_000
 """Six times the largest trace that anybody has recorded."""
@@ -95,13 +104,11 @@ def check_trace(trace: Trace) -> None:
         _check_indices(name, getattr(trace, name), field, indexed, len(getattr(trace, indexed)), least)
     for name in _WITH_ROWS:
         _check_indices(name, getattr(trace, name), "row", "rows", MOST_ROWS, 0)
+    for name in ("targets", "tensor_gradients", "term_tensors"):
+        for number, each in enumerate(getattr(trace, name)):
+            _check_output(f"Trace.{name}[{number}]", trace, each)
     for number, target in enumerate(trace.targets):
-        _check_least(f"Trace.targets[{number}].output", target.output, 0)
         _check_least(f"Trace.targets[{number}].sources", target.sources, 0)
-    for number, tensor in enumerate(trace.tensor_gradients):
-        _check_least(f"Trace.tensor_gradients[{number}].output", tensor.output, 0)
-    for number, arriving in enumerate(trace.term_tensors):
-        _check_least(f"Trace.term_tensors[{number}].output", arriving.output, 0)
     for number, given in enumerate(trace.ranges):
         _check_below(f"Trace.ranges[{number}].input", given.input, MOST_INPUTS)
     for number, optimizer in enumerate(trace.optimizers):
@@ -158,6 +165,9 @@ def _check_op(trace: Trace, number: int, op: Op) -> None:
         if not 0 <= edge.input < MOST_INPUTS or edge.output < 0:
             at = f"Trace.ops[{number}].inputs[{place}]"
             raise _wrong(at, "an input and an output from 0", f"input {edge.input} and output {edge.output}")
+        # The state of a variable is no output of the op that assigns it.
+        if edge.op >= 0 and edge.passes != "state":
+            _check_output(f"Trace.ops[{number}].inputs[{place}]", trace, edge)
     for place, tensor in enumerate(op.outputs):
         _check_shape(f"Trace.ops[{number}].outputs[{place}].shape", tensor.shape)
     for place, constant in enumerate(op.constants):
@@ -167,6 +177,14 @@ def _check_op(trace: Trace, number: int, op: Op) -> None:
         _check_shape(f"Trace.ops[{number}].given[{place}].shape", given.shape)
     if op.input_count is not None:
         _check_below(f"Trace.ops[{number}].input_count", op.input_count, MOST_INPUTS + 1)
+
+
+def _check_output(place: str, trace: Trace, named: Edge | Target | TensorGradient | TermTensor) -> None:
+    """Of the op that is named, unless it was left out."""
+    outputs = len(trace.ops[named.op].outputs) if named.op >= 0 else None
+    if named.output < 0 or (outputs is not None and named.output >= outputs):
+        expected = "a number from 0" if outputs is None else f"one of the {outputs} outputs of that op"
+        raise _wrong(f"{place}.output", expected, named.output)
 
 
 def _check_code(trace: Trace) -> None:
