@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import BinaryIO
 
 from tensorboard.compat.proto.event_pb2 import Event
@@ -17,9 +17,11 @@ from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.compat.proto.types_pb2 import DT_DOUBLE, DT_FLOAT
 
 from tb_gradflow.errors import DamagedRecord, LogError
+from tb_gradflow.plain import one_line, text_of_path
 from tb_gradflow.store import elsewhere
 from tb_gradflow.store.chunks import Array
 from tb_gradflow.store.event_file import Place, is_event_file, next_record, parse, records
+from tb_gradflow.store.files import opened, walked
 from tb_gradflow.store.layout import Tag, parse_tag, run_name
 
 LOGGER = logging.getLogger("tb_gradflow")
@@ -39,19 +41,7 @@ def find_runs(root: str) -> dict[str, str]:
         raise LogError(f"{root} does not exist: expected the directory that was given to the recorder")
     if not os.path.isdir(path):
         raise LogError(f"{root} is a file: expected the directory that was given to the recorder")
-    return _named(path, _walked(path), is_event_file)
-
-
-def _walked(root: str) -> Iterator[tuple[str, list[str]]]:
-    """Each directory at or below `root`, and the names of its files. Links are followed, but not around in circles."""
-    for directory, below, names in os.walk(root, followlinks=True):
-        here = os.path.join(os.path.realpath(directory), "")
-        below[:] = [name for name in below if not here.startswith(_real(os.path.join(directory, name)))]
-        yield directory, names
-
-
-def _real(path: str) -> str:
-    return os.path.join(os.path.realpath(path), "") if os.path.islink(path) else "\0"
+    return _named(path, walked(path), is_event_file)
 
 
 def _named(root: str, walked: Iterable[tuple[str, list[str]]], is_ours: Callable[[str], bool]) -> dict[str, str]:
@@ -61,7 +51,7 @@ def _named(root: str, walked: Iterable[tuple[str, list[str]]], is_ours: Callable
         ours = [name for name in names if is_ours(os.path.join(directory, name))]
         foreign += sum("tfevents" in name for name in names) - len(ours)
         if ours:
-            runs[run_name(os.path.relpath(directory, root).replace(os.sep, "/"))] = directory
+            runs[run_name(text_of_path(os.path.relpath(directory, root)).replace(os.sep, "/"))] = directory
     if not runs:
         found = f"only event files of other plugins ({foreign})" if foreign else "no event files"
         raise LogError(
@@ -124,7 +114,7 @@ class DirectoryReader:
     def _scan(self, path: str) -> None:
         start = self._read_up_to.get(path, 0)
         try:
-            with open(path, "rb") as file:
+            with opened(path) as file:
                 if os.fstat(file.fileno()).st_size < start:
                     # Somebody put another file in its place, or cut it off.
                     self._forget(path)
@@ -180,12 +170,12 @@ class DirectoryReader:
         if (path, at) not in self._damaged:
             self._damaged[path, at] = problem
             if self._places:
-                LOGGER.warning("%s%s", problem, rest and f"; {rest}")
+                LOGGER.warning("%s%s", one_line(problem), rest and f"; {rest}")
 
     def _value(self, tag: Tag) -> Summary.Value:
         place = self._places[tag]
         try:
-            with open(place.path, "rb") as file:
+            with opened(place.path) as file:
                 event, problem = parse(file, place, known=(place.path, place.offset) not in self._damaged)
         except OSError as error:
             raise LogError(f"{place.path} cannot be read: {error.strerror or error}") from error

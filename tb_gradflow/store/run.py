@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from tb_gradflow.errors import DamagedRecord, LogError
+from tb_gradflow.plain import one_line
 from tb_gradflow.record.cost import Cost
 from tb_gradflow.record.schema import GRADIENT_STATISTICS, VARIABLE_STATISTICS, Session, StepValues, Trace
 from tb_gradflow.record.upgrade import read_session, read_trace, read_values
@@ -227,7 +228,7 @@ class StoredRun:
     def _leave_out(self, tag: Tag, damage: DamagedRecord) -> None:
         if tag not in self._damaged:
             self._damaged[tag] = str(damage)
-            LOGGER.warning("%s; it is left out", damage)
+            LOGGER.warning("%s; it is left out", one_line(str(damage)))
 
 
 def _unpacked(tag: Tag, packed: bytes) -> object:

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from tb_gradflow.errors import LogError, UnhealthyGradients
+from tb_gradflow.plain import one_line
 from tb_gradflow.record.codec import encode
 from tb_gradflow.record.report import Diagnosis, ExampleGradients, Finding, TermReport, VariableReport
 from tb_gradflow.serve.reports.page import framed, name_in_page, page
@@ -18,7 +19,7 @@ from tb_gradflow.serve.runs.began import beginnings
 from tb_gradflow.serve.runs.finite import finite
 from tb_gradflow.serve.runs.history import History
 from tb_gradflow.serve.terminal.report_text import lines_of
-from tb_gradflow.serve.terminal.text import Look, Printer, one_line
+from tb_gradflow.serve.terminal.text import Look, Printer
 
 _VARIABLE_KEYS = ("name", "status", "shape", "dtype", "gradient")
 FINDING_KEYS = ("cause", "severity", "variables", "op", "source", "message", "fix", "edit", "tried", "examples")

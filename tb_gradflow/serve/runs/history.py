@@ -28,6 +28,7 @@ from tb_gradflow.analyse.over_time.still_zero import still_zero
 from tb_gradflow.analyse.over_time.unmoved import Piece, standstill_of
 from tb_gradflow.analyse.over_time.value_courses import value_courses_of
 from tb_gradflow.errors import DamagedRecord, LogError
+from tb_gradflow.plain import one_line
 from tb_gradflow.record.codec import encode
 from tb_gradflow.record.report import Diagnosis
 from tb_gradflow.record.schema import FORMAT, GRADIENT_STATISTICS, VARIABLE_STATISTICS, Session, StepValues, Trace
@@ -444,7 +445,7 @@ class History:
     def _leave_out(self, problem: str) -> None:
         if problem not in self._damaged:
             self._damaged[problem] = None
-            LOGGER.warning("%s: %s", self.name, problem)
+            LOGGER.warning("%s", one_line(f"{self.name}: {problem}"))
 
     def _numbers(self, tag: Tag, read: Callable[[str, int], Array]) -> Floats:
         def numbers() -> Floats:
