@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tb_gradflow.record.codec import MalformedRecord
+from tb_gradflow.record.expected import is_pattern
 from tb_gradflow.record.schema import (
     Edge,
     Op,
@@ -34,8 +35,10 @@ MOST_ELEMENTS = 2**62
 """Elements of a tensor: what an int64 can count."""
 MOST_CODE = 400_000
 """Characters of the user's files in a trace: twice what a recorder keeps."""
-MOST_IN_LINE = 100_000
-"""Characters of a line of code, and of a passage."""
+MOST_SCOPES = 1_000
+"""Name scopes around an op."""
+MOST_PATTERNS = 1_000
+"""Patterns of variables that are meant to get no gradient; names of variables are none."""
 
 _ID = re.compile("[0-9]{13}", re.ASCII)
 
@@ -88,6 +91,9 @@ def check_session(session: Session) -> None:
     """Raises MalformedRecord, as all of these do."""
     if not _ID.fullmatch(session.id):
         raise _wrong("Session.id", "thirteen digits", session.id)
+    patterns = sum(map(is_pattern, session.expected))
+    if patterns > MOST_PATTERNS:
+        raise _wrong("Session.expected", f"at most {MOST_PATTERNS} patterns", patterns)
 
 
 def check_trace(trace: Trace) -> None:
@@ -100,6 +106,9 @@ def check_trace(trace: Trace) -> None:
         _check_op(trace, number, op)
     for number, variable in enumerate(trace.variables):
         _check_shape(f"Trace.variables[{number}].shape", variable.shape)
+        _check_scopes(f"Trace.variables[{number}].name", variable.name)
+    for number, layer in enumerate(trace.layers):
+        _check_scopes(f"Trace.layers[{number}].scope", layer.scope)
     for name, field, indexed, least in _INDICES:
         _check_indices(name, getattr(trace, name), field, indexed, len(getattr(trace, indexed)), least)
     for name in _WITH_ROWS:
@@ -156,6 +165,7 @@ def _check_op(trace: Trace, number: int, op: Op) -> None:
         raise _no_such(f"Trace.ops[{number}].reads", "variables", variables, op.reads)
     if op.writes is not None and not 0 <= op.writes < variables:
         raise _no_such(f"Trace.ops[{number}].writes", "variables", variables, op.writes)
+    _check_scopes(f"Trace.ops[{number}].name", op.name)
     for place, edge in enumerate(op.inputs):
         if not -1 <= edge.op < len(trace.ops):
             raise _no_such(f"Trace.ops[{number}].inputs[{place}].op", "ops", len(trace.ops), edge.op)
@@ -190,14 +200,11 @@ def _check_output(place: str, trace: Trace, named: Edge | Target | TensorGradien
 def _check_code(trace: Trace) -> None:
     for number, source in enumerate(trace.sources):
         _check_least(f"Trace.sources[{number}].line", source.line, 0)
-        _check_length(f"Trace.sources[{number}].code", source.code)
     for number, passage in enumerate(trace.passages):
         _check_least(f"Trace.passages[{number}].line", passage.line, 1)
-        _check_length(f"Trace.passages[{number}].text", passage.text)
     for number, trial in enumerate(trace.trials):
         _check_least(f"Trace.trials[{number}].line", trial.line, 1)
         _check_least(f"Trace.trials[{number}].end_line", trial.end_line, trial.line)
-        _check_length(f"Trace.trials[{number}].after", trial.after)
     kept = sum(len(passage.text) + sum(map(len, passage.after)) for passage in trace.passages)
     if kept > MOST_CODE:
         raise _wrong("Trace.passages", f"at most {MOST_CODE} characters", kept)
@@ -227,6 +234,11 @@ def _check_rows(place: str, rows: Any) -> None:
         raise _wrong(f"{place}.first", "numbers from 0", min(rows.first))
 
 
+def _check_scopes(place: str, name: str) -> None:
+    if name.count("/") > MOST_SCOPES:
+        raise _wrong(place, f"at most {MOST_SCOPES} scopes", name.count("/"))
+
+
 def _check_least(place: str, number: int | None, least: int) -> None:
     if number is not None and number < least:
         raise _wrong(place, f"a number from {least}", number)
@@ -235,11 +247,6 @@ def _check_least(place: str, number: int | None, least: int) -> None:
 def _check_below(place: str, index: int, count: int) -> None:
     if not 0 <= index < count:
         raise _wrong(place, f"a number from 0 to {count - 1}" if count else "none, as there is nothing to name", index)
-
-
-def _check_length(place: str, text: str) -> None:
-    if len(text) > MOST_IN_LINE:
-        raise _wrong(place, f"at most {MOST_IN_LINE} characters", len(text))
 
 
 def _no_such(place: str, indexed: str, count: int, found: int) -> MalformedRecord:

@@ -90,7 +90,7 @@ def put(value: Any, *keys: Any) -> Callable[[Json], object]:
         (put(7, "variable_gradients", 1, "variable"), r"Trace.variable_gradients\[1\].variable: .* got 7"),
         (put(10**9, "variable_gradients", 0, "row"), r"Trace.variable_gradients\[0\].row: .* of 1000000 rows"),
         (put(10**30, "tensor_gradients", 0, "op"), r"Trace.tensor_gradients\[0\].op: .*most 64 bits, got one of 100"),
-        (put("x" * 200_000, "sources", 0, "code"), r"Trace.sources\[0\].code: .*100000 characters, got 200000"),
+        (put("x" * 200_000, "sources", 0, "code"), r"Trace.sources\[0\].code: .*131072 characters, got 200000"),
         (put(1, "index"), "gradflow/trace/1700000000000/0 holds the trace 1"),
     ],
 )  # fmt: skip
