@@ -7,7 +7,6 @@ was cut off, is read as far as its records are complete, and from there on at th
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import BinaryIO
@@ -17,16 +16,18 @@ from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.compat.proto.types_pb2 import DT_DOUBLE, DT_FLOAT
 
 from tb_gradflow.errors import DamagedRecord, LogError
-from tb_gradflow.plain import one_line, text_of_path
+from tb_gradflow.plain import text_of_path
 from tb_gradflow.store import elsewhere
 from tb_gradflow.store.chunks import Array
 from tb_gradflow.store.event_file import Place, is_event_file, next_record, parse, records
 from tb_gradflow.store.files import opened, walked
 from tb_gradflow.store.layout import Tag, parse_tag, run_name
-
-LOGGER = logging.getLogger("tb_gradflow")
+from tb_gradflow.store.warning import warn_of
 
 _MOST_DIMENSIONS = 8
+
+_BEGINNING = 64
+"""Bytes at the beginning of a file that hold the time at which its recording began: no two files have the same."""
 
 
 def find_runs(root: str) -> dict[str, str]:
@@ -71,6 +72,7 @@ class DirectoryReader:
         # Small, and needed for every chunk at once.
         self._steps: dict[Tag, Array] = {}
         self._read_up_to: dict[str, int] = {}
+        self._beginnings: dict[str, bytes] = {}
         # By file and place.
         self._damaged: dict[tuple[str, int], str] = {}
         # By file: from where, and up to which size, nothing that is whole was found.
@@ -115,10 +117,13 @@ class DirectoryReader:
         start = self._read_up_to.get(path, 0)
         try:
             with opened(path) as file:
-                if os.fstat(file.fileno()).st_size < start:
+                beginning = file.read(_BEGINNING)
+                known = self._beginnings.get(path, b"")
+                if os.fstat(file.fileno()).st_size < start or not beginning.startswith(known):
                     # Somebody put another file in its place, or cut it off.
                     self._forget(path)
                     start = 0
+                self._beginnings[path] = beginning
                 while (behind := self._scan_whole(file, path, start)) is not None:
                     start = behind
         except OSError as error:
@@ -164,13 +169,14 @@ class DirectoryReader:
             del self._places[tag]
             self._steps.pop(tag, None)
         self._damaged = {key: problem for key, problem in self._damaged.items() if key[0] != path}
-        del self._read_up_to[path]
+        self._read_up_to.pop(path, None)
+        self._searched.pop(path, None)
 
     def _note(self, path: str, at: int, problem: str, rest: str = "") -> None:
         if (path, at) not in self._damaged:
             self._damaged[path, at] = problem
             if self._places:
-                LOGGER.warning("%s%s", one_line(problem), rest and f"; {rest}")
+                warn_of(f"{problem}; {rest}" if rest else problem, len(self._damaged))
 
     def _value(self, tag: Tag) -> Summary.Value:
         place = self._places[tag]

@@ -6,7 +6,6 @@ data: that is `TagReader`. Arrays stay bytes until they are needed.
 
 from __future__ import annotations
 
-import logging
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -14,7 +13,6 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from tb_gradflow.errors import DamagedRecord, LogError
-from tb_gradflow.plain import one_line
 from tb_gradflow.record.cost import Cost
 from tb_gradflow.record.schema import GRADIENT_STATISTICS, VARIABLE_STATISTICS, Session, StepValues, Trace
 from tb_gradflow.record.upgrade import read_session, read_trace, read_values
@@ -22,8 +20,7 @@ from tb_gradflow.store.chunks import Array as Array
 from tb_gradflow.store.chunks import ChunkHead as ChunkHead
 from tb_gradflow.store.chunks import check_numbers, in_order, read_cost, read_head
 from tb_gradflow.store.layout import MOST_JSON, MOST_JSON_OF_SESSION, Tag, unpack_json, unzipped
-
-LOGGER = logging.getLogger("tb_gradflow")
+from tb_gradflow.store.warning import warn_of
 
 Read = TypeVar("Read")
 
@@ -228,7 +225,7 @@ class StoredRun:
     def _leave_out(self, tag: Tag, damage: DamagedRecord) -> None:
         if tag not in self._damaged:
             self._damaged[tag] = str(damage)
-            LOGGER.warning("%s; it is left out", one_line(str(damage)))
+            warn_of(f"{damage}; it is left out", len(self._damaged))
 
 
 def _unpacked(tag: Tag, packed: bytes) -> object:

@@ -20,6 +20,7 @@ from tb_gradflow.store.event_file import records
 from tb_gradflow.store.files import opened
 from tb_gradflow.store.hyperparameters import below as hyperparameters_below
 from tb_gradflow.store.run import StoredRun
+from tb_gradflow.store.warning import MOST_TOLD
 from tests.store.samples import BEGAN, event_file, open_writer, session, step, trace, write_log
 
 
@@ -160,6 +161,35 @@ def test_a_file_with_another_one_in_its_place_is_read_anew(tmp_path: Path) -> No
 
     assert run.index().session.id == "1800000000000"
     assert run.index().steps == (0, 1, 2)
+
+
+def test_a_larger_file_in_the_place_of_another_is_read_anew(tmp_path: Path) -> None:
+    path = write_log(tmp_path, steps=3)
+    run = StoredRun(DirectoryReader(str(tmp_path / "gradflow")))
+    assert len(run.index().steps) == 3
+
+    path.write_bytes(write_log(tmp_path / "other", steps=200, of=session(1_800_000_000_000)).read_bytes())
+
+    index = run.index()
+    assert index.session.id == "1800000000000"
+    assert index.steps == tuple(range(200))
+    assert index.damaged == ()
+
+
+def test_of_much_damage_only_the_first_is_warned_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = write_log(tmp_path, steps=3)
+    start, length = places(path)[-1]
+    whole = bytearray(path.read_bytes()[start - 12 : start + length + 4])
+    whole[-1] ^= 1
+    with path.open("ab") as file:
+        file.write(whole * 500)
+
+    with caplog.at_level(logging.WARNING, logger="tb_gradflow"):
+        log = tb_gradflow.open_log(tmp_path)
+
+    assert len(caplog.messages) == MOST_TOLD
+    assert caplog.messages[-1].endswith("; further damage is not printed")
+    assert "and 497 more like it" in log.recorded.damage
 
 
 def test_a_file_that_has_gone_is_a_log_error(tmp_path: Path) -> None:
