@@ -18,6 +18,7 @@ from tb_gradflow.errors import LogError, SetupError
 from tb_gradflow.gradcheck.check import check
 from tb_gradflow.gradcheck.numpy_functions import NumpyFunction
 from tb_gradflow.gradcheck.report import GradientsCheck
+from tb_gradflow.plain import one_line, text_of_path
 from tb_gradflow.record.report import Diagnosis
 from tb_gradflow.record.schema import GRADIENT_STATISTICS, VARIABLE_STATISTICS, Trace
 from tb_gradflow.serve.reports.comparison import Comparison
@@ -25,7 +26,6 @@ from tb_gradflow.serve.reports.page import name_in_page, page
 from tb_gradflow.serve.reports.report import Report
 from tb_gradflow.serve.runs.history import Caches, History
 from tb_gradflow.serve.terminal.example_text import told_of_examples
-from tb_gradflow.serve.terminal.text import one_line
 from tb_gradflow.store.directory import DirectoryReader, find_runs
 from tb_gradflow.store.memory import MemoryReader
 from tb_gradflow.store.run import ChunkHead, StoredRun
@@ -53,7 +53,7 @@ def open_log(path: str | os.PathLike[str]) -> Log:
 
 def open_run(name: str, directory: str) -> Log:
     """The log whose event files are in `directory`; its reports are named `name`."""
-    return Log(History(StoredRun(DirectoryReader(directory)), name, Caches()))
+    return Log(History(StoredRun(DirectoryReader(directory)), text_of_path(name), Caches()))
 
 
 def compare(log_a: Log | Report | str | os.PathLike[str], log_b: Log | Report | str | os.PathLike[str]) -> Comparison:

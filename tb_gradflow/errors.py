@@ -11,6 +11,8 @@ GradFlowError
 
 from __future__ import annotations
 
+from tb_gradflow.plain import clean
+
 
 class GradFlowError(Exception):
     """Base class of the errors that this package raises on purpose."""
@@ -18,6 +20,10 @@ class GradFlowError(Exception):
 
 class LogError(GradFlowError):
     """The log cannot be read: it is missing, damaged, or contains something else."""
+
+    def __init__(self, message: str) -> None:
+        # Names from the log and of its files are in it, and a traceback prints it to a terminal.
+        super().__init__(clean(message))
 
 
 class NewerLogError(LogError):

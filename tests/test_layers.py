@@ -16,11 +16,12 @@ from tests.store.samples import write_log
 
 PACKAGE = Path(tb_gradflow.__file__).parent
 
-ANYONE = {"errors", "version"}
+ANYONE = {"errors", "plain", "version"}
 
 # Part of the package -> other parts it may import, and packages of others.
 TABLE: dict[str, tuple[set[str], set[str]]] = {
     "errors": (set(), set()),
+    "plain": (set(), set()),
     "version": (set(), set()),
     "record": (set(), set()),
     "analyse": ({"record"}, {"numpy"}),

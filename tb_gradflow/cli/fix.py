@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tb_gradflow.cli.runs import chosen, opened
+from tb_gradflow.plain import clean, one_line
+from tb_gradflow.record.report import Edit
 from tb_gradflow.record.schema import Passage
-from tb_gradflow.serve.reports.fixing import apply, fixes_of, patch
+from tb_gradflow.serve.reports.fixing import apply, fixes_of, made_from_files, patch
 from tb_gradflow.serve.reports.report import Report
-from tb_gradflow.serve.terminal.text import clean, count, one_line
+from tb_gradflow.serve.terminal.text import count
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -43,11 +45,14 @@ def add_parser(commands: Subparsers) -> None:
 def run(options: argparse.Namespace) -> int:
     reports: list[Report] = []
     passages: list[Passage] = []
+    made: set[Edit] = set()
     for name, directory in chosen(options.logdir, options.run).items():
         log = opened(options.logdir, name, directory)
         report = log.report()
         reports.append(report)
         passages.extend(log.recorded.trace(log.recorded.index().session.id, report.diagnosis.trace).passages)
+        if options.apply:
+            made |= made_from_files(directory, report.step, Path.cwd())
     fixes = fixes_of(finding for report in reports for finding in report.findings)
     for edit in fixes.left_out:
         told = f"tb-gradflow: {edit.file}:{edit.line}: another edit changes this line too; apply it and train again"
@@ -57,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
         why = "no finding has a fix that can be written as an edit" if unhealthy else "there is nothing to fix"
         print(f"tb-gradflow: {why}", file=sys.stderr)
     elif options.apply:
-        for path in apply(fixes.edits, Path.cwd(), passages):
+        for path in apply(fixes.edits, Path.cwd(), made, passages):
             lines = [str(edit.line) for edit in fixes.edits if Path(edit.file).resolve() == path]
             done = f"{path.relative_to(Path.cwd())}: {count(len(lines), 'edit')}, from line {', '.join(lines)}"
             print(one_line(done))

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 
 from tb_gradflow.errors import GradFlowError
-from tb_gradflow.serve.terminal.text import clean
+from tb_gradflow.plain import clean
 from tb_gradflow.version import VERSION
 
 COMMANDS = ("run", "report", "compare", "fix", "cause", "demo")

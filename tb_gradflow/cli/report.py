@@ -15,12 +15,13 @@ from tb_gradflow.api import Log, page_of
 from tb_gradflow.cli.runs import chosen, opened
 from tb_gradflow.cli.terminal import look
 from tb_gradflow.errors import LogError
+from tb_gradflow.plain import one_line
 from tb_gradflow.serve.formats import as_json, github, junit, sarif
 from tb_gradflow.serve.formats.batch import SEVERITIES_THAT_FAIL, Batch, RunReport
 from tb_gradflow.serve.reports.report import Report
 from tb_gradflow.serve.runs.standing import Standing, standing_of, unknown, worst_first
 from tb_gradflow.serve.terminal.standing_text import lines_of as standing_lines
-from tb_gradflow.serve.terminal.text import Look, count, one_line
+from tb_gradflow.serve.terminal.text import Look, count
 from tb_gradflow.store.hyperparameters import Hyperparameters, below, of_run
 
 if TYPE_CHECKING:
@@ -87,7 +88,8 @@ def run(options: argparse.Namespace) -> int:
             reports[name] = log.report(options.step)
             logs.append(log)
         except LogError as error:
-            print(one_line(f"tb-gradflow: run {name}: {error}"), file=sys.stderr)
+            named = options.logdir if name == "." else name
+            print(one_line(f"tb-gradflow: run {named}: {error}"), file=sys.stderr)
             unreadable[name] = str(error)
     if options.format == "text" or (options.format is None and not options.html):
         logged = below(options.logdir) if len(reports) > 1 else {}

@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from tb_gradflow.api import Log, open_run
 from tb_gradflow.cli.report import print_text
 from tb_gradflow.errors import LogError
+from tb_gradflow.plain import one_line
 from tb_gradflow.serve.formats.batch import SEVERITIES_THAT_FAIL
 from tb_gradflow.serve.reports.report import Report
-from tb_gradflow.serve.terminal.text import count, one_line
+from tb_gradflow.serve.terminal.text import count
 from tb_gradflow.store.directory import find_runs
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tb_gradflow.api import Log, open_run
 from tb_gradflow.errors import LogError
+from tb_gradflow.plain import text_of_path
 from tb_gradflow.store.directory import find_runs
 
 
@@ -13,6 +14,7 @@ def chosen(logdir: str, name: str | None) -> dict[str, str]:
     if name is None:
         return runs
     # Shell completion of paths leaves a slash at the end.
+    name = text_of_path(name)
     known = next((each for each in (name, name.rstrip("/"), name.rstrip("/") + "/gradflow") if each in runs), None)
     if known is None:
         raise LogError(f"{logdir} has no run {name!r}: it has {', '.join(runs)}")

@@ -11,7 +11,17 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tb_gradflow.record.codec import MalformedRecord
-from tb_gradflow.record.schema import Op, Session, StepValues, Trace
+from tb_gradflow.record.expected import is_pattern
+from tb_gradflow.record.schema import (
+    Edge,
+    Op,
+    Session,
+    StepValues,
+    Target,
+    TensorGradient,
+    TermTensor,
+    Trace,
+)
 
 MOST_OPS = 200_000
 """Six times the largest trace that anybody has recorded."""
@@ -25,8 +35,10 @@ MOST_ELEMENTS = 2**62
 """Elements of a tensor: what an int64 can count."""
 MOST_CODE = 400_000
 """Characters of the user's files in a trace: twice what a recorder keeps."""
-MOST_IN_LINE = 100_000
-"""Characters of a line of code, and of a passage."""
+MOST_SCOPES = 1_000
+"""Name scopes around an op."""
+MOST_PATTERNS = 1_000
+"""Patterns of variables that are meant to get no gradient; names of variables are none."""
 
 _ID = re.compile("[0-9]{13}", re.ASCII)
 
@@ -79,6 +91,9 @@ def check_session(session: Session) -> None:
     """Raises MalformedRecord, as all of these do."""
     if not _ID.fullmatch(session.id):
         raise _wrong("Session.id", "thirteen digits", session.id)
+    patterns = sum(map(is_pattern, session.expected))
+    if patterns > MOST_PATTERNS:
+        raise _wrong("Session.expected", f"at most {MOST_PATTERNS} patterns", patterns)
 
 
 def check_trace(trace: Trace) -> None:
@@ -91,17 +106,18 @@ def check_trace(trace: Trace) -> None:
         _check_op(trace, number, op)
     for number, variable in enumerate(trace.variables):
         _check_shape(f"Trace.variables[{number}].shape", variable.shape)
+        _check_scopes(f"Trace.variables[{number}].name", variable.name)
+    for number, layer in enumerate(trace.layers):
+        _check_scopes(f"Trace.layers[{number}].scope", layer.scope)
     for name, field, indexed, least in _INDICES:
         _check_indices(name, getattr(trace, name), field, indexed, len(getattr(trace, indexed)), least)
     for name in _WITH_ROWS:
         _check_indices(name, getattr(trace, name), "row", "rows", MOST_ROWS, 0)
+    for name in ("targets", "tensor_gradients", "term_tensors"):
+        for number, each in enumerate(getattr(trace, name)):
+            _check_output(f"Trace.{name}[{number}]", trace, each)
     for number, target in enumerate(trace.targets):
-        _check_least(f"Trace.targets[{number}].output", target.output, 0)
         _check_least(f"Trace.targets[{number}].sources", target.sources, 0)
-    for number, tensor in enumerate(trace.tensor_gradients):
-        _check_least(f"Trace.tensor_gradients[{number}].output", tensor.output, 0)
-    for number, arriving in enumerate(trace.term_tensors):
-        _check_least(f"Trace.term_tensors[{number}].output", arriving.output, 0)
     for number, given in enumerate(trace.ranges):
         _check_below(f"Trace.ranges[{number}].input", given.input, MOST_INPUTS)
     for number, optimizer in enumerate(trace.optimizers):
@@ -149,6 +165,7 @@ def _check_op(trace: Trace, number: int, op: Op) -> None:
         raise _no_such(f"Trace.ops[{number}].reads", "variables", variables, op.reads)
     if op.writes is not None and not 0 <= op.writes < variables:
         raise _no_such(f"Trace.ops[{number}].writes", "variables", variables, op.writes)
+    _check_scopes(f"Trace.ops[{number}].name", op.name)
     for place, edge in enumerate(op.inputs):
         if not -1 <= edge.op < len(trace.ops):
             raise _no_such(f"Trace.ops[{number}].inputs[{place}].op", "ops", len(trace.ops), edge.op)
@@ -158,6 +175,9 @@ def _check_op(trace: Trace, number: int, op: Op) -> None:
         if not 0 <= edge.input < MOST_INPUTS or edge.output < 0:
             at = f"Trace.ops[{number}].inputs[{place}]"
             raise _wrong(at, "an input and an output from 0", f"input {edge.input} and output {edge.output}")
+        # The state of a variable is no output of the op that assigns it.
+        if edge.op >= 0 and edge.passes != "state":
+            _check_output(f"Trace.ops[{number}].inputs[{place}]", trace, edge)
     for place, tensor in enumerate(op.outputs):
         _check_shape(f"Trace.ops[{number}].outputs[{place}].shape", tensor.shape)
     for place, constant in enumerate(op.constants):
@@ -169,17 +189,22 @@ def _check_op(trace: Trace, number: int, op: Op) -> None:
         _check_below(f"Trace.ops[{number}].input_count", op.input_count, MOST_INPUTS + 1)
 
 
+def _check_output(place: str, trace: Trace, named: Edge | Target | TensorGradient | TermTensor) -> None:
+    """Of the op that is named, unless it was left out."""
+    outputs = len(trace.ops[named.op].outputs) if named.op >= 0 else None
+    if named.output < 0 or (outputs is not None and named.output >= outputs):
+        expected = "a number from 0" if outputs is None else f"one of the {outputs} outputs of that op"
+        raise _wrong(f"{place}.output", expected, named.output)
+
+
 def _check_code(trace: Trace) -> None:
     for number, source in enumerate(trace.sources):
         _check_least(f"Trace.sources[{number}].line", source.line, 0)
-        _check_length(f"Trace.sources[{number}].code", source.code)
     for number, passage in enumerate(trace.passages):
         _check_least(f"Trace.passages[{number}].line", passage.line, 1)
-        _check_length(f"Trace.passages[{number}].text", passage.text)
     for number, trial in enumerate(trace.trials):
         _check_least(f"Trace.trials[{number}].line", trial.line, 1)
         _check_least(f"Trace.trials[{number}].end_line", trial.end_line, trial.line)
-        _check_length(f"Trace.trials[{number}].after", trial.after)
     kept = sum(len(passage.text) + sum(map(len, passage.after)) for passage in trace.passages)
     if kept > MOST_CODE:
         raise _wrong("Trace.passages", f"at most {MOST_CODE} characters", kept)
@@ -209,6 +234,11 @@ def _check_rows(place: str, rows: Any) -> None:
         raise _wrong(f"{place}.first", "numbers from 0", min(rows.first))
 
 
+def _check_scopes(place: str, name: str) -> None:
+    if name.count("/") > MOST_SCOPES:
+        raise _wrong(place, f"at most {MOST_SCOPES} scopes", name.count("/"))
+
+
 def _check_least(place: str, number: int | None, least: int) -> None:
     if number is not None and number < least:
         raise _wrong(place, f"a number from {least}", number)
@@ -217,11 +247,6 @@ def _check_least(place: str, number: int | None, least: int) -> None:
 def _check_below(place: str, index: int, count: int) -> None:
     if not 0 <= index < count:
         raise _wrong(place, f"a number from 0 to {count - 1}" if count else "none, as there is nothing to name", index)
-
-
-def _check_length(place: str, text: str) -> None:
-    if len(text) > MOST_IN_LINE:
-        raise _wrong(place, f"at most {MOST_IN_LINE} characters", len(text))
 
 
 def _no_such(place: str, indexed: str, count: int, found: int) -> MalformedRecord:

@@ -2,7 +2,8 @@
 
 A record becomes an object with a key for each of its fields, a tuple a list, and everything else stays as it
 is. Encoders and decoders are built once per class, because a trace may hold tens of thousands of ops.
-Keys that a record does not know are ignored, and fields with a default may be missing. Integers have 64 bits.
+Keys that a record does not know are ignored, and fields with a default may be missing. Integers have 64 bits, and
+texts have at most `MOST_TEXT` characters.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ Json = Any
 
 Record = TypeVar("Record")
 Convert = Callable[[Any], Any]
+
+MOST_TEXT = 2**17
+"""Characters of a name, a line of code or a passage."""
 
 _LARGEST_INT = 2**63 - 1
 
@@ -155,6 +159,8 @@ def _scalar_decoder(scalar: type) -> Convert:
         raise TypeError(f"a record cannot contain {scalar!r}: the codec has no JSON form for it")
     if scalar is int:
         return _integer
+    if scalar is str:
+        return _text
 
     def convert(value: Json) -> Any:
         if type(value) is scalar:
@@ -164,6 +170,14 @@ def _scalar_decoder(scalar: type) -> Convert:
         raise MalformedRecord("", f"expected {scalar.__name__}, got {_kind(value)}")
 
     return convert
+
+
+def _text(value: Json) -> str:
+    if type(value) is not str:
+        raise MalformedRecord("", f"expected str, got {_kind(value)}")
+    if len(value) > MOST_TEXT:
+        raise MalformedRecord("", f"expected at most {MOST_TEXT} characters, got {len(value)}")
+    return value
 
 
 def _integer(value: Json, least: int = -_LARGEST_INT, most: int = _LARGEST_INT) -> int:

@@ -64,12 +64,12 @@ def read_head(tag: Tag, table: Array) -> ChunkHead:
     if not all(0 <= step < _MOST_STEPS and step == int(step) for step in steps) or steps[0] != tag.number:
         raise DamagedRecord(f"damaged log: {tag}: expected steps from {tag.number}, got {steps[:4]}")
     if any(after <= before for before, after in itertools.pairwise(steps)):
-        raise DamagedRecord(f"damaged log: {tag}: expected steps that increase, got {steps}")
+        raise DamagedRecord(f"damaged log: {tag}: expected steps that increase, got {steps[:4]}")
     if len(traces) != 1 or not all(0 <= trace < _MOST_STEPS and trace == int(trace) for trace in traces):
         raise DamagedRecord(f"damaged log: {tag}: expected the index of one trace, got {sorted(traces, key=str)[:4]}")
     wall_times = tuple(row[1] for row in rows)
     if not all(_FIRST_SECOND <= time <= _LAST_SECOND for time in wall_times):
-        raise DamagedRecord(f"damaged log: {tag}: expected seconds since the epoch, got {wall_times}")
+        raise DamagedRecord(f"damaged log: {tag}: expected seconds since the epoch, got {wall_times[:4]}")
     return ChunkHead(
         id=tag.number,
         trace=int(rows[0][2]),

@@ -7,9 +7,8 @@ was cut off, is read as far as its records are complete, and from there on at th
 
 from __future__ import annotations
 
-import logging
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import BinaryIO
 
 from tensorboard.compat.proto.event_pb2 import Event
@@ -17,14 +16,18 @@ from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.compat.proto.types_pb2 import DT_DOUBLE, DT_FLOAT
 
 from tb_gradflow.errors import DamagedRecord, LogError
+from tb_gradflow.plain import text_of_path
 from tb_gradflow.store import elsewhere
 from tb_gradflow.store.chunks import Array
 from tb_gradflow.store.event_file import Place, is_event_file, next_record, parse, records
+from tb_gradflow.store.files import opened, walked
 from tb_gradflow.store.layout import Tag, parse_tag, run_name
-
-LOGGER = logging.getLogger("tb_gradflow")
+from tb_gradflow.store.warning import warn_of
 
 _MOST_DIMENSIONS = 8
+
+_BEGINNING = 64
+"""Bytes at the beginning of a file that hold the time at which its recording began: no two files have the same."""
 
 
 def find_runs(root: str) -> dict[str, str]:
@@ -39,19 +42,7 @@ def find_runs(root: str) -> dict[str, str]:
         raise LogError(f"{root} does not exist: expected the directory that was given to the recorder")
     if not os.path.isdir(path):
         raise LogError(f"{root} is a file: expected the directory that was given to the recorder")
-    return _named(path, _walked(path), is_event_file)
-
-
-def _walked(root: str) -> Iterator[tuple[str, list[str]]]:
-    """Each directory at or below `root`, and the names of its files. Links are followed, but not around in circles."""
-    for directory, below, names in os.walk(root, followlinks=True):
-        here = os.path.join(os.path.realpath(directory), "")
-        below[:] = [name for name in below if not here.startswith(_real(os.path.join(directory, name)))]
-        yield directory, names
-
-
-def _real(path: str) -> str:
-    return os.path.join(os.path.realpath(path), "") if os.path.islink(path) else "\0"
+    return _named(path, walked(path), is_event_file)
 
 
 def _named(root: str, walked: Iterable[tuple[str, list[str]]], is_ours: Callable[[str], bool]) -> dict[str, str]:
@@ -61,7 +52,7 @@ def _named(root: str, walked: Iterable[tuple[str, list[str]]], is_ours: Callable
         ours = [name for name in names if is_ours(os.path.join(directory, name))]
         foreign += sum("tfevents" in name for name in names) - len(ours)
         if ours:
-            runs[run_name(os.path.relpath(directory, root).replace(os.sep, "/"))] = directory
+            runs[run_name(text_of_path(os.path.relpath(directory, root)).replace(os.sep, "/"))] = directory
     if not runs:
         found = f"only event files of other plugins ({foreign})" if foreign else "no event files"
         raise LogError(
@@ -81,6 +72,7 @@ class DirectoryReader:
         # Small, and needed for every chunk at once.
         self._steps: dict[Tag, Array] = {}
         self._read_up_to: dict[str, int] = {}
+        self._beginnings: dict[str, bytes] = {}
         # By file and place.
         self._damaged: dict[tuple[str, int], str] = {}
         # By file: from where, and up to which size, nothing that is whole was found.
@@ -124,11 +116,14 @@ class DirectoryReader:
     def _scan(self, path: str) -> None:
         start = self._read_up_to.get(path, 0)
         try:
-            with open(path, "rb") as file:
-                if os.fstat(file.fileno()).st_size < start:
+            with opened(path) as file:
+                beginning = file.read(_BEGINNING)
+                known = self._beginnings.get(path, b"")
+                if os.fstat(file.fileno()).st_size < start or not beginning.startswith(known):
                     # Somebody put another file in its place, or cut it off.
                     self._forget(path)
                     start = 0
+                self._beginnings[path] = beginning
                 while (behind := self._scan_whole(file, path, start)) is not None:
                     start = behind
         except OSError as error:
@@ -174,18 +169,19 @@ class DirectoryReader:
             del self._places[tag]
             self._steps.pop(tag, None)
         self._damaged = {key: problem for key, problem in self._damaged.items() if key[0] != path}
-        del self._read_up_to[path]
+        self._read_up_to.pop(path, None)
+        self._searched.pop(path, None)
 
     def _note(self, path: str, at: int, problem: str, rest: str = "") -> None:
         if (path, at) not in self._damaged:
             self._damaged[path, at] = problem
             if self._places:
-                LOGGER.warning("%s%s", problem, rest and f"; {rest}")
+                warn_of(f"{problem}; {rest}" if rest else problem, len(self._damaged))
 
     def _value(self, tag: Tag) -> Summary.Value:
         place = self._places[tag]
         try:
-            with open(place.path, "rb") as file:
+            with opened(place.path) as file:
                 event, problem = parse(file, place, known=(place.path, place.offset) not in self._damaged)
         except OSError as error:
             raise LogError(f"{place.path} cannot be read: {error.strerror or error}") from error

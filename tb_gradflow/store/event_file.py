@@ -4,10 +4,10 @@ growing, have a hole in the middle, or be something else entirely.
 
 from __future__ import annotations
 
+import itertools
 import mmap
 import os
 import re
-import stat
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -20,16 +20,24 @@ from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.compat.tensorflow_stub.pywrap_tensorflow import masked_crc32c
 
 from tb_gradflow.errors import LogError
+from tb_gradflow.store.files import opened
 from tb_gradflow.store.layout import PLUGIN, Tag
 
 HEADER = struct.Struct("<QI")
 FOOTER = struct.Struct("<I")
 
+MOST_BYTES = 2**30
+"""Of a record: a chunk of the largest model has a third of that, and a log is full at a quarter."""
+
 # The start of a record: a length below 2**40, its checksum, and the first byte of an event, that of its wall time.
 _BEGINNING = re.compile(rb"(?=\0\0\0.{4}\x09)", re.DOTALL)
 _BEFORE_ZEROS = 5
+_LENGTH_OF_BEGINNING = 8
 _MOST_TRIED = 200_000
 """Places in a damaged file that look like the beginning of a record, and are none. More are not tried."""
+_MOST_SEARCHED = 2**30
+"""Bytes behind a damaged place that are searched for the next record: a hole in a log is smaller than a full log."""
+_BLOCK = 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,20 +59,21 @@ def is_event_file(path: str) -> bool:
     name = os.path.basename(path)
     if "tfevents" not in name:
         return False
+    is_named_ours = name.endswith(f".{PLUGIN}")
     try:
-        # A pipe of that name would be waited for.
-        is_file = stat.S_ISREG(os.stat(path).st_mode)
-        return is_file and (name.endswith(f".{PLUGIN}") or _mentions_us(path))
-    except OSError:  # it has gone, or may not be read
+        with opened(path) as file:
+            return is_named_ours or _mentions_us(file)
+    except PermissionError:  # whoever reads it says so
+        return is_named_ours
+    except OSError:  # it has gone, or is no file
         return False
 
 
-def _mentions_us(path: str) -> bool:
-    with open(path, "rb") as file:
-        if not os.fstat(file.fileno()).st_size:
-            return False
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            return content.find(str(Tag("session", "", -1)).encode()) >= 0
+def _mentions_us(file: BinaryIO) -> bool:
+    if not os.fstat(file.fileno()).st_size:
+        return False
+    with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        return content.find(str(Tag("session", "", -1)).encode()) >= 0
 
 
 def records(file: BinaryIO, path: str, start: int) -> Iterator[Place]:
@@ -80,24 +89,36 @@ def records(file: BinaryIO, path: str, start: int) -> Iterator[Place]:
         if masked_crc32c(header[:8]) != checksum:
             raise LogError(f"{path} is damaged at byte {start}: the length of the record there fails its checksum")
         place = Place(path, start + HEADER.size, length)
-        start = place.end
-        if start > size:
+        if place.end > size:
             return
+        if length > MOST_BYTES:
+            raise LogError(
+                f"{path} is damaged at byte {start}: a record of {length} bytes, expected at most {MOST_BYTES}"
+            )
+        start = place.end
         yield place
 
 
 def next_record(file: BinaryIO, start: int) -> int | None:
     """The start of the first record after `start`, past the damage; None if there is none."""
     with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        for tried, found in enumerate(_BEGINNING.finditer(content, start + _BEFORE_ZEROS + 1)):
-            if tried >= _MOST_TRIED:
-                return None
-            begin = found.start() - _BEFORE_ZEROS
+        for begin in itertools.islice(_beginnings(content, start + 1), _MOST_TRIED):
             length, checksum = HEADER.unpack(content[begin : begin + HEADER.size])
-            fits = begin + HEADER.size + length + FOOTER.size <= len(content)
+            fits = length <= MOST_BYTES and begin + HEADER.size + length + FOOTER.size <= len(content)
             if fits and masked_crc32c(content[begin : begin + 8]) == checksum:
                 return begin
     return None
+
+
+def _beginnings(content: mmap.mmap, start: int) -> Iterator[int]:
+    """Places from `start` on that look like the beginning of a record."""
+    end = min(len(content), start + _MOST_SEARCHED)
+    nothing = bytes(_BLOCK + _LENGTH_OF_BEGINNING)
+    for block in range(start + _BEFORE_ZEROS, end, _BLOCK):
+        part = content[block : min(end, block + _BLOCK + _LENGTH_OF_BEGINNING - 1)]
+        # A hole in a file is zeros: each of them looks like the beginning of a beginning.
+        if part != nothing[: len(part)]:
+            yield from (block + found.start() - _BEFORE_ZEROS for found in _BEGINNING.finditer(part))
 
 
 def parse(file: BinaryIO, place: Place, *, known: bool = False) -> tuple[Event, str]:

@@ -18,7 +18,9 @@ from tensorboard.data.provider import DataProvider, RunTagFilter
 from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
 
 from tb_gradflow.errors import LogError
+from tb_gradflow.plain import text_of_path
 from tb_gradflow.store.event_file import records
+from tb_gradflow.store.files import opened, walked
 from tb_gradflow.store.layout import PLUGIN as OURS
 
 LOGGER = logging.getLogger("tb_gradflow")
@@ -48,12 +50,12 @@ def below(root: str) -> dict[str, Hyperparameters]:
     itself.
     """
     found: dict[str, Hyperparameters] = {}
-    for directory, _, names in os.walk(root, followlinks=True):
+    for directory, names in walked(root):
         for name in sorted(names):
             is_others = "tfevents" in name and not name.endswith(f".{OURS}")
             values = _in_file(os.path.join(directory, name)) if is_others else None
             if values:
-                found[os.path.relpath(directory, root).replace(os.sep, "/")] = values
+                found[text_of_path(os.path.relpath(directory, root)).replace(os.sep, "/")] = values
     return found
 
 
@@ -76,7 +78,7 @@ def _above(name: str) -> Iterator[str]:
 
 def _in_file(path: str) -> Hyperparameters | None:
     try:
-        with open(path, "rb") as file:
+        with opened(path) as file:
             if not os.fstat(file.fileno()).st_size:
                 return None
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:

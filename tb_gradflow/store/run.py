@@ -6,7 +6,6 @@ data: that is `TagReader`. Arrays stay bytes until they are needed.
 
 from __future__ import annotations
 
-import logging
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -21,8 +20,7 @@ from tb_gradflow.store.chunks import Array as Array
 from tb_gradflow.store.chunks import ChunkHead as ChunkHead
 from tb_gradflow.store.chunks import check_numbers, in_order, read_cost, read_head
 from tb_gradflow.store.layout import MOST_JSON, MOST_JSON_OF_SESSION, Tag, unpack_json, unzipped
-
-LOGGER = logging.getLogger("tb_gradflow")
+from tb_gradflow.store.warning import warn_of
 
 Read = TypeVar("Read")
 
@@ -227,7 +225,7 @@ class StoredRun:
     def _leave_out(self, tag: Tag, damage: DamagedRecord) -> None:
         if tag not in self._damaged:
             self._damaged[tag] = str(damage)
-            LOGGER.warning("%s; it is left out", damage)
+            warn_of(f"{damage}; it is left out", len(self._damaged))
 
 
 def _unpacked(tag: Tag, packed: bytes) -> object:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import gzip
 import io
 import json
+import math
 import random
 import struct
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +20,7 @@ from tensorboard.summary.writer.record_writer import RecordWriter
 
 from tb_gradflow.store.event_file import parse, records
 from tb_gradflow.store.layout import parse_tag
+from tests.recordings.logs import group, groups, unpack
 
 HERE = Path(__file__).parent
 SEEDS = sorted([*(HERE / "logs").rglob("*tfevents*"), *(HERE.parent / "logs").rglob("*tfevents*")])
@@ -37,7 +41,7 @@ def mutated(seed: int) -> bytes:
     """An event file."""
     chance = random.Random(seed)
     path = chance.choice(SEEDS)
-    change = chance.choices((of_bytes, of_records, of_fields), (2, 3, 7))[0]
+    change = chance.choices((of_bytes, of_records, of_fields, of_meaning), (2, 3, 7, 12))[0]
     return change(path, chance)
 
 
@@ -197,6 +201,81 @@ def _other(value: Any, chance: random.Random) -> Callable[[Any], Any]:
     if value is None:
         return lambda _: chance.choice((0, 1, -1, 5, "x", 2**40, []))
     return lambda _: {}
+
+
+def of_meaning(_path: Path, chance: random.Random) -> bytes:
+    """One of the thousand logs of `tests/recordings`, in which most fields stay possible: a value is replaced by one of
+    another field of that name, so that rules meet what no program does."""
+    with tempfile.TemporaryDirectory() as directory:
+        of, name = chance.choice(_recorded())
+        unpack(json.loads(group(of)[name]), Path(directory))
+        [path] = Path(directory).rglob("*tfevents*")
+        events = events_of(path)
+    for _ in range(chance.choice((1, 1, 2))):
+        if chance.random() < 0.75:
+            blobs = [event for event in events for value in event.summary.value if value.tensor.string_val]
+            tensor = chance.choice(blobs[1:]).summary.value[0].tensor
+            record = json.loads(gzip.decompress(tensor.string_val[0]))
+            _exchange(record, chance)
+            tensor.string_val[0] = gzip.compress(json.dumps(record).encode(), 1, mtime=0)
+        else:
+            values = [value for event in events for value in event.summary.value if value.tensor.tensor_content]
+            value = chance.choice(values) if values else None
+            if value is not None:
+                value.tensor.tensor_content = _exchanged(value.tensor.tensor_content, value.tag, chance)
+    return file_of(events)
+
+
+@functools.cache
+def _recorded() -> list[tuple[str, str]]:
+    return [(of, name) for of in groups() for name in group(of)]
+
+
+def _exchange(record: Any, chance: random.Random) -> None:
+    """Replaces values, and lists, by others of the same field."""
+    places: dict[str, list[tuple[Any, Any]]] = {}
+    _collect(record, "", places)
+    for _ in range(chance.choice((1, 2, 4, 10, 30))):
+        alike = places[chance.choice(sorted(places))]
+        (inside, key), (other, place) = chance.choice(alike), chance.choice(alike)
+        old, new = inside[key], other[place]
+        if isinstance(old, list):
+            new = chance.choice((old[:-1], old[::-1], old + old[:1], [], new))
+        elif chance.random() < 0.3:
+            new = _near(old, chance)
+        inside[key] = json.loads(json.dumps(new))
+
+
+def _near(value: Any, chance: random.Random) -> Any:
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int):
+        return value + chance.choice((-1, 1, 2))
+    if isinstance(value, float):
+        return chance.choice((0.0, -1.0, 1e-30, 1e30, -value, 2 * value))
+    if isinstance(value, str):
+        return chance.choice(("", value[:-1], f"{value}_1", value.upper()))
+    return chance.choice((None, 0, 1))
+
+
+def _collect(value: Any, name: str, places: dict[str, list[tuple[Any, Any]]]) -> None:
+    """The places of each field, by its name. Members of lists have that of the list."""
+    members: Iterable[tuple[Any, Any]] = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, each in members:
+        called = str(key) if isinstance(value, dict) else f"{name}[]"
+        if not isinstance(each, dict):
+            places.setdefault(called, []).append((value, key))
+        if isinstance(each, (dict, list)):
+            _collect(each, called, places)
+
+
+def _exchanged(content: bytes, tag: str, chance: random.Random) -> bytes:
+    form, size = ("d", 8) if "/steps/" in tag or "/cost/" in tag else ("f", 4)
+    numbers = list(struct.unpack(f"<{len(content) // size}{form}", content))
+    for _ in range(chance.choice((1, 5, 50, len(numbers)))):
+        other = chance.choice((chance.choice(numbers), chance.choice((0.0, 1.0, math.nan, math.inf, 1e30, 1e-38))))
+        numbers[chance.randrange(len(numbers))] = other
+    return struct.pack(f"<{len(numbers)}{form}", *numbers)
 
 
 def events_of(path: Path) -> list[Event]:

@@ -32,7 +32,9 @@ ROUTES = (
     "series",
     "weights",
     "heat",
+    "terms",
     "course",
+    "page",
 )
 NAMES = ("run", "session", "trace", "step", "chunk", "at", "row", "variable", "quantity", "target", "columns")
 ODD = (
@@ -113,7 +115,7 @@ def served(log_dir: Path, chance: random.Random) -> None:
     """The page's questions, and some that it never asks."""
     client = Board(log_dir)
     overview = client.ask("overview", {"run": "gradflow"})
-    for route in ("runs", "report", "course", "standings"):
+    for route in ("runs", "report", "course", "standings", *chance.choice(((), ("page",)))):
         client.ask(route, {"run": "gradflow"})
     if not isinstance(overview, dict) or "session" not in overview:
         return
@@ -123,6 +125,7 @@ def served(log_dir: Path, chance: random.Random) -> None:
         client.ask("variables", {**place, "chunk": chunk["id"]})
     for trace in overview["traces"][:2]:
         client.ask("trace", {**place, "trace": trace})
+        client.ask("terms", {**place, "trace": trace, "columns": 9})
         for quantity in ("gradient", "ratio"):
             client.ask("heat", {**place, "trace": trace, "target": 0, "quantity": quantity, "columns": 9})
     client.ask("series", {**place, "row": chance.choice((0, 3, 10**6))})

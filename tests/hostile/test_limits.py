@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 import struct
 import tracemalloc
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from tb_gradflow.analyse.words.fields import filled
 from tb_gradflow.errors import DamagedRecord, LogError
 from tb_gradflow.record.codec import encode
 from tb_gradflow.serve.runs.heat import NOT_RECORDED, heat
+from tb_gradflow.store.chunks import Array, read_head
 from tb_gradflow.store.layout import (
     MOST_JSON,
     Tag,
@@ -90,7 +92,7 @@ def put(value: Any, *keys: Any) -> Callable[[Json], object]:
         (put(7, "variable_gradients", 1, "variable"), r"Trace.variable_gradients\[1\].variable: .* got 7"),
         (put(10**9, "variable_gradients", 0, "row"), r"Trace.variable_gradients\[0\].row: .* of 1000000 rows"),
         (put(10**30, "tensor_gradients", 0, "op"), r"Trace.tensor_gradients\[0\].op: .*most 64 bits, got one of 100"),
-        (put("x" * 200_000, "sources", 0, "code"), r"Trace.sources\[0\].code: .*100000 characters, got 200000"),
+        (put("x" * 200_000, "sources", 0, "code"), r"Trace.sources\[0\].code: .*131072 characters, got 200000"),
         (put(1, "index"), "gradflow/trace/1700000000000/0 holds the trace 1"),
     ],
 )  # fmt: skip
@@ -190,6 +192,16 @@ def test_steps_that_cannot_be_are_left_out_and_said_to_be(tmp_path: Path, place:
     assert said in problem
     # The structure is there, and speaks.
     assert log.report().variables["step_filter/threshold"].status == "disconnected"
+
+
+@pytest.mark.parametrize("numbers", [(1.0, 1.0), (math.nan, 1.0), (1.0, math.inf)])
+def test_what_is_said_of_very_many_steps_is_short(numbers: tuple[float, float]) -> None:
+    table = [each for number in range(100_000) for each in (float(number), 1.7e9, 0.0)]
+    table[3 * 50_000 : 3 * 50_000 + 2] = numbers
+
+    with pytest.raises(DamagedRecord) as refused:
+        read_head(Tag("steps", ID, 0), Array((100_000, 3), struct.pack("<300000d", *table)))
+    assert len(str(refused.value)) < 300
 
 
 def test_a_session_under_another_name_is_refused(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import warnings
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,9 +11,11 @@ import numpy as np
 import pytest
 
 import tb_gradflow
+from tb_gradflow.analyse.over_time.unmoved import is_same
 from tb_gradflow.api import Log
 from tb_gradflow.record.schema import OpValue, StepRecord, StepValues
-from tb_gradflow.serve.runs.heat import NOT_RECORDED, heat
+from tb_gradflow.serve.runs.fitting import Sizes, gradients_that_fit
+from tb_gradflow.serve.runs.heat import NOT_RECORDED, heat, value
 from tb_gradflow.store.layout import Tag, event_file_path, float32_value
 from tb_gradflow.store.writer import LogWriter, RecordFile, chunk_event
 from tests.store.samples import session, step, trace
@@ -154,3 +157,27 @@ def test_a_series_over_a_chunk_that_is_damaged_has_a_gap(tmp_path: Path) -> None
     norms = log.recorded.series(0)[:, 0]
     np.testing.assert_array_equal(norms, [0.0, np.nan, 2.0])
     assert "has shape (1, 3, 9), expected [1, rows, 6]" in log.recorded.damage
+
+
+def test_an_update_that_is_known_in_part_was_not_measured() -> None:
+    """Its counts are measured together, and the rate may be unknown."""
+    sizes = Sizes(2, 0, 0, np.array([], np.intp), np.array([0, 1], np.intp), np.array([4.0, 4.0]))
+    good, none = [0, 1, 0, 2, 0, np.nan], [np.nan] * 6
+    partly = [[np.nan if place == missing else number for place, number in enumerate(good)] for missing in (1, 2, 3, 4)]
+    numbers = np.array([[good, none], *([row, good] for row in partly)], np.float32)
+
+    fitted, problem = gradients_that_fit(numbers, sizes)
+
+    assert "impossible statistics in row 0" in problem
+    np.testing.assert_array_equal(fitted[0], numbers[0])
+    assert np.isnan(fitted[1:, 0]).all()
+    np.testing.assert_array_equal(fitted[1:, 1], numbers[1:, 1])
+
+
+def test_numbers_at_the_ends_of_float32_warn_nobody() -> None:
+    numbers = np.array([[[1e-40, 3e38, 0, 0], [np.inf, np.inf, 0, 0]]], np.float32)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert value(numbers, "ratio")[0, 0] == np.inf
+        assert is_same(numbers[:, 1, :1], np.array([np.inf], np.float32)).tolist() == [True]

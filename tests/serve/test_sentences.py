@@ -253,7 +253,7 @@ class TestOfFiles:
         (tmp_path / "model.py").write_bytes(b"\xff\xfe x = 1")
 
         with pytest.raises(LogError, match=r"model\.py cannot be read"):
-            fixing.apply([self.edit], tmp_path)
+            fixing.apply([self.edit], tmp_path, [self.edit])
 
     def test_a_file_that_cannot_be_replaced_stays_as_it_is(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -265,5 +265,5 @@ class TestOfFiles:
 
         monkeypatch.setattr("tempfile.mkstemp", full)
         with pytest.raises(LogError, match=r"model\.py cannot be written: No space left on device"):
-            fixing.apply([self.edit], tmp_path)
+            fixing.apply([self.edit], tmp_path, [self.edit])
         assert (tmp_path / "model.py").read_text(encoding="utf-8") == "x = 1\n"

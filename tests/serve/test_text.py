@@ -60,3 +60,10 @@ def test_the_width_of_the_terminal_is_respected(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setenv("COLUMNS", columns)
 
     assert terminal.look().width == width
+
+
+@pytest.mark.parametrize("name", ["", "  ", "\t"])
+def test_a_variable_without_a_name_is_called_so(name: str) -> None:
+    text = Report(diagnosis(finding("error", name), variables=(variable(name),))).text()
+
+    assert "  for  (no name)" in text

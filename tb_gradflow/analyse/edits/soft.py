@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tb_gradflow.analyse.evidence.suspects import discrete_part
-from tb_gradflow.analyse.graph.op_sets import is_float
+from tb_gradflow.analyse.graph.op_sets import is_float, tensor_of
 from tb_gradflow.analyse.user_code.candidate import Candidate, candidates, in_place_of
 from tb_gradflow.analyse.user_code.code import Code
 from tb_gradflow.analyse.user_code.draft import Draft
@@ -320,9 +320,9 @@ def _is_floating_cast(call: ast.Call) -> bool:
 
 def is_given_integers(group: Group) -> bool:
     """Whether the culprit's inputs are integers."""
-    ops = group.trace.ops
-    given = [ops[edge.op].outputs[edge.output] for edge in (group.op.inputs if group.op else ()) if edge.op >= 0]
-    return bool(given) and not any(is_float(tensor.dtype) for tensor in given)
+    given = [tensor_of(group.trace, edge) for edge in (group.op.inputs if group.op else ())]
+    known = [tensor for tensor in given if tensor is not None]
+    return bool(known) and not any(is_float(tensor.dtype) for tensor in known)
 
 
 def _without_rounding(node: ast.expr) -> ast.expr:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tb_gradflow.analyse.graph.op_sets import passes_gradient
+from tb_gradflow.analyse.graph.op_sets import passes_gradient, tensor_of
 from tb_gradflow.analyse.graph.paths import walked
 from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.record.schema import Edge, Trace
@@ -84,7 +84,7 @@ def _is_bent(topology: Topology, joins: list[int], arrives: Sequence[int]) -> bo
 
 def _adds_numbers(trace: Trace, op: int, edge: Edge) -> bool:
     """Whether the edge leads into a sum of numbers."""
-    summand = trace.ops[edge.op].outputs[edge.output] if edge.output < len(trace.ops[edge.op].outputs) else None
+    summand = tensor_of(trace, edge)
     total = trace.ops[op].outputs[0] if trace.ops[op].outputs else None
     if summand is None or total is None or summand.shape != () or trace.ops[op].type not in _ADDITIONS:
         return False

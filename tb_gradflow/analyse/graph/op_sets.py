@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tb_gradflow.record.schema import Edge, Op, Trace
+from tb_gradflow.record.schema import Edge, Op, Tensor, Trace
 
 # These read shapes and types, never values: the value of a variable does not influence what follows them.
 SHAPE_ONLY = frozenset(
@@ -61,10 +61,21 @@ def scopes_of(name: str) -> list[str]:
     return found
 
 
+def tensor_of(trace: Trace, edge: Edge) -> Tensor | None:
+    """The tensor of an edge; `None` if its op was left out, and for the state of a variable, which is no tensor."""
+    outputs = trace.ops[edge.op].outputs if edge.op >= 0 else ()
+    return outputs[edge.output] if edge.output < len(outputs) else None
+
+
+def shape_along(trace: Trace, edge: Edge) -> tuple[int, ...] | None:
+    """The shape of that tensor; `None` if it is not known."""
+    tensor = tensor_of(trace, edge)
+    return None if tensor is None else tensor.shape
+
+
 def is_without_elements(trace: Trace, edge: Edge) -> bool:
     """Whether the tensor of an edge is known to be empty."""
-    shape = trace.ops[edge.op].outputs[edge.output].shape if edge.op >= 0 else None
-    return shape is not None and 0 in shape
+    return 0 in (shape_along(trace, edge) or ())
 
 
 def passes_gradient(edge: Edge) -> bool:

@@ -11,7 +11,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from tb_gradflow.analyse.graph.op_sets import COPIES, SHAPE_ONLY, SOFTMAX, has_single_class, is_float, passes_gradient
+from tb_gradflow.analyse.graph.op_sets import (
+    COPIES,
+    SHAPE_ONLY,
+    SOFTMAX,
+    has_single_class,
+    is_float,
+    passes_gradient,
+    tensor_of,
+)
 from tb_gradflow.analyse.graph.paths import Ways, unwound, ways_to
 from tb_gradflow.analyse.graph.sinks import Outlet, outlets
 from tb_gradflow.record.schema import Edge, Trace, VariableGradient
@@ -134,7 +142,7 @@ class Topology:
         op = self.trace.ops[producer]
         if edge.passes == "state":
             return producer
-        tensor = op.outputs[edge.output] if edge.output < len(op.outputs) else None
+        tensor = tensor_of(self.trace, edge)
         made_it = op.reads is None and any(passes_gradient(each) and each.op >= 0 for each in op.inputs)
         return producer if made_it and tensor is not None and not is_float(tensor.dtype) else consumer
 

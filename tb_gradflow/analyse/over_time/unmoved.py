@@ -94,7 +94,8 @@ def _changed(piece: Piece, place: int | None, norm: float) -> bool:
 
 def is_same(norms: Floats, others: Floats) -> npt.NDArray[np.bool_]:
     """For each step, whether values that have these norms, a variable each, may be the same."""
-    differs: npt.NDArray[np.bool_] = np.any(np.abs(norms - others) > _SAME * others, axis=-1)
+    with np.errstate(invalid="ignore"):  # a norm may be infinite
+        differs: npt.NDArray[np.bool_] = np.any(np.abs(norms - others) > _SAME * others, axis=-1)
     return ~differs
 
 

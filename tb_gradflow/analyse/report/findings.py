@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 
 from tb_gradflow.analyse.causes.cancelling.shift_invariant_parameter import is_opposed, takes_out
 from tb_gradflow.analyse.causes.catalogue import CATALOGUE, fixes_of, text_of
@@ -24,6 +23,7 @@ from tb_gradflow.analyse.user_code.candidate import Candidate
 from tb_gradflow.analyse.user_code.imports import as_imported
 from tb_gradflow.analyse.words.names import Group
 from tb_gradflow.analyse.words.seen import examples_of, seen
+from tb_gradflow.record.expected import expected_by
 from tb_gradflow.record.report import Alternative, Edit, Finding, OpReport, SourceReport
 from tb_gradflow.record.schema import PYTHON, SNAPSHOT, Trace
 
@@ -54,7 +54,8 @@ class Found:
 def findings_of(measured: Measured, states: Sequence[State], expected: Sequence[str]) -> Found:
     """The findings, and the facts that were found with them."""
     trace = measured.topology.trace
-    meant = [state for state in states if _is_expected(trace.variables[state.variable].name, expected)]
+    is_expected = expected_by(tuple(expected))
+    meant = [state for state in states if is_expected(trace.variables[state.variable].name)]
     spoken = set(map(id, meant))
     judged = judged_of(measured, [state for state in states if id(state) not in spoken])
     excused = [state for state in meant if state.status not in ("connected", "frozen")]
@@ -244,7 +245,3 @@ def path_of(group: Group) -> tuple[int, ...]:
 def _order(group: Group, finding: Finding) -> tuple[int, int, int, int, str]:
     distance = _distance(group.suspect.measured, finding.target, group.culprit)
     return _SEVERITIES.index(finding.severity), -len(finding.variables), distance, finding.culprit, finding.cause
-
-
-def _is_expected(name: str, patterns: Sequence[str]) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in patterns)

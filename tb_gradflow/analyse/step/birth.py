@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tb_gradflow.analyse.graph.op_sets import is_float
+from tb_gradflow.analyse.graph.op_sets import is_float, tensor_of
 from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.step.measured import Measured
 from tb_gradflow.record.schema import OpValue
@@ -86,8 +86,8 @@ class Values:
             for edge in ops[op].inputs
             if edge.op >= 0
             and self.of(edge.op, edge.output) is None
-            and edge.output < len(ops[edge.op].outputs)
-            and is_float(ops[edge.op].outputs[edge.output].dtype)
+            and (tensor := tensor_of(self._topology.trace, edge)) is not None
+            and is_float(tensor.dtype)
         ]
 
 

@@ -7,6 +7,7 @@ import functools
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
+from tb_gradflow.record.python import module_of
 from tb_gradflow.record.schema import Passage, Trace
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
@@ -27,10 +28,10 @@ class Code:
     """
 
     def __init__(self, passage: Passage) -> None:
-        """Raises SyntaxError or ValueError if the text is not valid Python."""
+        """Raises SyntaxError if the text is not valid Python."""
         self.passage = passage
         self.text = passage.text
-        self.tree = ast.parse(passage.text)
+        self.tree = module_of(passage.text)
         self._starts = [0]
         self._lines = passage.text.split("\n")
         for line in self._lines:
@@ -275,6 +276,6 @@ def _program(passages: tuple[Passage, ...]) -> Program:
     for passage in passages:
         try:
             parsed.append(Code(passage))
-        except (SyntaxError, ValueError, RecursionError):
+        except SyntaxError:
             continue
     return Program(tuple(parsed))

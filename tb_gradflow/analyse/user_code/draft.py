@@ -6,6 +6,7 @@ import ast
 import itertools
 
 from tb_gradflow.analyse.user_code.code import Code
+from tb_gradflow.record.python import module_of
 from tb_gradflow.record.report import Edit
 
 
@@ -108,7 +109,7 @@ def is_plain(node: ast.AST) -> bool:
 
 def is_python(text: str) -> bool:
     try:
-        ast.parse(text)
-    except (SyntaxError, ValueError):
+        module_of(text)
+    except SyntaxError:
         return False
     return True

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Collection, Mapping
 
 from tb_gradflow.analyse.user_code.place import argument_of
+from tb_gradflow.record.python import module_of
 
 _SAME = (
     "exp", "sqrt", "square", "tanh", "sinh", "cosh", "sin", "cos", "tan", "abs", "maximum", "minimum", "where",
@@ -45,7 +46,7 @@ def put_into(code: str) -> tuple[str, str] | None:
     """The array and the tensor, as written, if a line stores a tensor in a part of an array; None for any other
     line."""
     try:
-        body = ast.parse(code.strip()).body
+        body = module_of(code.strip()).body
     except SyntaxError:
         return None
     statement = body[0] if len(body) == 1 else None
@@ -68,7 +69,7 @@ def stays_inside(code: str) -> str | None:
     `scale = np.exp(w.numpy())` becomes `scale = tf.exp(w)`.
     """
     try:
-        tree = ast.parse(code.strip())
+        tree = module_of(code.strip())
     except SyntaxError:
         return None
     written = []

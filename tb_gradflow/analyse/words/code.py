@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tb_gradflow.record.python import expression_of, module_of
+
 _OPERATORS: dict[type[ast.AST], str] = {
     ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
     ast.FloorDiv: "//", ast.Mod: "%", ast.Div: "/", ast.Mult: "*", ast.Add: "+", ast.Sub: "-", ast.Pow: "**",
@@ -219,7 +221,7 @@ def without_cast(expression: str) -> str:
     """The argument of a cast or rounding, such as `tf.cast(x, tf.int32)` or `tf.round(x)`; other expressions
     unchanged."""
     try:
-        node = ast.parse(expression, mode="eval").body
+        node = expression_of(expression)
     except SyntaxError:
         return expression
     if isinstance(node, ast.Call) and node.args and _name_of(node.func) in _CASTS:
@@ -235,7 +237,7 @@ def is_simple(expression: str) -> bool:
 def bracketed(expression: str) -> str:
     """The expression, in brackets if an adjacent operator would bind more strongly."""
     try:
-        node = ast.parse(expression, mode="eval").body
+        node = expression_of(expression)
     except SyntaxError:
         return expression
     whole = isinstance(node, (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Constant))
@@ -292,7 +294,7 @@ def _parsed(line: str) -> ast.AST | None:
     text = line.strip()
     for candidate in (text, text + "\n    pass", text.rstrip(",")):
         try:
-            return ast.parse(candidate)
+            return module_of(candidate)
         except SyntaxError:
             continue
     return None

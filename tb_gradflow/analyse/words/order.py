@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tb_gradflow.analyse.evidence.discrete import INDEX_INPUTS
 from tb_gradflow.analyse.evidence.suspects import discrete_part
-from tb_gradflow.analyse.graph.op_sets import is_float
+from tb_gradflow.analyse.graph.op_sets import is_float, tensor_of
 from tb_gradflow.analyse.words.code import is_simple
 from tb_gradflow.analyse.words.names import Group, call_of, namespace
 
@@ -72,7 +72,8 @@ def _picks_from_others(group: Group) -> set[int]:
     queue, picks = [group.culprit], set[int]()
     for place in queue:  # grows while it is walked
         for user, edge in topology.consumers[place]:
-            if influence[user] < 0 or is_float(ops[place].outputs[edge.output].dtype):
+            tensor = tensor_of(group.trace, edge)
+            if influence[user] < 0 or (tensor is not None and is_float(tensor.dtype)):
                 continue
             if not any(is_float(tensor.dtype) for tensor in ops[user].outputs):
                 queue.extend({user}.difference(queue))

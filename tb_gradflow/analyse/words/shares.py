@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tb_gradflow.analyse.graph.op_sets import tensor_of
 from tb_gradflow.analyse.words.code import call_on
 from tb_gradflow.analyse.words.names import Group, called, source_of
 from tb_gradflow.record.schema import Tensor
@@ -42,13 +43,18 @@ def _share_of_first(group: Group, choice: int) -> float | None:
         if edge.input == 0 or edge.op < 0 or list(suspect.topology.onward(edge.op)) != [choice]:
             continue
         side = suspect.measured.of_op(suspect.target, edge.op)
-        if side is None or side.nan_count or side.inf_count or not _alike(ops[edge.op].outputs[edge.output], result):
+        if (
+            side is None
+            or side.nan_count
+            or side.inf_count
+            or not _alike(tensor_of(suspect.topology.trace, edge), result)
+        ):
             continue
         share = min((1 - side.zero_fraction) / (1 - whole.zero_fraction), 1.0)
         return share if edge.input == 1 else 1 - share
     return None
 
 
-def _alike(side: Tensor, result: Tensor | None) -> bool:
+def _alike(side: Tensor | None, result: Tensor | None) -> bool:
     """Whether both have the same number of elements: the gradient of a broadcast value is a sum."""
-    return result is not None and side.shape is not None and side.shape == result.shape
+    return side is not None and result is not None and side.shape is not None and side.shape == result.shape

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.evidence.suspects import discrete_part
-from tb_gradflow.analyse.graph.op_sets import is_float
+from tb_gradflow.analyse.graph.op_sets import is_float, tensor_of
 from tb_gradflow.analyse.words.code import (
     Call,
     assigned_by,
@@ -64,9 +64,9 @@ def is_sequence_mask(group: Group) -> bool:
 
 
 def _compares_integers(group: Group) -> bool:
-    ops = group.trace.ops
-    given = [ops[edge.op].outputs[edge.output] for edge in (group.op.inputs if group.op else ()) if edge.op >= 0]
-    return bool(given) and not any(is_float(tensor.dtype) for tensor in given)
+    given = [tensor_of(group.trace, edge) for edge in (group.op.inputs if group.op else ())]
+    known = [tensor for tensor in given if tensor is not None]
+    return bool(known) and not any(is_float(tensor.dtype) for tensor in known)
 
 
 def _as_float(group: Group, side: str) -> str:

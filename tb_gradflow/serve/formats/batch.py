@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tb_gradflow.plain import clean
 from tb_gradflow.record.report import Finding, Severity
 from tb_gradflow.serve.reports.report import Report
-from tb_gradflow.serve.terminal.text import clean
 
 # Neither XML nor UTF-8 can represent them: surrogates, and code points that are not characters.
 _NO_CHARACTERS = re.compile("[\ud800-\udfff\ufffe\uffff]")

@@ -8,12 +8,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tb_gradflow.analyse.report.compare import Change, Difference, Fate, FindingChange, VariableChange
+from tb_gradflow.plain import clean, one_line
 from tb_gradflow.record.codec import encode
 from tb_gradflow.record.report import Finding, VariableReport
 from tb_gradflow.serve.reports.report import Report, finding_as_json
 from tb_gradflow.serve.runs.finite import finite
 from tb_gradflow.serve.terminal.report_text import finding_lines, heading
-from tb_gradflow.serve.terminal.text import Look, Printer, Role, clean, count, one_line, table
+from tb_gradflow.serve.terminal.text import Look, Printer, Role, count, table
 
 FORMAT = 1
 SHOWN = 20

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import tokenize
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from tb_gradflow.errors import LogError
 from tb_gradflow.record.report import Edit, Finding
-from tb_gradflow.record.schema import Passage
+from tb_gradflow.record.schema import Passage, Trace
+from tb_gradflow.serve.runs.history import Caches, History
 from tb_gradflow.serve.terminal.patch import CONTEXT, patch_of
+from tb_gradflow.store.directory import DirectoryReader
+from tb_gradflow.store.run import StoredRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,20 +86,67 @@ def _lines(one: Edit, other: Edit, passages: Sequence[Passage]) -> list[str] | N
     return None
 
 
-def apply(edits: Sequence[Edit], directory: Path, passages: Sequence[Passage] = ()) -> list[Path]:
+def made_from_files(log_directory: str, step: int, directory: Path) -> frozenset[Edit]:
+    """The edits that are offered if only what the files below `directory` contain is known of the code.
+
+    Whatever else a log says is not made into code. Raises LogError if the log cannot be read.
+    """
+    history = History(_Verified(DirectoryReader(log_directory), directory), log_directory, Caches())
+    findings = history.diagnose(step).findings
+    first = [finding.edit for finding in findings if finding.edit is not None]
+    return frozenset([*first, *(each.edit for finding in findings for each in finding.alternatives)])
+
+
+class _Verified(StoredRun):
+    """A run whose traces have only those passages that the files below a directory still contain."""
+
+    def __init__(self, reader: DirectoryReader, directory: Path) -> None:
+        super().__init__(reader)
+        self._directory = directory
+        self._files: dict[str, list[str]] = {}
+
+    def trace(self, session: str, index: int, packed: bytes | None = None) -> Trace:
+        trace = super().trace(session, index, packed)
+        return replace(trace, passages=tuple(each for each in trace.passages if self._contains(each)))
+
+    def _contains(self, passage: Passage) -> bool:
+        recorded = passage.text.split("\n")
+        return self._lines(passage.file)[passage.line - 1 :][: len(recorded)] == recorded
+
+    def _lines(self, file: str) -> list[str]:
+        if file not in self._files:
+            try:
+                text = _Source.read(_below(file, self._directory)).text
+            except LogError:
+                text = ""
+            self._files[file] = [line.removesuffix("\r") for line in text.split("\n")]
+        return self._files[file]
+
+
+def apply(
+    edits: Sequence[Edit], directory: Path, made: Collection[Edit], passages: Sequence[Passage] = ()
+) -> list[Path]:
     """Writes the edits into the files below `directory`, all of them or none, and returns these files.
 
     Raises LogError if a file is not below `directory`, is not a Python file, cannot be read or written, or differs from
-    what was recorded, in the lines of the edit or in the passages that contain them. Edits are made
-    from these passages, so a log from someone else cannot add code that is not in the file.
+    what was recorded, in the lines of the edit or in the passages that contain them; and if an edit is not one of
+    those `made` from these files: a log from someone else cannot add code that they do not contain.
     """
+    sources: dict[Path, _Source] = {}
     changed: dict[Path, str] = {}
     for edit in sorted(edits, key=lambda edit: (edit.file, -edit.line)):
         path = _below(edit.file, directory)
-        _check_around(edit, _text(path), passages)
-        changed[path] = _edited(changed[path] if path in changed else _text(path), edit)
-    for path, text in changed.items():
-        _write(path, text)
+        if path not in sources:
+            sources[path] = _Source.read(path)
+            changed[path] = sources[path].text
+        _check_around(edit, sources[path].text, passages)
+        if edit not in made:
+            raise LogError(
+                f"{edit.file}:{edit.line}: this edit was made from code that is not in the files below {directory}, or "
+                "has changed since. Nothing was changed; record a new run"
+            )
+        changed[path] = _edited(changed[path], edit)
+    _write({sources[path]: text for path, text in changed.items()})
     return list(changed)
 
 
@@ -133,12 +185,31 @@ def _below(file: str, directory: Path) -> Path:
     return path
 
 
-def _text(path: Path) -> str:
-    try:
-        with path.open(encoding="utf-8", newline="") as file:
-            return file.read()
-    except (OSError, UnicodeDecodeError) as error:
-        raise LogError(f"{path} cannot be read: {error}") from error
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """A Python file.
+
+    Attributes:
+        path: Where it is.
+        content: Its bytes.
+        text: The same as text, with its own line breaks.
+        encoding: As Python finds it: by a byte order mark, by a comment in the first lines, or UTF-8.
+    """
+
+    path: Path
+    content: bytes
+    text: str
+    encoding: str
+
+    @classmethod
+    def read(cls, path: Path) -> _Source:
+        """Raises LogError."""
+        try:
+            content = path.read_bytes()
+            encoding, _ = tokenize.detect_encoding(io.BytesIO(content).readline)
+            return cls(path, content, content.decode(encoding), encoding)
+        except (OSError, SyntaxError, UnicodeDecodeError) as error:
+            raise LogError(f"{path} cannot be read: {error}") from error
 
 
 def _edited(text: str, edit: Edit) -> str:
@@ -155,13 +226,40 @@ def _edited(text: str, edit: Edit) -> str:
     return "\n".join(lines)
 
 
-def _write(path: Path, text: str) -> None:
-    """Atomically, so that a file is never half written."""
+def _write(texts: Mapping[_Source, str]) -> None:
+    """Atomically: a file is never half written, and none is written if another one cannot be."""
+    written: dict[_Source, str] = {}
     try:
-        handle, name = tempfile.mkstemp(dir=path.parent)
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-            file.write(text)
-        shutil.copymode(path, name)
-        Path(name).replace(path)
+        for source, text in texts.items():
+            written[source] = _beside(source, text)
+        for source in texts:
+            if source.path.read_bytes() != source.content:
+                raise LogError(f"{source.path} was changed while it was edited. Nothing was changed")
+        for source, name in written.items():
+            Path(name).replace(source.path)
     except OSError as error:
-        raise LogError(f"{path} cannot be written: {error.strerror or error}") from error
+        where = error.filename or next(iter(texts)).path
+        raise LogError(f"{where} cannot be written: {error.strerror or error}") from error
+    finally:
+        for name in written.values():
+            Path(name).unlink(missing_ok=True)
+
+
+def _beside(source: _Source, text: str) -> str:
+    """A new file in the same directory, with the same mode. Raises OSError or LogError."""
+    path = source.path
+    if not path.stat().st_mode & 0o222 or not os.access(path, os.W_OK):
+        raise LogError(f"{path} cannot be written: it is read-only. Nothing was changed")
+    try:
+        content = text.encode(source.encoding)
+    except UnicodeEncodeError as error:
+        raise LogError(f"{path} cannot be written: {error}. Nothing was changed") from error
+    handle, name = tempfile.mkstemp(dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        shutil.copymode(path, name)
+    except OSError:
+        Path(name).unlink(missing_ok=True)
+        raise
+    return name

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 import html
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -11,14 +10,16 @@ from types import MappingProxyType
 from typing import Any
 
 from tb_gradflow.errors import LogError, UnhealthyGradients
+from tb_gradflow.plain import one_line
 from tb_gradflow.record.codec import encode
+from tb_gradflow.record.expected import expected_by
 from tb_gradflow.record.report import Diagnosis, ExampleGradients, Finding, TermReport, VariableReport
 from tb_gradflow.serve.reports.page import framed, name_in_page, page
 from tb_gradflow.serve.runs.began import beginnings
 from tb_gradflow.serve.runs.finite import finite
 from tb_gradflow.serve.runs.history import History
 from tb_gradflow.serve.terminal.report_text import lines_of
-from tb_gradflow.serve.terminal.text import Look, Printer, one_line
+from tb_gradflow.serve.terminal.text import Look, Printer
 
 _VARIABLE_KEYS = ("name", "status", "shape", "dtype", "gradient")
 FINDING_KEYS = ("cause", "severity", "variables", "op", "source", "message", "fix", "edit", "tried", "examples")
@@ -88,8 +89,9 @@ class Report:
         variables is ignored.
         """
         __tracebackhide__ = True  # pytest shows the asserting line and the report, not this frame
-        patterns = tuple(expected)
-        if any(unhealthy(finding) and not _is_expected(finding, patterns) for finding in self.findings):
+        is_expected = expected_by(tuple(expected))
+        counted = (each for each in self.findings if not (each.variables and all(map(is_expected, each.variables))))
+        if any(map(unhealthy, counted)):
             raise UnhealthyGradients(f"\n{self}")
 
     def text(self, look: Look | None = None) -> str:
@@ -165,9 +167,3 @@ def term_as_json(term: dict[str, Any]) -> dict[str, Any]:
 def unhealthy(finding: Finding) -> bool:
     """Whether the finding needs action."""
     return finding.severity != "info"
-
-
-def _is_expected(finding: Finding, patterns: Sequence[str]) -> bool:
-    return bool(finding.variables) and all(
-        any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns) for name in finding.variables
-    )

@@ -128,9 +128,10 @@ def _no_statistics(numbers: Floats) -> npt.NDArray[np.bool_]:
 
 
 def _no_counts(numbers: Floats, most: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
-    """For each row, whether a count of elements is impossible; NaN means that it is not known."""
+    """For each row, whether a count of elements is impossible; NaN in the first column means that none is known."""
     too_many = numbers > (most * _WHOLE)[:, None]  # float32 cannot represent every number of elements
-    return np.asarray(((numbers < 0) | np.isinf(numbers) | too_many).any(-1), bool)
+    good = (numbers >= 0) & np.isfinite(numbers) & ~too_many
+    return np.asarray(~(good.all(-1) | np.isnan(numbers[..., 0])), bool)
 
 
 def _elements(shape: tuple[int, ...]) -> float:

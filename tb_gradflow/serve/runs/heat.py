@@ -112,7 +112,7 @@ def told(rows: Floats) -> Floats:
 def value(rows: Floats, quantity: str) -> Floats:
     """`[steps, variables]` from `[steps, variables, statistics]`."""
     weight, update = rows[..., WEIGHT], rows[..., UPDATE]
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         ratio = np.where(weight > 0, update / weight, np.nan)
     chosen = {"weight": weight, "update": update, "ratio": ratio}[quantity]
     known = np.where(np.isnan(chosen), NOT_RECORDED, chosen)

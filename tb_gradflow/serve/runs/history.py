@@ -6,7 +6,6 @@ The plugin and `open_log` both read runs through this class; where a run is stor
 from __future__ import annotations
 
 import hashlib
-import logging
 import math
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -37,8 +36,7 @@ from tb_gradflow.serve.runs.readers import side_by_side
 from tb_gradflow.store.collecting import without_collections
 from tb_gradflow.store.layout import Tag, pack_json
 from tb_gradflow.store.run import Array, ChunkHead, RunIndex, StoredRun, newest_session
-
-LOGGER = logging.getLogger("tb_gradflow")
+from tb_gradflow.store.warning import warn_of
 
 _SAID = 3
 """Number of damaged parts that are named; the rest are only counted."""
@@ -444,7 +442,7 @@ class History:
     def _leave_out(self, problem: str) -> None:
         if problem not in self._damaged:
             self._damaged[problem] = None
-            LOGGER.warning("%s: %s", self.name, problem)
+            warn_of(f"{self.name}: {problem}", len(self._damaged))
 
     def _numbers(self, tag: Tag, read: Callable[[str, int], Array]) -> Floats:
         def numbers() -> Floats:

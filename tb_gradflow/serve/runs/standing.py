@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from tb_gradflow.errors import LogError
+from tb_gradflow.plain import one_line
 from tb_gradflow.record.report import Diagnosis, Finding
 from tb_gradflow.serve.runs.course import MOST_OPS
 from tb_gradflow.serve.runs.history import History
@@ -100,7 +101,7 @@ def standing_or_unknown(history: History, *, since: bool = True, tags: Collectio
         return unknown(str(error))
     except Exception:
         # A bug of ours in one run must not break the list of all runs. Opening that run shows the error.
-        LOGGER.exception("%s could not be analysed", history.name)
+        LOGGER.exception("%s could not be analysed", one_line(history.name))
         return unknown("This run could not be analysed: open it to see why.")
 
 

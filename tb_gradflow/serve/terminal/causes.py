@@ -12,8 +12,9 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from tb_gradflow.errors import LogError
+from tb_gradflow.plain import clean
 from tb_gradflow.record.report import Severity
-from tb_gradflow.serve.terminal.text import Look, clean
+from tb_gradflow.serve.terminal.text import Look
 
 PAGES = Path(__file__).parents[1] / "static" / "causes"
 

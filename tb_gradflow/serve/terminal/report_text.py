@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+from tb_gradflow.plain import clean, one_line
 from tb_gradflow.record.report import Diagnosis, Edit, Finding, GradientReport, Status, VariableReport
 from tb_gradflow.serve.terminal.patch import patch_of, tried_in_words, untried_in_words
 from tb_gradflow.serve.terminal.terms_text import term_lines
-from tb_gradflow.serve.terminal.text import Look, Role, clean, one_line
+from tb_gradflow.serve.terminal.text import Look, Role
 
 SHOWN_VARIABLES = 20
 SHOWN_NAMES = 6
@@ -94,7 +95,8 @@ def _edit_lines(label: str, edit: Edit, look: Look) -> Iterator[str]:
 
 
 def _labelled(label: str, text: str, look: Look) -> list[str]:
-    first, *rest = look.wrapped(text, "       ", first=f"  {label:<3}  ")
+    # A variable or a file may have a name of which nothing is to be seen.
+    first, *rest = look.wrapped(text if text.strip() else "(no name)", "       ", first=f"  {label:<3}  ")
     return [f"  {look.paint(f'{label:<3}', 'dim')}  {first[7:]}", *rest]
 
 

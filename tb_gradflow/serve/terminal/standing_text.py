@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
+from tb_gradflow.plain import clean
 from tb_gradflow.serve.runs.shared_settings import shared_settings, varying, written
 from tb_gradflow.serve.runs.standing import WORST_FIRST, Health, Standing
-from tb_gradflow.serve.terminal.text import Look, Role, clean, count, table
+from tb_gradflow.serve.terminal.text import Look, Role, count, table
 
 ROLES: dict[Health, Role] = {"error": "error", "warning": "warning", "unknown": "dim", "healthy": "good"}
 

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from tb_gradflow.plain import clean, one_line
+
 Role = Literal["error", "warning", "info", "good", "strong", "dim", "code"]
 
 # Colours of the terminal's own palette, so that they fit its background; bold or dim where there is no hue.
@@ -25,9 +27,6 @@ WIDTH = 100
 """Longer lines are hard to read, however wide the terminal."""
 NARROWEST = 40
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-# Text that a build server interprets as a command at the beginning of a line; wrapping may put it there.
-_COMMAND = re.compile(r"(?<!\S)(:|#)\1(?=[a-z\[])")
 _QUOTED = re.compile(r"`[^`]+`")
 
 
@@ -84,18 +83,6 @@ class Printer(Protocol):
     """The part of IPython's printer that is used here."""
 
     def text(self, text: str, /) -> None: ...
-
-
-def clean(text: str) -> str:
-    """Text without the characters with which a name could control a terminal or a build server, or change a line's
-    direction.
-    """
-    return _COMMAND.sub(r"\1 \1", _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text))
-
-
-def one_line(text: str) -> str:
-    """The same for text in which a line break would start a line in someone else's format."""
-    return clean(" ".join(text.split("\n")))
 
 
 def count(number: int, one: str, many: str | None = None) -> str:

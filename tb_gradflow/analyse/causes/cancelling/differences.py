@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.evidence.suspects import Suspect
-from tb_gradflow.record.schema import Op
+from tb_gradflow.analyse.graph.op_sets import shape_along
+from tb_gradflow.record.schema import Op, Trace
 
 # An offset of all elements of the input becomes an offset of all elements of the output.
 _MOVING = frozenset(
@@ -41,7 +42,7 @@ def difference_behind(suspect: Suspect, shift: int) -> int:
             first = op if first < 0 else first
         elif ops[op].type in _MOVING or (ops[op].type in _ADDING and len(given) == 1):
             scale[op] = given[0]
-        elif ops[op].type in _SCALING and len(given) == 1 and _by_one_number(ops, op, scale):
+        elif ops[op].type in _SCALING and len(given) == 1 and _by_one_number(suspect.topology.trace, op, scale):
             scale[op] = op
         else:
             return -1
@@ -53,8 +54,8 @@ def _keeps_or_ends(op: Op) -> bool:
     return op.type in _MOVING | _SCALING | _ADDING
 
 
-def _by_one_number(ops: tuple[Op, ...], op: int, scale: dict[int, int]) -> bool:
+def _by_one_number(trace: Trace, op: int, scale: dict[int, int]) -> bool:
     """Whether all elements are multiplied by the same number."""
-    others = [edge for edge in ops[op].inputs if edge.op not in scale]
-    shapes = [ops[edge.op].outputs[edge.output].shape if edge.op >= 0 else () for edge in others]
+    others = [edge for edge in trace.ops[op].inputs if edge.op >= 0 and edge.op not in scale]
+    shapes = [shape_along(trace, edge) for edge in others]
     return all(shape is not None and all(size == 1 for size in shape) for shape in shapes)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from tb_gradflow.analyse.evidence.suspects import Suspect
+from tb_gradflow.analyse.graph.op_sets import shape_along
 
 # Sums of a thousand float32 values that cancel leave about this share of their norm.
 NOISE = 1e-4
@@ -91,7 +92,7 @@ def _hands_on_each_element(suspect: Suspect, producer: int, user: int) -> bool:
     taken = [edge for edge in ops[user].inputs if edge.op == producer]
     if len(taken) != 1 or ops[user].type not in _ADDING:
         return False
-    given, made = ops[producer].outputs[taken[0].output].shape, ops[user].outputs[0].shape
+    given, made = shape_along(suspect.topology.trace, taken[0]), ops[user].outputs[0].shape
     if given is None or made is None:
         return True
     # Along an axis of unknown size the value may be broadcast, unless it has the same axis.

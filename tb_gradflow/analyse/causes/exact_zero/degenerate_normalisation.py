@@ -7,7 +7,7 @@ from math import prod
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.evidence.zeros import PRODUCTS
-from tb_gradflow.analyse.graph.op_sets import scopes_of
+from tb_gradflow.analyse.graph.op_sets import scopes_of, shape_along
 from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.words.fields import SIZE, ZERO, Template
 from tb_gradflow.analyse.words.names import Group, Text
@@ -113,9 +113,7 @@ def _averages_one(trace: Trace, index: int) -> bool:
     op = trace.ops[index]
     if op.type not in ("Mean", "Sum") or not op.inputs or op.inputs[0].op < 0 or not op.outputs:
         return False
-    given = trace.ops[op.inputs[0].op].outputs
-    before = given[op.inputs[0].output].shape if op.inputs[0].output < len(given) else None
-    after = op.outputs[0].shape
+    before, after = shape_along(trace, op.inputs[0]), op.outputs[0].shape
     if before is None or after is None or before.count(-1) != after.count(-1):
         return False
     known = [prod(size for size in shape if size >= 0) for shape in (before, after)]
@@ -150,9 +148,8 @@ def _is_in_a_layer_for_it(group: Group) -> bool:
 
 def _is_over_the_batch(group: Group) -> bool:
     """Whether the single element is the only example of the batch, as far as the shape of the input tells."""
-    ops = group.trace.ops
     edge = next((each for each in group.op.inputs if each.op >= 0), None) if group.op is not None else None
-    shape = ops[edge.op].outputs[edge.output].shape if edge is not None else None
+    shape = shape_along(group.trace, edge) if edge is not None else None
     return not shape or shape[0] == 1 or (shape[0] == -1 and shape[-1] != 1)
 
 

@@ -11,6 +11,7 @@ from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.words.code import Call, bracketed, call_on
 from tb_gradflow.analyse.words.fields import SIZE, fields, filled
 from tb_gradflow.analyse.words.names import Group, Text
+from tb_gradflow.record.python import expression_of
 
 _WRITING = (
     *("Assign", "ResourceStridedSliceAssign", "ResourceScatter", "StridedSliceAssign"),
@@ -120,7 +121,7 @@ def _is_averaged(group: Group) -> bool:
 def _holder(call: Call) -> tuple[str, int]:
     """The variable in which the value is stored, and the number of indices that address a part of it, 0 for the whole;
     empty for a function that gets both as arguments."""
-    node = ast.parse(call.head, mode="eval").body
+    node = expression_of(call.head)
     if not isinstance(node, ast.Attribute) or call.head.startswith(("tf.", "state_ops.")):
         return "", 0
     if isinstance(node.value, ast.Subscript):

@@ -14,6 +14,7 @@ from tb_gradflow.analyse.words.fields import SIZE, fields, filled
 from tb_gradflow.analyse.words.names import Group, Text, call_of, called, namespace, source_of
 from tb_gradflow.analyse.words.shares import CHOICES, who_gets_it
 from tb_gradflow.analyse.words.soft import EQUAL, blend, both_conditions, is_sequence_mask, is_zero_written, soft_step
+from tb_gradflow.record.python import module_of
 
 
 def rule(suspect: Suspect) -> Verdict | None:
@@ -94,7 +95,7 @@ def _where_of(group: Group, op: int) -> Call | None:
 
 def _is_computed(expressions: tuple[str, ...]) -> bool:
     """Whether something is computed in one of them, which may not be finite everywhere."""
-    nodes = [node for each in expressions if not is_zero_written(each) for node in ast.walk(ast.parse(each))]
+    nodes = [node for each in expressions if not is_zero_written(each) for node in ast.walk(module_of(each))]
     return any(isinstance(node, (ast.Call, ast.Div, ast.Pow)) for node in nodes)
 
 

@@ -7,6 +7,7 @@ from tb_gradflow.analyse.edits.images import image_by_hand
 from tb_gradflow.analyse.edits.straight_through import through_detour
 from tb_gradflow.analyse.edits.written_out import by_arithmetic
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
+from tb_gradflow.analyse.graph.op_sets import tensor_of
 from tb_gradflow.analyse.words.fields import SIZE, Template
 from tb_gradflow.analyse.words.names import Group, Text
 from tb_gradflow.analyse.words.soft import passed_through
@@ -55,11 +56,10 @@ def _is_of_the_same_kind(group: Group) -> bool:
     edges = [edge for edge in (op.inputs if op is not None else ()) if edge.op >= 0]
     if op is None or not op.outputs or not edges:
         return False
-    given = trace.ops[edges[0].op].outputs
-    if edges[0].output >= len(given):
-        return False
-    before, behind = given[edges[0].output], op.outputs[0]
-    return before.shape is not None and (before.shape, before.dtype) == (behind.shape, behind.dtype)
+    before, behind = tensor_of(trace, edges[0]), op.outputs[0]
+    return (
+        before is not None and before.shape is not None and (before.shape, before.dtype) == (behind.shape, behind.dtype)
+    )
 
 
 CAUSE = Cause(

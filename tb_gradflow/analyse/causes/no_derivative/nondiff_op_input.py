@@ -6,7 +6,7 @@ from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.edits.images import sampled_between
 from tb_gradflow.analyse.edits.written_out import by_arithmetic
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
-from tb_gradflow.analyse.graph.op_sets import is_float
+from tb_gradflow.analyse.graph.op_sets import is_float, tensor_of
 from tb_gradflow.analyse.words.fields import SIZE, ZERO, Template
 from tb_gradflow.analyse.words.names import Group, Text
 
@@ -39,7 +39,7 @@ def _inputs_without_gradient(suspect: Suspect) -> list[tuple[int, int]]:
         for place, op in enumerate(ops)
         if arrives[place] >= 0 and op.differentiable and op.custom_gradient is None and not op.backward
         for edge in op.inputs
-        if edge.passes == "none" and edge.op >= 0 and is_float(ops[edge.op].outputs[edge.output].dtype)
+        if edge.passes == "none" and (tensor := tensor_of(topology.trace, edge)) is not None and is_float(tensor.dtype)
     ]
 
 

@@ -39,20 +39,29 @@ def rule(suspect: Suspect) -> Verdict | None:
     if suspect.op.type not in COMPARISON or suspect.op.source is None:
         return None
     source = suspect.topology.trace.sources[suspect.op.source]
-    drawn = _DISCRETE_DRAW.search(source.code) or _UNIFORM_DRAW.search(source.code) or _noise(suspect, source)
+    # Hundreds of ops may come from one line.
+    noise = suspect.measured.once(("noise", source), lambda: _noise(suspect, source))
+    drawn = _DISCRETE_DRAW.search(source.code) or _UNIFORM_DRAW.search(source.code) or noise
     return Verdict("nondiff_sampling", "error") if drawn else None
 
 
 def _noise(suspect: Suspect, source: Source) -> set[str]:
     """The names in a comparison to which the same function assigns uniform noise."""
     code = program_of(suspect.topology.trace).at(source.file, source.line)
+    if code is None:
+        return set()
+    names: dict[ast.AST, set[str]] = {}
+    for each in _sides(code, source):
+        if isinstance(each, ast.Name):
+            names.setdefault(code.function(each) or code.tree, set()).add(each.id)
     return {
-        each.id
-        for each in _sides(code, source)
-        if code is not None and isinstance(each, ast.Name)
-        for node in ast.walk(code.function(each) or code.tree)
+        target.id
+        for scope, compared in names.items()
+        for node in ast.walk(scope)
         if isinstance(node, ast.Assign)
-        and each.id in {ast.unparse(target) for target in node.targets}
+        for target in node.targets
+        if isinstance(target, ast.Name)
+        and target.id in compared
         and _UNIFORM_DRAW.search(ast.unparse(node.value)) is not None
     }
 

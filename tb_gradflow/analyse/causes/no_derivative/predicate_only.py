@@ -12,6 +12,7 @@ from tb_gradflow.analyse.words.code import call_on
 from tb_gradflow.analyse.words.fields import SIZE, fields, filled
 from tb_gradflow.analyse.words.names import Group, Text, source_of
 from tb_gradflow.analyse.words.soft import blend, soft_step
+from tb_gradflow.record.python import expression_of
 
 _CONDITION_OF = {
     "If": 0,
@@ -75,7 +76,7 @@ def _computed(function: str) -> str:
     """The result of calling a branch, as code: the body of a lambda without arguments, the call of a name; otherwise
     empty."""
     try:
-        node = ast.parse(function, mode="eval").body
+        node = expression_of(function)
     except SyntaxError:
         return ""
     if isinstance(node, ast.Lambda):

@@ -19,7 +19,7 @@ from tb_gradflow.analyse.evidence.course import (
 from tb_gradflow.analyse.evidence.goal import is_at_goal, is_fitted, is_settled
 from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
 from tb_gradflow.analyse.evidence.zeros import PRODUCTS
-from tb_gradflow.analyse.graph.op_sets import SOFTMAX, constant_of
+from tb_gradflow.analyse.graph.op_sets import SOFTMAX, constant_of, tensor_of
 from tb_gradflow.analyse.graph.paths import walked
 from tb_gradflow.analyse.step.measured import UPDATE_NORM, VANISHING_BELOW, Measured
 from tb_gradflow.analyse.words.fields import SIZE, Template
@@ -92,7 +92,7 @@ def _is_spread(suspect: Suspect, place: int) -> bool:
     whole = element_count(trace.ops[place].outputs[0].shape)
     made = topology.reached_from(topology.readers[suspect.state.variable])
     parts = [edge for edge in trace.ops[place].inputs if edge.op >= 0 and edge.op in made]
-    sizes = [element_count(trace.ops[edge.op].outputs[edge.output].shape) for edge in parts]
+    sizes = [element_count(tensor.shape) for edge in parts if (tensor := tensor_of(trace, edge)) is not None]
     return whole > 0 and any(0 < size < whole for size in sizes)
 
 

@@ -9,6 +9,7 @@ from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import Group, Text
+from tb_gradflow.record.python import module_of
 from tb_gradflow.record.schema import Trace
 
 
@@ -48,7 +49,7 @@ def _assigned(code: str, name: str) -> list[bool]:
     if f"{name}.assign(" not in code:
         return []
     try:
-        tree = ast.parse(code)
+        tree = module_of(code)
     except SyntaxError:
         return []
     calls = [each for each in ast.walk(tree) if isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute)]

@@ -265,7 +265,7 @@ def why_held(group: Group) -> Text | None:
             else f"Set one: `{optimizer}.learning_rate.assign(1e-3)`, or `keras.optimizers.{name}(1e-3)`.",
         )(group)
     dtype = group.trace.variables[group.variables[0]].dtype
-    if moved.rounded and moved.rounded >= moved.unmoved / 2:
+    if moved.rounded and moved.rate is not None and moved.rounded >= moved.unmoved / 2:
         return Template(
             "{they_get} a gradient{line}, but "
             + f"{moved.rounded} of {moved.size} elements do not move: with a learning rate of {moved.rate:.2g} the "

@@ -50,9 +50,10 @@ def rule(suspect: Suspect) -> Verdict | None:
 
 
 def _broadcast(topology: Topology, target: int) -> Iterator[int]:
+    computed = _from_variables(topology)
     for op in sorted(place for kind in _DIFFERENCES | _PRODUCTS for place in topology.by_type.get(kind, ())):
         sides = [edge for edge in topology.trace.ops[op].inputs if edge.op >= 0]
-        learned = [edge for edge in sides if passes_gradient(edge) and _comes_to_a_variable(topology, edge.op)]
+        learned = [edge for edge in sides if passes_gradient(edge) and edge.op in computed]
         if (
             len(learned) == 1
             and _is_spread(topology, op, learned[0])
@@ -82,13 +83,10 @@ def _is_scaled_as_a_whole(topology: Topology, path: Sequence[int]) -> bool:
     return True
 
 
-def _comes_to_a_variable(topology: Topology, start: int) -> bool:
-    ops = topology.trace.ops
-
-    def back(op: int) -> list[int]:
-        return [edge.op for edge in ops[op].inputs if passes_gradient(edge)]
-
-    return any(ops[op].reads is not None for op in walked([start], back))
+def _from_variables(topology: Topology) -> set[int]:
+    """The ops from which a gradient comes to a variable."""
+    readers = [place for place, op in enumerate(topology.trace.ops) if op.reads is not None]
+    return set(walked(readers, topology.onward))
 
 
 def _is_spread(topology: Topology, op: int, side: Edge) -> bool:
