@@ -219,6 +219,23 @@ class TestInsideOfALoop:
         assert (finding.cause, finding.severity) == ("branch_not_taken", "info")
         assert "ran no iterations in this step" in finding.message
 
+    @pytest.mark.parametrize("kind", ["While", "SelectV2"])
+    def test_one_that_is_skipped_does_not_hide_a_relu_that_is_dead(self, kind: str) -> None:
+        graph = Graph()
+        begin, kernel = graph.op("MatMul", graph.variable("before")), graph.variable("kernel")
+        skipped = graph.op("Identity", graph.op(kind, begin, graph.op("Tanh", kernel)))
+        product = graph.op("MatMul", kernel)
+        dead = graph.op("Relu", product)
+        for op, row in ((begin, FINE), (skipped, FINE), (product, ZERO), (dead, FINE)):
+            graph.gradient(op, row)
+        graph.target(graph.op("Mean", graph.op("AddV2", skipped, dead)))
+        graph.ask("before", FINE)
+        graph.ask("kernel", ZERO)
+
+        finding = graph.only_finding()
+
+        assert (finding.cause, finding.severity) == ("dead_relu", "error")
+
     def masked(self, kind: str = "SelectV2", /, *, product: Row = FINE, factor: Row = ZERO, other: Row = FINE) -> Graph:
         """A recurrent layer that chooses between the old and the new state with an op of this kind. Its output is
         multiplied by a head, which gets `factor`, where `product` arrives; and once more, where it gets `other`."""
