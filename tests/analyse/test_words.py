@@ -142,6 +142,10 @@ def test_a_line_that_does_not_show_the_call_is_not_guessed_at(line: str) -> None
     assert call_on(line, "tf.round") is None
 
 
+def test_an_op_that_no_function_of_the_user_created_has_no_call() -> None:
+    assert call_on("y = tf.round(x)", None) is None
+
+
 def test_the_innermost_call_is_what_has_to_be_made_safe() -> None:
     call = innermost_call("alpha * tf.math.log(x)")
 
