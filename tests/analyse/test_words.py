@@ -43,6 +43,7 @@ from tests.analyse.builders import FINE, ZERO, Graph
         ("d = np.log(2 * n) + tf.math.log(p)", "tf.math.log", "tf.math.log(p)", "p"),
         ("d = tf.math.log(np.log(n) * p)", "tf.math.log", "tf.math.log(np.log(n) * p)", "np.log(n) * p"),
         ("i = np.argmax(p)", "np.argmax", "np.argmax(p)", "p"),
+        ("y = tf.round(x) if n > 0 else x", "tf.round", "tf.round(x)", "x"),
         ("y = elu(relu(x)) + elu(z)", "tf.nn.elu", "elu(relu(x))", "relu(x)"),
         ("d = x - -(y + z)", "-", "x - -(y + z)", "x"),
         ("y = a / 2 + b / c", "/", "b / c", "b"),
