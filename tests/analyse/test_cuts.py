@@ -209,6 +209,57 @@ def test_a_comparison_that_also_masks_is_no_mere_predicate() -> None:
     assert graph.only_finding().cause == "nondiff_comparison"
 
 
+@pytest.mark.parametrize(
+    ("kind", "line", "scores"),
+    [
+        ("ArgMax", "i = tf.argmax(logits)", "logits"),
+        ("ArgMin", "i = tf.argmin(a + b)", "-(a + b)"),
+        ("Multinomial", "i = tf.random.categorical(logits, 1)[0, 0]", "logits[0]"),
+        ("Cast", "i = tf.cast(x, tf.int32)", "-tf.square(x - tf.range(len(branches), dtype=tf.float32)) / 0.1"),
+    ],
+)
+def test_branches_that_an_index_selects_are_added_up_by_weights(kind: str, line: str, scores: str) -> None:
+    api = line.partition(" = ")[2].partition("(")[0]
+    graph = Graph()
+    index = graph.op(kind, graph.variable("router"), passes="none", dtype="int32", api=api, line=line)
+    graph.target(graph.op("Mean", graph.op("StatelessCase", index, passes="dtype")))
+    graph.ask("router")
+
+    finding = graph.only_finding()
+
+    assert (finding.cause, finding.culprit) == ("predicate_only", index)
+    assert f"the result of `{api}` (model.py:17) is only used to select a branch" in finding.message
+    assert f"`weights = tf.nn.softmax({scores})`" in finding.fix
+
+
+@pytest.mark.parametrize(("branch", "place", "old"), [("If", 0, "false_branch"), ("While", 1, "old")])
+def test_a_condition_that_compares_nothing_has_no_soft_comparison(branch: str, place: int, old: str) -> None:
+    graph = Graph()
+    line = "broken = tf.math.is_nan(level)"
+    broken = graph.op("IsNan", graph.variable("level"), passes="none", dtype="bool", api="tf.math.is_nan", line=line)
+    graph.target(graph.op("Mean", graph.op(branch, broken, passes="dtype", first=place)))
+    graph.ask("level")
+
+    fix = graph.only_finding().fix
+
+    assert fix.startswith("Compute a weight between 0 and 1")
+    assert f"(1 - gate) * {old}`" in fix
+
+
+def test_a_rounded_number_that_ends_a_loop_is_compared_softly() -> None:
+    graph = Graph()
+    steps = graph.variable("steps", shape=())
+    rounded = graph.op("Round", steps, passes="none", api="tf.round", line="n = tf.round(steps)")
+    more = graph.op("Greater", rounded, passes="none", dtype="bool", api=">", line="while n > t:")
+    graph.target(graph.op("Mean", graph.op("While", more, passes="dtype", first=1)))
+    graph.ask("steps")
+
+    finding = graph.only_finding()
+
+    assert "the result of `tf.round` (model.py:17) is only used to end a loop" in finding.message
+    assert "`gate = tf.sigmoid((n - t) / 0.1)`" in finding.fix
+
+
 def test_an_integer_variable_is_told_from_an_integer_on_the_way() -> None:
     graph = Graph()
     graph.target(graph.op("Mean", graph.op("Cast", graph.variable("count", dtype="int32"), passes="dtype")))

@@ -35,6 +35,13 @@ def test_numbers_that_grew_over_the_steps_before_are_no_recurrence() -> None:
     assert "recurrent" not in finding.message + finding.fix
 
 
+def test_a_training_diverges_although_the_gradient_is_still_finite() -> None:
+    finding = regression(loss=INFINITE, behind=sized(1e21), kernel=sized(1e21)).only_finding()
+
+    assert (finding.cause, finding.severity) == ("exploding_recurrence", "error")
+    assert "the training diverges" in finding.message
+
+
 def test_in_the_very_first_step_no_steps_before_are_blamed() -> None:
     [finding] = regression(loss=INFINITE, behind=sized(1e21), kernel=INF).diagnose(step=0).findings
 

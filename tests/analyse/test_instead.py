@@ -34,10 +34,11 @@ def test_of_a_diagonal_the_logarithm_comes_last() -> None:
     assert "diag_part" not in logarithm("Square", before=False).fix
 
 
-def shifted(kind: str, *, rounds: bool, dtype: str = "float32") -> Finding:
+def shifted(
+    kind: str, *, rounds: bool, dtype: str = "float32", taker: str = "tf.roll(x, tf.cast({d}, tf.int32), axis=-1)"
+) -> Finding:
     graph = Graph()
-    inner = "tf.round(self.d)" if rounds else "self.d"
-    line = f"y = tf.roll(x, tf.cast({inner}, tf.int32), axis=-1)"
+    line = "y = " + taker.format(d="tf.round(self.d)" if rounds else "self.d")
     value = graph.variable("d", shape=())
     if rounds:
         value = graph.op("Round", value, passes="none", api="tf.round", line=line)
@@ -55,6 +56,20 @@ def test_what_is_moved_by_whole_places_is_weighed_between_two(rounds: bool) -> N
 
     assert "then `(1 - w) * tf.roll(x, k, axis=-1) + w * tf.roll(x, k + 1, axis=-1)`" in fix
     assert "`k = tf.cast(tf.floor(self.d), tf.int32)`" in fix
+
+
+@pytest.mark.parametrize(
+    ("taker", "rolled"),
+    [
+        ("roll(x, tf.cast({d}, tf.int32), 1)", "roll(x, {at}, 1)"),
+        ("keras.ops.roll(x, shift=tf.cast({d}, tf.int32), axis=1)", "keras.ops.roll(x, shift={at}, axis=1)"),
+        ("tf.roll(x[0], axis=1, shift=tf.cast({d}, tf.int32))", "tf.roll(x[0], axis=1, shift={at})"),
+    ],
+)
+def test_a_move_is_written_again_as_the_user_wrote_it(taker: str, rolled: str) -> None:
+    fix = shifted("Roll", rounds=False, taker=taker).fix
+
+    assert f"then `(1 - w) * {rolled.format(at='k')} + w * {rolled.format(at='k + 1')}`" in fix
 
 
 def test_nothing_is_passed_straight_through_to_what_takes_whole_numbers_alone() -> None:

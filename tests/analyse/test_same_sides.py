@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tb_gradflow.record.schema import Layer
 from tests.analyse.builders import FINE, ZERO, Graph, Row, sized
 
@@ -53,3 +55,33 @@ def test_ways_on_which_different_gradients_arrive_are_not_the_same_computation()
     causes = {finding.severity for finding in compared(ZERO, ZERO, second=sized(0.1)).diagnose().findings}
 
     assert "error" not in causes
+
+
+@pytest.mark.parametrize(
+    ("kind", "times", "constant", "blamed"),
+    [
+        ("Square", 1, None, True),
+        ("Abs", 1, None, True),
+        ("Mul", 2, None, True),
+        ("Pow", 1, 2.0, True),
+        ("Pow", 1, 1.0, False),
+        ("Exp", 1, None, False),
+    ],
+)
+def test_two_equal_views_are_seen_where_their_difference_is_squared(
+    kind: str, times: int, constant: float | None, blamed: bool
+) -> None:
+    graph = Graph()
+    kernel = graph.variable("kernel")
+    left, right = graph.op("MatMul", kernel), graph.op("MatMul", kernel)
+    difference = graph.op("Sub", left, right)
+    constants = {} if constant is None else {1: constant}
+    square = graph.op(kind, *[difference] * times, constants=constants)
+    for op, row in ((left, ZERO), (right, ZERO), (difference, ZERO), (square, FINE)):
+        graph.gradient(op, row)
+    graph.target(graph.op("Mean", square))
+    graph.ask("kernel", ZERO)
+
+    finding = graph.only_finding()
+
+    assert ((finding.cause, finding.culprit) == ("gradient_cancellation", square)) is blamed

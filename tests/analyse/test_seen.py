@@ -8,7 +8,7 @@ import pytest
 
 from tb_gradflow.analyse.diagnose import diagnose
 from tb_gradflow.record.report import Finding
-from tb_gradflow.record.schema import FORMAT, OpValue, Rows, Session
+from tb_gradflow.record.schema import FORMAT, OpValue, Rows, Session, ValueRange
 from tb_gradflow.record.values import Example, GradientRows, StepValues
 from tests.analyse.builders import FINE, INF, NAN, Graph, Row
 
@@ -220,3 +220,34 @@ def test_nan_of_infinities_is_told_apart_from_nan_and_infinities_that_are_passed
 
     assert finding.cause == "not_finite"
     assert ("is given infinities, and its result is NaN" in finding.message) == is_told
+
+
+@pytest.mark.parametrize(
+    ("op", "place", "ends", "says"),
+    [
+        (LOG, 0, (0.0, 3.0), "`p` is exactly 0."),
+        (LOG, 0, (-2.5, 3.0), "`p` is negative, down to -2.5."),
+        (DIVIDE, 1, (0.0, 3.0), "`b` is exactly 0."),
+        (LOG, 0, (0.5, 3.0), None),
+        (LOG, 0, None, None),
+    ],
+)
+def test_of_a_step_whose_values_were_not_measured_only_the_ends_of_the_input_are_described(
+    op: tuple[str, str, str], place: int, ends: tuple[float, float] | None, says: str | None
+) -> None:
+    kind, api, line = op
+    graph = Graph()
+    product = graph.op("MatMul", graph.variable("kernel"))
+    broken = graph.op(kind, product, first=place, api=api, line=line)
+    graph.target(graph.op("Mean", broken), loss=float("nan"))
+    graph.gradient(product, NAN)
+    graph.gradient(broken, FINE)
+    graph.ask("kernel", NAN)
+    ranges = () if ends is None else (ValueRange(broken, place, graph.row((0.0, 0.0, *ends, 0.0, 0.0))),)
+    session = Session(FORMAT, "0000000000000", "0", "2.21.0", "3.15.0", "model", ())
+    numbers = graph.numbers(), graph.weight_numbers(), tuple(graph.losses)
+
+    findings = diagnose(replace(graph.trace(), ranges=ranges), session, *numbers, 7).findings
+
+    message = next(each for each in findings if each.culprit == broken).message
+    assert (message.partition(". ")[2] or None) == says

@@ -97,3 +97,45 @@ def test_a_result_that_is_left_alone_is_called_by_its_name() -> None:
     graph.ask("head/kernel", FINE)
 
     assert graph.only_finding().fix.startswith("Use `x2` (model.py:17) on the path to the loss")
+
+
+@pytest.mark.parametrize("place", [0, 1])
+@pytest.mark.parametrize("line", ["i = np.argmax(w)", "i = order.searchsorted(w)"])
+def test_of_two_values_that_leave_tensorflow_the_one_that_is_no_index_is_told(line: str, place: int) -> None:
+    graph = Graph()
+    kernel = graph.variable("w")
+    lines = ["v = float(w[0])"]
+    lines.insert(place, line)
+    first, second = (graph.op("Python", kernel, passes="not_differentiable", api="f", line=each) for each in lines)
+    graph.target(graph.op("Mean", graph.op("AddV2", first, graph.op("Square", second))))
+    graph.ask("w")
+
+    finding = graph.only_finding()
+
+    assert finding.cause == "python_escape"
+    assert finding.source is not None
+    assert finding.source.code == "v = float(w[0])"
+
+
+def test_a_value_that_leaves_tensorflow_without_a_known_line_is_told_before_an_index() -> None:
+    graph = Graph()
+    kernel = graph.variable("w")
+    index = graph.op("Python", kernel, passes="not_differentiable", api="np.argmax", line="i = np.argmax(w)")
+    value = graph.op("Python", kernel, passes="not_differentiable", api="float")
+    graph.target(graph.op("Mean", graph.op("AddV2", index, graph.op("Square", value))))
+    graph.ask("w")
+
+    assert "leaves TensorFlow at `float`" in graph.only_finding().message
+
+
+def test_of_two_positions_the_nearest_to_the_loss_is_told_whatever_finds_it() -> None:
+    """Which of them is an index matters for Python alone."""
+    graph = Graph()
+    kernel, line = graph.variable("w"), "i = tf.argmax(w)"
+    index = graph.op("ArgMax", kernel, passes="not_differentiable", dtype="int64", api="tf.argmax", line=line)
+    lowest = graph.op("ArgMin", kernel, passes="not_differentiable", dtype="int64", api="tf.argmin", line="j = low(w)")
+    near = graph.op("Cast", index, passes="dtype")
+    graph.target(graph.op("Mean", graph.op("AddV2", near, graph.op("Square", graph.op("Cast", lowest)))))
+    graph.ask("w")
+
+    assert graph.only_finding().culprit == index

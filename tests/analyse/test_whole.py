@@ -195,3 +195,40 @@ def test_predictions_cast_to_the_type_of_integer_labels_are_left_and_the_labels_
     finding = graph.only_finding()
 
     assert (finding.cause, finding.fix) == ("integer_dtype", fix)
+
+
+def test_only_one_conversion_back_makes_a_way_that_is_passed_by() -> None:
+    graph = Graph()
+    line = "q = tf.cast(x, tf.uint8)"
+    integer = graph.op("Cast", graph.variable("w"), passes="none", dtype="int32", api="tf.cast", line=line)
+    first = graph.op("Cast", integer, passes="dtype", api="tf.cast", line="y = tf.cast(q, tf.float32)")
+    second = graph.op("Cast", integer, passes="dtype", api="tf.cast", line="z = 2 * tf.cast(q, tf.float32)")
+    graph.target(graph.op("Mean", graph.op("Mul", first, second)))
+    graph.ask("w")
+
+    assert "`x + tf.stop_gradient(tf.round(x) - x)`" in graph.only_finding().fix
+
+
+def test_half_precision_between_rounding_and_integers_changes_nothing() -> None:
+    graph = Graph()
+    rounded = graph.op("Round", graph.variable("size"), passes="none", api="tf.round", line="n = tf.round(size)")
+    integer = graph.op("Cast", graph.op("Cast", rounded, dtype="float16"), passes="none", dtype="int32")
+    tiled = graph.op("Tile", graph.variable("kernel"), integer, passes=("yes", "dtype"), api="tf.tile")
+    graph.target(graph.op("Mean", tiled))
+    graph.ask("size")
+    graph.ask("kernel", FINE)
+
+    fix = graph.only_finding().fix
+
+    assert "accepts only integers" in fix
+    assert "stop_gradient" not in fix
+
+
+def test_numbers_that_are_given_to_a_python_function_are_not_converted_back() -> None:
+    graph = Graph()
+    line = "y = tf.numpy_function(tf.cast(x, tf.int32), tf.float32)"
+    integer = graph.op("Cast", graph.variable("w"), passes="none", dtype="int32", api="tf.cast", line=line)
+    graph.target(graph.op("Mean", graph.op("PyFunc", integer, passes="dtype", api="tf.numpy_function", line=line)))
+    graph.ask("w")
+
+    assert "tf.stop_gradient(tf.numpy_function" not in graph.only_finding().fix

@@ -14,7 +14,15 @@ import pytest
 
 from tb_gradflow import analyse
 from tb_gradflow.analyse.words import names
-from tb_gradflow.analyse.words.code import call_on, innermost_call
+from tb_gradflow.analyse.words.code import (
+    call_on,
+    calls_in_order,
+    conditions_joined,
+    fractional_power_on,
+    innermost_call,
+    negated,
+    sides_of,
+)
 from tb_gradflow.analyse.words.names import layer_of, quoted
 from tb_gradflow.record.report import Finding
 from tb_gradflow.record.schema import Layer, Trace
@@ -33,6 +41,16 @@ from tests.analyse.builders import FINE, ZERO, Graph
         ("q = x // step", "//", "x // step", "x"),
         ("d = 10.0 * tf.math.log(p) / tf.math.log(10.0)", "tf.math.log", "tf.math.log(p)", "p"),
         ("d = np.log(2 * n) + tf.math.log(p)", "tf.math.log", "tf.math.log(p)", "p"),
+        ("d = tf.math.log(np.log(n) * p)", "tf.math.log", "tf.math.log(np.log(n) * p)", "np.log(n) * p"),
+        ("i = np.argmax(p)", "np.argmax", "np.argmax(p)", "p"),
+        ("y = tf.round(x) if n > 0 else x", "tf.round", "tf.round(x)", "x"),
+        ("y = elu(relu(x)) + elu(z)", "tf.nn.elu", "elu(relu(x))", "relu(x)"),
+        ("d = x - -(y + z)", "-", "x - -(y + z)", "x"),
+        ("y = a / 2 + b / c", "/", "b / c", "b"),
+        ("y = a / 2", "/", "a / 2", "a"),
+        ("e = tf.sqrt(y_true) - tf.sqrt(p)", "tf.sqrt", "tf.sqrt(p)", "p"),
+        ("e = tf.sqrt(y_true)", "tf.sqrt", "tf.sqrt(y_true)", "y_true"),
+        ("m = (labels > 0) & (p > limit)", ">", "p > limit", "p"),
     ],
 )
 def test_the_call_is_found_on_the_line_as_the_user_wrote_it(line: str, api: str, text: str, subject: str) -> None:
@@ -42,9 +60,91 @@ def test_the_call_is_found_on_the_line_as_the_user_wrote_it(line: str, api: str,
     assert (call.text, call.subject) == (text, subject)
 
 
-@pytest.mark.parametrize("line", ["", "y = tf.round(", "    x, y)", "y = other(x)", "é ü"])
+def test_of_several_calls_the_one_with_the_variable_is_chosen() -> None:
+    line = "m = (p > limit) & (q > limit)"
+    named, other = call_on(line, ">", "q"), call_on("z = tf.abs(a) + tf.abs(b)", "tf.abs", "b")
+
+    assert call_on(line, ">") is None
+    assert named is not None
+    assert named.text == "q > limit"
+    assert other is not None
+    assert other.text == "tf.abs(b)"
+
+
+@pytest.mark.parametrize(
+    ("line", "api", "calls"),
+    [
+        ("y = tf.exp(tf.exp(x)) + tf.exp(z)", "tf.exp", ["tf.exp(x)", "tf.exp(tf.exp(x))", "tf.exp(z)"]),
+        ("y = tf.map_fn(lambda row: tf.exp(row), tf.exp(x))", "tf.exp", ["tf.exp(x)"]),
+        ("y = sum([tf.exp(row) for row in x]) + tf.exp(z)", "tf.exp", ["tf.exp(z)"]),
+        ("y = tf.exp(1.0) * np.exp(x) * tf.exp(z)", "tf.exp", ["tf.exp(z)"]),
+        ("y = tf.exp(", "tf.exp", []),
+    ],
+)
+def test_calls_are_listed_in_the_order_in_which_they_create_ops(line: str, api: str, calls: list[str]) -> None:
+    assert [call.text for call in calls_in_order(line, api)] == calls
+
+
+def test_a_power_that_is_not_whole_is_not_exchanged_for_another() -> None:
+    line = "y = tf.pow(tf.pow(a, 0.5) + tf.pow(b, 2), 0.3)"
+    inner, square = (call_on(line, "tf.pow", name) for name in ("a", "b"))
+
+    assert inner is not None
+    assert fractional_power_on(line, inner) == inner
+    assert square is not None
+    assert fractional_power_on(line, square).arguments[1] == "0.3"
+
+
+@pytest.mark.parametrize(
+    ("line", "one", "joined"),
+    [
+        ("m = (x > 0) & (y < 1)", "y < 1", (("x", ">", "0"), ("y", "<", "1"))),
+        ("m = tf.logical_and(x > 0, y < 1)", "x > 0", (("x", ">", "0"), ("y", "<", "1"))),
+        ("m = tf.logical_or(x > 0, y < 1)", "x > 0", None),
+        ("m = (x > 0) | (y < 1)", "x > 0", None),
+        ("m = tf.where((x > 0) & (y < 1), z > 0, 0)", "z > 0", None),
+        ("m = (0 < x < 2) & (y < 1)", "y < 1", None),
+        ("m = (x == 0) & (y < 1)", "y < 1", None),
+    ],
+)
+def test_only_two_inequalities_that_both_hold_are_joined(line: str, one: str, joined: object) -> None:
+    found = conditions_joined(line, one)
+
+    assert (found[1:] if found is not None else None) == joined
+
+
+@pytest.mark.parametrize(
+    ("condition", "opposite"),
+    [
+        ("x > 0", "x <= 0"),
+        ("x != 0", "x == 0"),
+        ("0 < x < 1", "~(0 < x < 1)"),
+        ("x in known", "~(x in known)"),
+        ("mask", "~mask"),
+        ("a | b", "~(a | b)"),
+    ],
+)
+def test_the_opposite_of_a_condition_is_code(condition: str, opposite: str) -> None:
+    assert negated(condition) == opposite
+
+
+@pytest.mark.parametrize(
+    ("expression", "sides"), [("a - b", ("a", "b")), ("a + b", None), ("-b", None), ("d = a - b", None), ("a -", None)]
+)
+def test_only_a_difference_has_the_sides_of_one(expression: str, sides: tuple[str, str] | None) -> None:
+    assert sides_of(expression, "-") == sides
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["", "y = tf.round(", "    x, y)", "y = other(x)", "é ü", "y = tf.round()", "tf.round(*a)", "tf.round(x, **more)"],
+)
 def test_a_line_that_does_not_show_the_call_is_not_guessed_at(line: str) -> None:
     assert call_on(line, "tf.round") is None
+
+
+def test_an_op_that_no_function_of_the_user_created_has_no_call() -> None:
+    assert call_on("y = tf.round(x)", None) is None
 
 
 def test_the_innermost_call_is_what_has_to_be_made_safe() -> None:

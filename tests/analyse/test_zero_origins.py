@@ -219,14 +219,41 @@ class TestInsideOfALoop:
         assert (finding.cause, finding.severity) == ("branch_not_taken", "info")
         assert "ran no iterations in this step" in finding.message
 
-    def masked(self, kind: str = "SelectV2", /, *, product: Row = FINE, factor: Row = ZERO, other: Row = FINE) -> Graph:
-        """A recurrent layer that chooses between the old and the new state with an op of this kind. Its output is
-        multiplied by a head, which gets `factor`, where `product` arrives; and once more, where it gets `other`."""
+    @pytest.mark.parametrize("kind", ["While", "SelectV2"])
+    def test_one_that_is_skipped_does_not_hide_a_relu_that_is_dead(self, kind: str) -> None:
+        graph = Graph()
+        begin, kernel = graph.op("MatMul", graph.variable("before")), graph.variable("kernel")
+        skipped = graph.op("Identity", graph.op(kind, begin, graph.op("Tanh", kernel)))
+        product = graph.op("MatMul", kernel)
+        dead = graph.op("Relu", product)
+        for op, row in ((begin, FINE), (skipped, FINE), (product, ZERO), (dead, FINE)):
+            graph.gradient(op, row)
+        graph.target(graph.op("Mean", graph.op("AddV2", skipped, dead)))
+        graph.ask("before", FINE)
+        graph.ask("kernel", ZERO)
+
+        finding = graph.only_finding()
+
+        assert (finding.cause, finding.severity) == ("dead_relu", "error")
+
+    def masked(
+        self,
+        kind: str = "SelectV2",
+        after: str = "Identity",
+        /,
+        *,
+        product: Row = FINE,
+        factor: Row = ZERO,
+        other: Row = FINE,
+    ) -> Graph:
+        """A recurrent layer that chooses between the old and the new state with an op of this kind. Its output, after
+        an op of the kind `after`, is multiplied by a head, which gets `factor`, where `product` arrives; and once more,
+        where it gets `other`."""
         graph = Graph()
         chosen = graph.op("Identity", graph.op(kind, graph.op("Tanh", graph.variable("cell/kernel"))))
         loop = graph.op("While", chosen, first=2, name="rnn/while")
         graph.ops[loop] = replace(graph.ops[loop], inputs=(replace(graph.ops[loop].inputs[0], carried=True),))
-        output, head = graph.op("Identity", loop), graph.op("Identity", graph.variable("head"))
+        output, head = graph.op(after, loop), graph.op("Identity", graph.variable("head"))
         again = graph.op("Identity", loop)
         both = [graph.op("Mul", output, head), graph.op("Mul", again, graph.op("Exp", graph.variable("scale")))]
         for op, row in ((output, FINE), (head, factor), (again, other), (both[0], product), (both[1], FINE)):
@@ -250,6 +277,12 @@ class TestInsideOfALoop:
         findings = self.masked(**rows).diagnose().findings
 
         assert "saturation_sigmoid" in {each.cause for each in findings if "cell/kernel" in each.variables}
+
+    @pytest.mark.parametrize("after", ["Exp", "BiasAdd"])
+    def test_zeros_of_a_skipped_loop_are_not_followed_through_an_op_that_changes_them(self, after: str) -> None:
+        causes = {finding.cause for finding in self.masked("SelectV2", after).diagnose().findings}
+
+        assert "mask_multiplies_to_zero" not in causes
 
     def test_a_loop_without_a_choice_has_no_mask(self) -> None:
         causes = {finding.cause for finding in self.masked("Identity").diagnose().findings}

@@ -10,7 +10,6 @@ from tb_gradflow.analyse.causes.precedence import CUT, CUT_PRECEDENCE, ZERO
 from tb_gradflow.analyse.evidence.concat_parts import cuts_behind
 from tb_gradflow.analyse.evidence.stops import is_stopped_behind
 from tb_gradflow.analyse.evidence.suspects import Rule, Suspect, Verdict
-from tb_gradflow.analyse.graph.op_sets import BRANCHES
 from tb_gradflow.record.schema import PYTHON
 
 
@@ -30,14 +29,14 @@ def judge_zeros(suspects: Iterable[Suspect]) -> tuple[Suspect, Verdict] | None:
     derivative of zero; then the cause of the zeros on the other paths is reported."""
     listed = tuple(suspects)
     found = judge(listed, ZERO)
-    if found is not None and found[1].cause == "zero_gradient":
+    if found is None:
+        return None
+    cause = found[1].cause
+    if cause == "zero_gradient":
         return judge_cuts(cut for each in listed for cut in cuts_behind(each)) or found
-    if found is None or not CATALOGUE[found[1].cause].explains_one_path:
+    if not CATALOGUE[cause].explains_one_path:
         return found
-    if found[1].cause == "branch_not_taken":
-        rest = [each for each in listed if each.op.type not in BRANCHES]
-    else:
-        rest = [each for each in listed if (own := judge((each,), ZERO)) and own[1].cause != found[1].cause]
+    rest = [each for each in listed if (own := judge((each,), ZERO)) and own[1].cause != cause]
     other = judge(rest, ZERO)
     return other if other is not None and other[1].cause != "zero_gradient" else found
 

@@ -61,10 +61,11 @@ class Call:
 
     def with_argument(self, place: int, name: str, value: str) -> str:
         """The same call with another value for an argument that is given by position or name."""
-        others, old = list(self.arguments), self.argument(place, name)
-        for index, each in enumerate(others):
-            if each in (old, f"{name}={old}"):
-                others[index] = each.removesuffix(str(old)) + value
+        others = list(self.arguments)
+        named = [index for index, each in enumerate(others) if each.startswith(f"{name}=")]
+        plain = [index for index, each in enumerate(others) if not _NAMED.match(each)]
+        for index in named or plain[place : place + 1]:
+            others[index] = f"{name}={value}" if named else value
         return f"{self.head}({', '.join(others)})"
 
     def with_subject(self, value: str) -> str:
@@ -94,15 +95,19 @@ def call_on(line: str, api: str | None, about: str = "") -> Call | None:
         return None
     name = api.rpartition(".")[2]
     found = [call for node in ast.walk(tree) for call in _calls(node, name, api)]
+    found = [call for call in found if not _is_constant(call)] or found
     # In `cast(cast(x, int), float)` the innermost counts: it is the first that the value reaches.
-    inner = [call for call in found if not any(call.head + "(" in argument for argument in call.arguments)] or found
-    inner = [call for call in inner if not _is_constant(call)] or inner
+    inner = [call for call in found if call.is_operator or not any(_is_inside(other, call) for other in found)]
     inner = [call for call in inner if not _divides_by_a_number(call)] or inner
     named = [call for call in inner if about and re.search(rf"\b{re.escape(about)}\b", call.text)]
     learned = [call for call in inner if not _LABEL.search(call.subject)]
     if not named and api in _COMPARISONS and len({call.text for call in learned or inner}) > 1:
         return None
     return next(iter([*named, *learned, *inner]), None)
+
+
+def _is_inside(inner: Call, outer: Call) -> bool:
+    return any(inner.text in argument for argument in outer.arguments)
 
 
 def calls_in_order(line: str, api: str) -> list[Call]:
@@ -209,9 +214,7 @@ def _is_number(expression: str) -> bool:
 
 def sides_of(expression: str, operator: str) -> tuple[str, str] | None:
     """The two sides of the operator, if the whole expression is one operator; otherwise None."""
-    tree = _parsed(expression)
-    body = tree.body if isinstance(tree, ast.Module) else []
-    node = body[0].value if len(body) == 1 and isinstance(body[0], ast.Expr) else None
+    node = _expression(expression)
     if isinstance(node, ast.BinOp) and _OPERATORS.get(type(node.op)) == operator:
         return ast.unparse(node.left), ast.unparse(node.right)
     return None
@@ -220,10 +223,7 @@ def sides_of(expression: str, operator: str) -> tuple[str, str] | None:
 def without_cast(expression: str) -> str:
     """The argument of a cast or rounding, such as `tf.cast(x, tf.int32)` or `tf.round(x)`; other expressions
     unchanged."""
-    try:
-        node = expression_of(expression)
-    except SyntaxError:
-        return expression
+    node = _expression(expression)
     if isinstance(node, ast.Call) and node.args and _name_of(node.func) in _CASTS:
         return without_cast(ast.unparse(node.args[0]))
     return expression
@@ -236,19 +236,14 @@ def is_simple(expression: str) -> bool:
 
 def bracketed(expression: str) -> str:
     """The expression, in brackets if an adjacent operator would bind more strongly."""
-    try:
-        node = expression_of(expression)
-    except SyntaxError:
-        return expression
+    node = _expression(expression)
     whole = isinstance(node, (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Constant))
-    return expression if whole else f"({expression})"
+    return expression if whole or node is None else f"({expression})"
 
 
 def negated(condition: str) -> str:
     """The negation of a condition, as code."""
-    tree = _parsed(condition)
-    body = tree.body if isinstance(tree, ast.Module) else []
-    node = body[0].value if len(body) == 1 and isinstance(body[0], ast.Expr) else None
+    node = _expression(condition)
     if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _OPPOSITE:
         return f"{ast.unparse(node.left)} {_OPPOSITE[type(node.ops[0])]} {ast.unparse(node.comparators[0])}"
     return f"~{bracketed(condition)}"
@@ -287,6 +282,13 @@ def _name_of(function: ast.expr) -> str | None:
     if isinstance(function, ast.Attribute):
         return function.attr
     return function.id if isinstance(function, ast.Name) else None
+
+
+def _expression(text: str) -> ast.expr | None:
+    try:
+        return expression_of(text)
+    except SyntaxError:
+        return None
 
 
 def _parsed(line: str) -> ast.AST | None:

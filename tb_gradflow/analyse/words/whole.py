@@ -4,7 +4,7 @@ conversion and back."""
 from __future__ import annotations
 
 from tb_gradflow.analyse.evidence.suspects import discrete_part
-from tb_gradflow.analyse.graph.op_sets import LOOPS, is_float
+from tb_gradflow.analyse.graph.op_sets import LOOPS
 from tb_gradflow.analyse.words.code import Call, assigned_by, bracketed, call_around, call_on, is_simple, without_cast
 from tb_gradflow.analyse.words.names import Group, call_of, called, place_of, source_of, unused_name
 from tb_gradflow.record.schema import Op
@@ -17,11 +17,9 @@ def only_as_integers(group: Group) -> bool:
     influence = topology.influence(group.suspect.target).hops
     users = [user for user, _ in topology.consumers[group.culprit] if influence[user] >= 0]
     made = users if ops[group.culprit].type != "Cast" else [group.culprit]
-    casts = all(
-        ops[user].type == "Cast" and not any(is_float(tensor.dtype) for tensor in ops[user].outputs) for user in made
-    )
     uses = discrete_part(group.suspect).uses
-    return bool(users) and casts and bool(uses) and not any(_may_compute(ops[use.consumer]) for use in uses)
+    casts = all(ops[op].type == "Cast" for op in made)
+    return casts and bool(uses) and not any(_may_compute(ops[use.consumer]) for use in uses)
 
 
 def _may_compute(op: Op) -> bool:
@@ -48,11 +46,11 @@ def weighed_in_place_of_integers(group: Group) -> str:
             f"columns), tf.float32)`, then `{x} * tf.sigmoid(({size} - distance) / 0.5)`."
         )
     if group.trace.ops[taker].type == "Roll" and (given := _call_of(group, taker)) is not None:
-        lib, low = given.head.rpartition(".")[0] or "tf", f"tf.cast(tf.floor({size}), tf.int32)"
-        shifted = [f"{lib}.roll({', '.join((given.subject, at, *given.arguments[2:]))})" for at in ("k", "k + 1")]
+        shifted = [given.with_argument(1, "shift", at) for at in ("k", "k + 1")]
         return (
-            f"{what} accepts only integers. Roll by both neighbouring integers and blend the results: `k = {low}`, `w "
-            f"= {size} - tf.floor({size})`, then `(1 - w) * {shifted[0]} + w * {shifted[1]}`."
+            f"{what} accepts only integers. Roll by both neighbouring integers and blend the results: `k = tf.cast("
+            f"tf.floor({size}), tf.int32)`, `w = {size} - tf.floor({size})`, then `(1 - w) * "
+            f"{shifted[0]} + w * {shifted[1]}`."
         )
     return (
         f"{what} accepts only integers, so no gradient passes through it. Let `{size}` act on the values as well, for "
@@ -61,38 +59,33 @@ def weighed_in_place_of_integers(group: Group) -> str:
     )
 
 
-def round_trip(group: Group) -> str:
-    """The user's expression that converts to integers and then back to floats; empty if it cannot be determined."""
-    call, source = call_of(group), group.source
-    if call is None or source is None:
-        return ""
-    takers = {use.consumer for use in discrete_part(group.suspect).uses}
-    back = takers.pop() if len(takers) == 1 else -1
-    if back < 0 or group.trace.ops[back].type != "Cast":
-        return ""
-    again = source_of(group.trace, back)
-    if again is None:
-        return ""
-    if again == source:
-        around = call_around(source.code, call)
-        return around.text if around is not None else ""
-    second, name = _call_of(group, back), assigned_by(source.code)
-    if second is None or not name or second.subject != name:
-        return ""
-    return second.with_subject(call.text)
-
-
 def passed_around(group: Group) -> str:
     """Code that keeps the value of the conversion and back, and passes the gradient around it; empty if that is not
     known."""
-    whole, call = round_trip(group), call_of(group)
-    if not whole or call is None:
+    call = call_of(group)
+    whole = _round_trip(group, call) if call is not None else ""
+    if call is None or not whole:
         return ""
     x = call.subject
     if is_simple(x):
         return f"`{x} + tf.stop_gradient({whole} - {x})`"
     v = unused_name(group)
     return f"`{v} = {x}`, then `{v} + tf.stop_gradient({whole.replace(call.text, call.with_subject(v))} - {v})`"
+
+
+def _round_trip(group: Group, there: Call) -> str:
+    """The user's expression that converts to integers and then back to floats; empty if it cannot be determined."""
+    source, takers = group.source, {use.consumer for use in discrete_part(group.suspect).uses}
+    if source is None or len(takers) != 1:
+        return ""
+    [back] = takers
+    again, second, name = source_of(group.trace, back), _call_of(group, back), assigned_by(source.code)
+    if again is None or group.trace.ops[back].type != "Cast":
+        return ""
+    if again == source:
+        around = call_around(source.code, there)
+        return around.text if around is not None else ""
+    return second.with_subject(there.text) if second is not None and name and second.subject == name else ""
 
 
 def _call_of(group: Group, op: int) -> Call | None:

@@ -1,8 +1,9 @@
-"""A comparison only chooses a branch, or only ends a loop."""
+"""A comparison or an index only chooses a branch, or only ends a loop."""
 
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.edits.soft import soft_branch
@@ -29,7 +30,7 @@ _CONDITION_OF = {
 
 
 def rule(suspect: Suspect) -> Verdict | None:
-    """A comparison that only chooses the branch of a `tf.cond` or ends a `tf.while_loop`."""
+    """What only chooses the branch of a `tf.cond` or a `tf.switch_case`, or ends a `tf.while_loop`."""
     uses = discrete_part(suspect).uses
     chooses = uses and all(_CONDITION_OF.get(suspect.type_of(use.consumer)) == use.input for use in uses)
     return Verdict("predicate_only", "error") if chooses else None
@@ -39,20 +40,47 @@ _BRANCHES = ("If", "StatelessIf")
 
 
 def message_and_fix(group: Group) -> Text:
-    names, ends = fields(group), _ends_a_loop(group)
-    does = "end a loop" if ends else "select a branch"
-    message = SIZE + "{op} compares {them}, and the result is only used to " + does + ", which has no derivative."
-    blend, gate = _blended_branches(group), f"`gate = {soft_step(group)}`"
-    fix = f"Blend both branches: {gate}, then `{blend}`."
-    if not blend:
-        fix = f"Compute both branches and blend the results: {gate}, then `gate * true_branch + "
-        fix += "(1 - gate) * false_branch`."
-    if ends:
-        fix = (
-            f"Run a fixed number of iterations and blend in each: `gate = {soft_step(group)}`, then `gate * new + (1 - "
-            "gate) * old`; or use it inside the loop body, as an end time is used in the step size: `dt = end / steps`."
+    compared = next((op for op in discrete_part(group.suspect).ops if group.suspect.type_of(op) in _COMPARING), -1)
+    message = "{op} compares {them}, and the result" if compared == group.culprit else "the result of {op}"
+    message += (
+        f" is only used to {'end a loop' if _ends_a_loop(group) else 'select a branch'}, which has no derivative."
+    )
+    fix = _blended(group, compared) if compared >= 0 else _weighed(group)
+    return Text(filled(SIZE + message, fields(group)), fix)
+
+
+def _blended(group: Group, compared: int) -> str:
+    step, blend = soft_step(replace(group, culprit=compared)), _blended_branches(group)
+    if _ends_a_loop(group):
+        return (
+            f"Run a fixed number of iterations and blend in each: `gate = {step}`, then `gate * new + (1 - gate) * "
+            "old`; or use it inside the loop body, as an end time is used in the step size: `dt = end / steps`."
         )
-    return Text(filled(message, names), fix)
+    if blend:
+        return f"Blend both branches: `gate = {step}`, then `{blend}`."
+    return (
+        f"Compute both branches and blend the results: `gate = {step}`, then `gate * true_branch + (1 - gate) * "
+        "false_branch`."
+    )
+
+
+def _weighed(group: Group) -> str:
+    """The fix where nothing is compared: a number, or the position of the largest one, is the index of a branch."""
+    if not all(group.suspect.type_of(use.consumer) in _INDEXED for use in discrete_part(group.suspect).uses):
+        new, old = ("new", "old") if _ends_a_loop(group) else ("true_branch", "false_branch")
+        return f"Compute a weight between 0 and 1 instead, and blend with it: `gate * {new} + (1 - gate) * {old}`."
+    x, kind = fields(group)["bx"], group.op.type if group.op is not None else ""
+    scores = {"ArgMax": x, "Multinomial": f"{x}[0]", "ArgMin": f"-{x}"}.get(kind)
+    near = f"-tf.square({x} - tf.range(len(branches), dtype=tf.float32)) / 0.1"
+    return (
+        "Compute all branches and add up the results, each with a weight: `weights = tf.nn.softmax("
+        f"{scores or near})`, then `tf.add_n([weights[i] * branch() for i, branch in enumerate(branches)])`."
+    )
+
+
+_COMPARING = ("Less", "LessEqual", "Greater", "GreaterEqual", "Equal", "NotEqual", "ApproximateEqual")
+
+_INDEXED = ("Case", "StatelessCase")
 
 
 def _ends_a_loop(group: Group) -> bool:
@@ -86,7 +114,7 @@ def _computed(function: str) -> str:
 
 CAUSE = Cause(
     name="predicate_only",
-    meaning="a comparison that only selects the branch of an If, or ends a While",
+    meaning="a comparison or an index that only selects the branch of an If or a Case, or ends a While",
     severity="error",
     fix="blend both branches",
     text=message_and_fix,
