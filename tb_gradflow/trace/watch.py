@@ -194,7 +194,7 @@ class Watched:
     def _select_monitor(self) -> NonfiniteMonitor | None:
         if self._eagerly or is_one_of_several():
             return None
-        step = self._draws.shared(self._numbers.following_once(_converted(self._plain)))
+        step = self._draws.shared(self._numbers.shared(_converted(self._plain)))
         devices, instrumented = [_device_of(replica) for replica in self._variables], self._instrumented_step
         recorded = RecordedStep(instrumented, self._sampled, lambda: self._recording_again(instrumented))
         users = UsersCompilation(self._compiled_alike, devices, for_xla=bool(self._plain._jit_compile))

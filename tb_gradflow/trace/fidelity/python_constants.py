@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import weakref
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,10 +24,32 @@ from tb_gradflow.trace.protection.beside import surely
 from tb_gradflow.trace.tf_internals.patching import replaced
 
 _GONE = object()
+_ATTRIBUTE = "_tb_gradflow_numbers"
+
+
+Leaf = tuple[Any, ...]
+"""What a trace depends on in an argument: the type and shape of a tensor, or a Python value."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Trace:
+    """One trace of the step.
+
+    Attributes:
+        kind: Of the enclosing graph: Keras 2 runs the step in a function, and again in a loop of that.
+        signature: The arguments.
+        by: The function that was traced.
+        places: The numbers.
+    """
+
+    kind: str
+    signature: tuple[Leaf, ...]
+    by: object
+    places: Sequence[Place]
 
 
 class TracedNumbers:
-    """The numbers that a step can reach, as they were when it was first traced.
+    """The numbers that a step can reach, as they were when it was first traced for arguments of each type.
 
     Args:
         roots: The step, a function or a method.
@@ -35,79 +57,90 @@ class TracedNumbers:
 
     def __init__(self, *roots: Any) -> None:
         self._roots = roots
-        self._function: Callable[[], Any] = lambda: None
-        # By the enclosing graph: Keras 2 runs the step in a function, and again in a loop of that.
-        self._places: dict[str, Sequence[Place]] = {}
+        self._traces: list[_Trace] = []
+        self._repeats = 0
 
-    def remember(self) -> None:
-        """Called when tracing of the step begins, if other traces must match this one."""
-        graph = tf.compat.v1.get_default_graph()
-        function = _outermost(graph)
-        if self._function() is not function:
-            self._function = weakref.ref(function)
-            self._places = {}
-        try:
-            # A function that creates variables is traced a second time, and that trace counts.
-            self._places[_kind(graph)] = list(_numbers(self._roots))
-        except Exception:  # reading a user's objects may raise; the training must not notice
-            self._places = {}
+    def __deepcopy__(self, memo: Any) -> TracedNumbers:
+        return TracedNumbers()
 
-    def leading(self, step: Callable[..., Any]) -> Callable[..., Any]:
-        """The step, wrapped so that each trace of it becomes the one that others must match."""
+    def __reduce__(self) -> Any:
+        return TracedNumbers, ()
+
+    def shared(self, step: Callable[..., Any]) -> Callable[..., Any]:
+        """The step, wrapped for one of several functions that train alike: whichever is first traced for arguments of
+        some type is traced with the current numbers, as the user's own would be, and the others with the same.
+        """
+        by = object()
 
         @functools.wraps(step)
         def run(*args: Any, **kwargs: Any) -> Any:
-            self.remember()
-            return step(*args, **kwargs)
-
-        return run
-
-    def following(self, step: Callable[..., Any]) -> Callable[..., Any]:
-        """The step, wrapped so that each trace of it matches the leading one."""
-
-        @functools.wraps(step)
-        def run(*args: Any, **kwargs: Any) -> Any:
-            with _put_back(self._places.get(_kind(tf.compat.v1.get_default_graph()), self._first)):
+            with self._alike(by, _signature(args, kwargs)):
                 return step(*args, **kwargs)
 
         return run
 
-    def following_once(self, step: Callable[..., Any]) -> Callable[..., Any]:
-        """The step, wrapped so that its first trace matches the leading one. Then it leads: it is traced for arguments
-        of other shapes when the user's own step would be.
-        """
-        ways = iter([self.following(step)])
-        leading = self.leading(step)
+    def following(self, step: Callable[..., Any]) -> Callable[..., Any]:
+        """The step, wrapped so that each trace of it matches one of another function: the latest, if none was for
+        such arguments."""
+        by = object()
 
         @functools.wraps(step)
         def run(*args: Any, **kwargs: Any) -> Any:
-            return next(ways, leading)(*args, **kwargs)
+            kind, signature = _kind(tf.compat.v1.get_default_graph()), _signature(args, kwargs)
+            known = self._found(kind, signature) or next(reversed(self._traces), None)
+            places = () if known is None else known.places
+            self._keep(_Trace(kind, signature, by, places))
+            with _put_back(places):
+                return step(*args, **kwargs)
 
         return run
 
-    def as_traced(self) -> contextlib.AbstractContextManager[None]:
-        """While the context is open, the numbers are those of the leading trace; afterwards the current ones again."""
-        return _put_back(self._first)
+    @contextlib.contextmanager
+    def repeating(self) -> Iterator[None]:
+        """While the context is open, a function that is traced once more matches its former trace."""
+        self._repeats += 1
+        try:
+            yield
+        finally:
+            self._repeats -= 1
 
-    @property
-    def _first(self) -> Sequence[Place]:
-        return next(iter(self._places.values()), ())
+    def as_traced(self) -> contextlib.AbstractContextManager[None]:
+        """While the context is open, the numbers are those of the first trace; afterwards the current ones again."""
+        return _put_back(self._traces[0].places if self._traces else ())
+
+    @contextlib.contextmanager
+    def matched(self) -> Iterator[None]:
+        """While the context is open, a compiled function that is traced for the arguments of a known trace is traced
+        with its numbers. The step must be such a function, as in Keras 3."""
+
+        def matching(original: Callable[..., Any]) -> Callable[..., Any]:
+            def traced(name: Any, function: Any, args: Any, kwargs: Any, *rest: Any, **named: Any) -> Any:
+                known = self._found(_kind(tf.compat.v1.get_default_graph()), _signature(args, kwargs))
+                with _put_back(() if known is None else known.places):
+                    return original(name, function, args, kwargs, *rest, **named)
+
+            return traced
+
+        with contextlib.ExitStack() as undo:
+            replaced(undo, func_graph, "func_graph_from_py_func", matching)
+            yield
 
     @contextlib.contextmanager
     def led(self) -> Iterator[None]:
-        """While the context is open, traces are those that others must match. TensorFlow traces a step twice if it
-        creates variables, and then runs the second trace.
+        """While the context is open, traces of the user's own function are some that others must match. TensorFlow
+        traces a step twice if it creates variables, and then runs the second trace.
         """
         depth = 0
 
         def outermost(original: Callable[..., Any]) -> Callable[..., Any]:
-            def traced(*args: Any, **kwargs: Any) -> Any:
+            def traced(name: Any, function: Any, args: Any, kwargs: Any, *rest: Any, **named: Any) -> Any:
                 nonlocal depth
-                if not depth:
-                    self.remember()
+                # The graph is not open yet; its functions have the same names as those that match them.
+                alike = contextlib.nullcontext() if depth else self._alike(self, _signature(args, kwargs))
                 depth += 1
                 try:
-                    return original(*args, **kwargs)
+                    with alike:
+                        return original(name, function, args, kwargs, *rest, **named)
                 finally:
                     depth -= 1
 
@@ -117,11 +150,62 @@ class TracedNumbers:
             replaced(undo, func_graph, "func_graph_from_py_func", outermost)
             yield
 
+    def _alike(self, by: object, signature: tuple[Leaf, ...]) -> contextlib.AbstractContextManager[None]:
+        """The context for a trace by a function: with the numbers of another one's, if there is one."""
+        kind = _kind(tf.compat.v1.get_default_graph())
+        known = self._found(kind, signature)
+        if known is not None and (self._repeats or known.by is not by):
+            return _put_back(known.places)
+        places: Sequence[Place] = ()
+        with contextlib.suppress(Exception):  # reading a user's objects may raise; the training must not notice
+            places = list(_numbers(self._roots))
+        # A function that creates variables is traced a second time, and that trace counts.
+        self._keep(_Trace(kind, signature, by, places))
+        return contextlib.nullcontext()
 
-def _outermost(graph: Any) -> Any:
-    while isinstance(outer := getattr(graph, "outer_graph", None), func_graph.FuncGraph):
-        graph = outer
-    return graph
+    def _found(self, kind: str, signature: tuple[Leaf, ...]) -> _Trace | None:
+        """A trace that runs for these arguments."""
+        fitting = [each for each in self._traces if _covers(each.signature, signature)]
+        here = [each for each in fitting if each.kind == kind]
+        return next((each for each in here if each.signature == signature), None) or next(iter(here or fitting), None)
+
+    def _keep(self, trace: _Trace) -> None:
+        for number, each in enumerate(self._traces):
+            if (each.kind, each.signature) == (trace.kind, trace.signature):
+                self._traces[number] = trace
+                return
+        self._traces.append(trace)
+
+
+def numbers_of(function: Any, step: Any) -> TracedNumbers:
+    """The numbers that `step` was traced with for a compiled training function: the same for all recorders of it."""
+    kept = getattr(function, "__dict__", {})
+    if not isinstance(kept.get(_ATTRIBUTE), TracedNumbers):
+        kept[_ATTRIBUTE] = TracedNumbers(step)
+    found: TracedNumbers = kept[_ATTRIBUTE]
+    return found
+
+
+def _signature(args: Any, kwargs: Any) -> tuple[Leaf, ...]:
+    return tuple(filter(None, map(_leaf, tf.nest.flatten((args, kwargs), expand_composites=True))))
+
+
+def _leaf(value: Any) -> Leaf:
+    if isinstance(value, (tf.Tensor, tf.TensorSpec)):
+        return value.dtype.name, None if value.shape.rank is None else tuple(value.shape.as_list())
+    # Of other objects, such as `self`, a method and a function that calls it do not get the same.
+    return (value,) if value is None or isinstance(value, (bool, int, float, str, bytes)) else ()
+
+
+def _covers(general: tuple[Leaf, ...], special: tuple[Leaf, ...]) -> bool:
+    """Whether a function that was traced for the first arguments also runs for the others."""
+    return len(general) == len(special) and all(map(_takes, general, special))
+
+
+def _takes(general: Leaf, special: Leaf) -> bool:
+    if len(general) == len(special) == 2 and general[0] == special[0]:
+        return bool(tf.TensorShape(special[1]).is_subtype_of(tf.TensorShape(general[1])))
+    return general == special
 
 
 def _kind(graph: Any) -> str:

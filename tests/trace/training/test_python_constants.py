@@ -20,6 +20,9 @@ X = np.random.default_rng(0).normal(size=(96, 4)).astype("float32")
 
 WAYS: list[dict[str, Any]] = [{}, {"catch_nonfinite": False}, {"update_freq": 1}, {"update_freq": 7}]
 
+ALL_OBSERVED = [ways for ways in WAYS if "catch_nonfinite" not in ways]
+"""Those in which all steps are recorded or monitored."""
+
 
 def fitted(kind: str, *callbacks: Any) -> Any:
     """A weight of the loss is raised after each batch; Keras goes on with the one that it has compiled."""
@@ -131,6 +134,70 @@ def test_a_watched_step_is_traced_for_another_shape_with_the_numbers_of_then(tmp
     assert run(tb_gradflow.watch(tmp_path, update_freq=100)) == run(tf.function)
 
 
+def refitted(*recorders: list[Any]) -> Any:
+    """Three fits without `compile` in between. Keras has compiled a step with other numbers for the last one's batches,
+    which have sample weights."""
+    keras.utils.set_random_seed(5)
+
+    class Penalised(keras.Model):
+        def train_step(self, data: Any) -> Any:
+            x, y, weight = (*data, 1.0)[:3]
+            self.traces += 1
+            with tf.GradientTape() as tape:
+                out = self(x)
+                error = tf.reduce_mean(weight * tf.square(out - y)) + self.beta * tf.reduce_mean(tf.square(out))
+            self.optimizer.apply_gradients(
+                zip(tape.gradient(error, self.trainable_variables), self.trainable_variables, strict=True)
+            )
+            return {"error": error}
+
+    inputs = keras.Input((4,))
+    model = Penalised(inputs, keras.layers.Dense(1)(inputs))
+    model.beta, model.traces = 0.0, 0
+    model.compile("adam")
+    losses: list[float] = []
+    weights = [None, None, np.linspace(0.0, 1.0, len(X))]
+    for number, callbacks in enumerate(recorders):
+        history = model.fit(
+            X, X[:, :1], sample_weight=weights[number], batch_size=8, shuffle=False, verbose=0, callbacks=callbacks
+        )
+        losses += history.history["error"]
+        model.beta += 0.5
+    return losses, [weight.tolist() for weight in model.get_weights()], model.traces
+
+
+@pytest.mark.parametrize("ways", ALL_OBSERVED)
+def test_each_fit_trains_with_the_numbers_for_its_batches(ways: dict[str, Any], tmp_path: Path) -> None:
+    plain = refitted([], [], [])
+    one, first, second, third = (GradFlowCallback(tmp_path / name, **ways) for name in "abcd")
+
+    assert refitted([one], [one], [one]) == plain
+    assert refitted([first], [second], [third]) == plain
+    assert refitted([GradFlowCallback(tmp_path / "e", **ways)], [], []) == plain
+
+
+@pytest.mark.parametrize("ways", ALL_OBSERVED)
+def test_a_watched_step_keeps_the_numbers_of_each_shape(ways: dict[str, Any], tmp_path: Path) -> None:
+    def run(compiled: Callable[[Callable[..., Any]], Any]) -> Any:
+        weight, settings = tf.Variable(1.0), {"beta": 0.0, "calls": 0}
+
+        @compiled
+        def step(x: Any, is_first: bool) -> Any:
+            settings["calls"] += 1
+            with tf.GradientTape() as tape:
+                error = tf.reduce_mean((weight * x - 1.0) ** 2) + settings["beta"] * weight**2
+            weight.assign_sub((0.1 if is_first else 0.2) * tape.gradient(error, weight))
+            return error
+
+        losses = []
+        for number in range(40):
+            losses.append(float(step(tf.fill([3 if number % 5 == 4 else 8], 0.3), number % 2 == 0)))
+            settings["beta"] += 0.1
+        return losses, settings["calls"]
+
+    assert run(tb_gradflow.watch(tmp_path, **ways)) == run(tf.function)
+
+
 def test_what_cannot_be_looked_at_is_left_alone() -> None:
     class Strange:
         @property
@@ -148,7 +215,7 @@ def test_what_cannot_be_looked_at_is_left_alone() -> None:
         return settings["beta"], here["beta"], strange, len(many)
 
     numbers = TracedNumbers(step)
-    numbers.leading(step)()
+    numbers.shared(step)()
     dict.update(settings, beta=3.0)
     here["beta"] = 4.0
     del here["gone"]
