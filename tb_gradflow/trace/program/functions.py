@@ -58,7 +58,8 @@ def _taking(original: Callable[..., Any]) -> Callable[..., Any]:
         for each in calls_of_replicas() if in_replica else [call]:
             if each is not None:
                 each.takes_gradients = True
-        return original(*args, **kwargs)
+        with eager_loops.taking_gradient():
+            return original(*args, **kwargs)
 
     return take
 
