@@ -20,6 +20,7 @@ import tensorflow as tf
 from tensorflow.python.framework import func_graph
 
 from tb_gradflow.trace.fidelity.object_graph import Place, held, holders, slots
+from tb_gradflow.trace.fidelity.quiet_prints import without_prints
 from tb_gradflow.trace.protection.beside import surely
 from tb_gradflow.trace.tf_internals.patching import replaced
 
@@ -37,13 +38,13 @@ class _Trace:
 
     Attributes:
         kind: Of the enclosing graph: Keras 2 runs the step in a function, and again in a loop of that.
-        signature: The arguments.
+        signature: The arguments; None if they are not known.
         by: The function that was traced.
         places: The numbers.
     """
 
     kind: str
-    signature: tuple[Leaf, ...]
+    signature: tuple[Leaf, ...] | None
     by: object
     places: Sequence[Place]
 
@@ -90,7 +91,7 @@ class TracedNumbers:
             known = self._found(kind, signature) or next(reversed(self._traces), None)
             places = () if known is None else known.places
             self._keep(_Trace(kind, signature, by, places))
-            with _put_back(places):
+            with _once_more(places):
                 return step(*args, **kwargs)
 
         return run
@@ -105,19 +106,29 @@ class TracedNumbers:
             self._repeats -= 1
 
     def as_traced(self) -> contextlib.AbstractContextManager[None]:
-        """While the context is open, the numbers are those of the first trace; afterwards the current ones again."""
-        return _put_back(self._traces[0].places if self._traces else ())
+        """The context for a training function that contains the step: it is traced with the numbers of the first trace,
+        or is that itself."""
+        if self._traces:
+            return _put_back(self._traces[0].places)
+        self._keep(_Trace("", None, self, self._now()))
+        return contextlib.nullcontext()
 
     @contextlib.contextmanager
     def matched(self) -> Iterator[None]:
-        """While the context is open, a compiled function that is traced for the arguments of a known trace is traced
-        with its numbers. The step must be such a function, as in Keras 3."""
+        """The same for a training function in which the step is a compiled function, as in Keras 3: each trace of that
+        is alike. The training function leads where it is traced first."""
+        opened: list[tuple[Leaf, ...]] = []
 
         def matching(original: Callable[..., Any]) -> Callable[..., Any]:
             def traced(name: Any, function: Any, args: Any, kwargs: Any, *rest: Any, **named: Any) -> Any:
-                known = self._found(_kind(tf.compat.v1.get_default_graph()), _signature(args, kwargs))
-                with _put_back(() if known is None else known.places):
-                    return original(name, function, args, kwargs, *rest, **named)
+                signature = _signature(args, kwargs)
+                is_inner = signature in opened
+                opened.append(signature)
+                try:
+                    with contextlib.nullcontext() if is_inner else self._alike(self, signature):
+                        return original(name, function, args, kwargs, *rest, **named)
+                finally:
+                    opened.pop()
 
             return traced
 
@@ -155,13 +166,16 @@ class TracedNumbers:
         kind = _kind(tf.compat.v1.get_default_graph())
         known = self._found(kind, signature)
         if known is not None and (self._repeats or known.by is not by):
-            return _put_back(known.places)
-        places: Sequence[Place] = ()
-        with contextlib.suppress(Exception):  # reading a user's objects may raise; the training must not notice
-            places = list(_numbers(self._roots))
+            return _once_more(known.places)
         # A function that creates variables is traced a second time, and that trace counts.
-        self._keep(_Trace(kind, signature, by, places))
+        self._keep(_Trace(kind, signature, by, self._now()))
         return contextlib.nullcontext()
+
+    def _now(self) -> Sequence[Place]:
+        try:
+            return list(_numbers(self._roots))
+        except Exception:  # reading a user's objects may raise; the training must not notice
+            return ()
 
     def _found(self, kind: str, signature: tuple[Leaf, ...]) -> _Trace | None:
         """A trace that runs for these arguments."""
@@ -197,8 +211,10 @@ def _leaf(value: Any) -> Leaf:
     return (value,) if value is None or isinstance(value, (bool, int, float, str, bytes)) else ()
 
 
-def _covers(general: tuple[Leaf, ...], special: tuple[Leaf, ...]) -> bool:
+def _covers(general: tuple[Leaf, ...] | None, special: tuple[Leaf, ...]) -> bool:
     """Whether a function that was traced for the first arguments also runs for the others."""
+    if general is None:
+        return True
     return len(general) == len(special) and all(map(_takes, general, special))
 
 
@@ -211,6 +227,13 @@ def _takes(general: Leaf, special: Leaf) -> bool:
 def _kind(graph: Any) -> str:
     """The name of a traced function or loop, without the number that each trace of it has."""
     return str(getattr(graph, "name", "")).rstrip("0123456789_")
+
+
+@contextlib.contextmanager
+def _once_more(places: Sequence[Place]) -> Iterator[None]:
+    """The context for a trace that the user's program does not have."""
+    with _put_back(places), without_prints():
+        yield
 
 
 @contextlib.contextmanager

@@ -68,7 +68,9 @@ class LegacyFitting(Fitting):
 
     @property
     def must_begin_alone(self) -> bool:
-        return False
+        """Whether its first step builds its layers, and more steps follow in the same execution: these would measure
+        more, and TensorFlow's loop allows only results of one shape."""
+        return self.steps_per_execution > 1 and not self._model.built
 
     def variables(self) -> Variables:
         model = self._model

@@ -118,9 +118,9 @@ def is_recorded_by_its_author() -> None:
 
 def name_of_line(file: str, line: int) -> str:
     """A name for a line, such as `train_31`."""
-    from tb_gradflow.trace.source.user_line import path_in_log
+    from tb_gradflow.trace.source.user_line import path_in_log, working_directory
 
-    stem, _ = os.path.splitext(os.path.basename(path_in_log(file, os.getcwd())))
+    stem, _ = os.path.splitext(os.path.basename(path_in_log(file, working_directory())))
     stem = stem.replace("[", "").replace("]", "")  # a notebook cell is named `In[3]`
     return f"{stem}_{line}"
 

@@ -136,6 +136,7 @@ for _ in range(2):
     assert finding.edit is None
     assert "a lower bound would leave no gradient" in finding.fix
 
+
 RECOMPUTED = """
 v, w, unused = tf.Variable(tf.eye(3), name="v"), tf.Variable(tf.eye(3), name="w"), tf.Variable(1.0, name="unused")
 block = tf.recompute_grad(lambda x: tf.tanh(x @ v))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ import tf_keras
 import tb_gradflow
 from tb_gradflow import GradFlowCallback
 from tb_gradflow.trace.fidelity.python_constants import TracedNumbers
+from tb_gradflow.trace.fidelity.quiet_prints import without_prints
 
 X = np.random.default_rng(0).normal(size=(96, 4)).astype("float32")
 
@@ -196,6 +199,69 @@ def test_a_watched_step_keeps_the_numbers_of_each_shape(ways: dict[str, Any], tm
         return losses, settings["calls"]
 
     assert run(tb_gradflow.watch(tmp_path, **ways)) == run(tf.function)
+
+
+def printed(*values: Any) -> None:
+    """What `print` does."""
+    sys.stdout.write(f"{values}\n")
+
+
+@pytest.mark.parametrize("ways", ALL_OBSERVED)
+def test_a_step_prints_what_it_prints_while_it_is_traced(
+    ways: dict[str, Any], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def run(compiled: Callable[[Callable[..., Any]], Any]) -> str:
+        weight = tf.Variable(1.0)
+
+        @compiled
+        def step(x: Any) -> Any:
+            printed("tracing", x.shape)
+            tf.print("running", x)
+            with tf.GradientTape() as tape:
+                error = tf.reduce_mean((weight * x - 1.0) ** 2)
+            weight.assign_sub(0.1 * tape.gradient(error, weight))
+            return error
+
+        stream = sys.stdout
+        for number in range(16):
+            printed(step(tf.fill([3 if number % 5 == 4 else 8], 0.3)).dtype)
+        assert sys.stdout is stream
+        return capfd.readouterr().out
+
+    assert run(tb_gradflow.watch(tmp_path, **ways)) == run(tf.function)
+
+
+def test_a_fit_prints_what_its_step_prints_while_it_is_traced(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    class Speaking(keras.Model):
+        def train_step(self, data: Any) -> Any:
+            printed("tracing", data[0].shape)
+            return super().train_step(data)
+
+    def run(*callbacks: Any) -> str:
+        inputs = keras.Input((4,))
+        model = Speaking(inputs, keras.layers.Dense(1)(inputs))
+        model.compile("adam", "mse")
+        for beside in (callbacks, ()):
+            model.fit(X, X[:, :1], batch_size=4, verbose=0, callbacks=beside)
+        return capfd.readouterr().out
+
+    assert run(GradFlowCallback(tmp_path)) == run()
+
+
+def test_other_threads_print_while_a_step_is_traced_once_more(capsys: pytest.CaptureFixture[str]) -> None:
+    stream = sys.stdout
+
+    with without_prints():
+        printed("hidden")
+        other = threading.Thread(target=printed, args=("shown",))
+        other.start()
+        other.join()
+        sys.stdout.writelines(["hidden"])
+
+    assert sys.stdout is stream
+    assert capsys.readouterr().out == "('shown',)\n"
 
 
 def test_what_cannot_be_looked_at_is_left_alone() -> None:
