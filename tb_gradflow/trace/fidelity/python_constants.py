@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import types
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +21,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.framework import func_graph
 
-from tb_gradflow.trace.fidelity.object_graph import Place, held, holders, slots
+from tb_gradflow.trace.fidelity.object_graph import Place, closure, held, holders, slots
 from tb_gradflow.trace.fidelity.quiet_prints import without_prints
 from tb_gradflow.trace.protection.beside import surely
 from tb_gradflow.trace.tf_internals.patching import replaced
@@ -257,10 +259,26 @@ def _put(place: Place, value: Any) -> None:
 
 
 def _numbers(roots: Sequence[Any]) -> Iterator[Place]:
-    for holder, is_own in holders(roots):
+    for holder, is_own in holders([each for root in roots for each in _reached(root)]):
         if is_own:
             yield from (place for place in slots(holder) if _is_number(place.value))
             yield from _of_its_class(holder)
+
+
+def _reached(root: Any) -> Iterator[Any]:
+    """The objects with which a step runs: of a `tf.function` that is a method, TensorFlow keeps the object weakly."""
+    yield root
+    if isinstance(root, functools.partial):
+        yield from root.args
+        yield from root.keywords.values()
+        yield from _reached(root.func)
+    elif isinstance(root, types.FunctionType):
+        for each in closure(root):
+            target = each.value() if isinstance(each.value, weakref.ref) else None
+            if target is not None and target is not root:
+                yield target
+    elif not isinstance(root, types.MethodType) and isinstance(type(root).__call__, types.FunctionType):
+        yield type(root).__call__
 
 
 def _of_its_class(holder: Any) -> Iterator[Place]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import threading
 from collections.abc import Callable
@@ -199,6 +200,45 @@ def test_a_watched_step_keeps_the_numbers_of_each_shape(ways: dict[str, Any], tm
         return losses, settings["calls"]
 
     assert run(tb_gradflow.watch(tmp_path, **ways)) == run(tf.function)
+
+
+class Annealed:
+    """A training step as a method, with numbers that change after each step."""
+
+    def __init__(self) -> None:
+        self.weight, self.beta, self.calls = tf.Variable(1.0), 0.0, 0
+
+    def advance(self, x: Any, scale: float) -> Any:
+        self.calls += 1
+        with tf.GradientTape() as tape:
+            error = (self.weight * x - 1.0) ** 2 * scale + self.beta * self.weight**2
+        self.weight.assign_sub(0.1 * tape.gradient(error, self.weight))
+        return error
+
+    @tf.function
+    def step(self, x: Any) -> Any:
+        return self.advance(x, 1.0)
+
+
+STEPS: list[Callable[[Annealed], Any]] = [
+    lambda each: each.step,
+    lambda each: tf.function(functools.partial(each.advance, scale=0.5)),
+]
+
+
+@pytest.mark.parametrize("step_of", STEPS)
+def test_a_method_runs_with_the_numbers_of_its_first_trace(step_of: Callable[[Annealed], Any], tmp_path: Path) -> None:
+    def run(watched: Callable[[Any], Any]) -> Any:
+        objects = [Annealed(), Annealed()]
+        steps = [watched(step_of(each)) for each in objects]
+        losses = []
+        for _ in range(24):
+            losses.append([float(step(tf.constant(0.3))) for step in steps])
+            for number, each in enumerate(objects):
+                each.beta += 0.1 * (number + 1)
+        return losses, [each.calls for each in objects]
+
+    assert run(tb_gradflow.watch(tmp_path)) == run(lambda step: step)
 
 
 def printed(*values: Any) -> None:
