@@ -122,13 +122,13 @@ class TracedNumbers:
         opened: list[tuple[Leaf, ...]] = []
 
         def matching(original: Callable[..., Any]) -> Callable[..., Any]:
-            def traced(name: Any, function: Any, args: Any, kwargs: Any, *rest: Any, **named: Any) -> Any:
-                signature = _signature(args, kwargs)
+            def traced(*given: Any, **named: Any) -> Any:
+                signature = _of_graph(*given, **named)
                 is_inner = signature in opened
                 opened.append(signature)
                 try:
                     with contextlib.nullcontext() if is_inner else self._alike(self, signature):
-                        return original(name, function, args, kwargs, *rest, **named)
+                        return original(*given, **named)
                 finally:
                     opened.pop()
 
@@ -146,14 +146,14 @@ class TracedNumbers:
         depth = 0
 
         def outermost(original: Callable[..., Any]) -> Callable[..., Any]:
-            def traced(name: Any, function: Any, args: Any, kwargs: Any, *rest: Any, **named: Any) -> Any:
+            def traced(*given: Any, **named: Any) -> Any:
                 nonlocal depth
                 # The graph is not open yet; its functions have the same names as those that match them.
-                alike = contextlib.nullcontext() if depth else self._alike(self, _signature(args, kwargs))
+                alike = contextlib.nullcontext() if depth else self._alike(self, _of_graph(*given, **named))
                 depth += 1
                 try:
                     with alike:
-                        return original(name, function, args, kwargs, *rest, **named)
+                        return original(*given, **named)
                 finally:
                     depth -= 1
 
@@ -203,7 +203,18 @@ def numbers_of(function: Any, step: Any) -> TracedNumbers:
 
 
 def _signature(args: Any, kwargs: Any) -> tuple[Leaf, ...]:
-    return tuple(filter(None, map(_leaf, tf.nest.flatten((args, kwargs), expand_composites=True))))
+    try:
+        flat = tf.nest.flatten((args, kwargs), expand_composites=True)
+    except Exception:  # a dictionary whose keys cannot be sorted; the training must not notice
+        return ()
+    return tuple(filter(None, map(_leaf, flat)))
+
+
+def _of_graph(
+    name: Any = None, python_func: Any = None, args: Any = (), kwargs: Any = None, *_: Any, **__: Any
+) -> tuple[Leaf, ...]:
+    """The signature of a function, from the arguments of `func_graph_from_py_func`."""
+    return _signature(args, kwargs or {})
 
 
 def _leaf(value: Any) -> Leaf:
