@@ -12,14 +12,14 @@ from types import FrameType
 from typing import Any
 
 from tb_gradflow.trace.capture.collector import Tensors
-from tb_gradflow.trace.fidelity.python_constants import TracedNumbers
+from tb_gradflow.trace.fidelity.python_constants import numbers_of
 from tb_gradflow.trace.fidelity.warning import warn
 from tb_gradflow.trace.fit.batch_step import last_of, whole_data
 from tb_gradflow.trace.fit.callback_base import KerasCallback
 from tb_gradflow.trace.fit.keras3 import Fitting, OwnFunction, TrainFunction
 from tb_gradflow.trace.fit.refit import LastFit
 from tb_gradflow.trace.fit.step_count import StepCount
-from tb_gradflow.trace.fit.train_function import REPLACED, SET_BY_USER, is_of_the_user, owner, put
+from tb_gradflow.trace.fit.train_function import REPLACED, SET_BY_USER, is_of_the_user, keras_own, owner, put
 from tb_gradflow.trace.fit.which_keras import check_backend, fitting
 from tb_gradflow.trace.log.cadence import UpdateFreq
 from tb_gradflow.trace.log.options import checked
@@ -210,10 +210,10 @@ class GradFlowCallback(KerasCallback):
         if self._first_step is None:
             self._first_step = self._steps.now
         self._tracing = Tracing(self._recorder)
-        self._numbers = numbers = TracedNumbers(fitted.step)
+        self._numbers = numbers = numbers_of(keras_own(self.model.train_function), fitted.step)
         self._draws = draws = fitted.draws(is_monitored=self._options.catch_nonfinite)
         self._instrumented = step = InstrumentedStep(
-            fitted.step if fitted.is_eager else draws.shared(numbers.leading(fitted.step_as_traced)),
+            fitted.step if fitted.is_eager else draws.shared(numbers.shared(fitted.step_as_traced)),
             fitted.variables,
             dataclasses.replace(self._options.settings, eager=fitted.is_eager),
             self._tracing.finished,
@@ -301,13 +301,18 @@ class GradFlowCallback(KerasCallback):
 
     def _select_monitor(self) -> NonfiniteMonitor | None:
         assert self._fitting is not None and self._sampled is not None
-        step = self._draws.shared(self._numbers.following(self._fitting.step_as_traced))
+        step = self._draws.shared(self._numbers.shared(self._fitting.step_as_traced))
         return monitor_of_fit(self._fitting, step, RecordedStep(self._instrumented, self._sampled, self._again))
 
     def _again(self) -> OwnFunction:
         """A fresh recording function, without XLA, which takes minutes to compile the measurement of a forward pass."""
         assert self._fitting is not None
-        return self._fitting.recording(lambda data: self._instrumented(data), self._numbers, without_xla=True)
+
+        def repeated(data: Any) -> Any:
+            with self._numbers.repeating():
+                return self._instrumented(data)
+
+        return self._fitting.recording(repeated, self._numbers, without_xla=True)
 
     def _run_monitored(self, execution: Execution) -> None:
         self._monitored.run(execution)

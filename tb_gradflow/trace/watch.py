@@ -10,7 +10,7 @@ import os
 import time
 import types
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -194,7 +194,7 @@ class Watched:
     def _select_monitor(self) -> NonfiniteMonitor | None:
         if self._eagerly or is_one_of_several():
             return None
-        step = self._draws.shared(self._numbers.following_once(_converted(self._plain)))
+        step = self._draws.shared(self._numbers.shared(_converted(self._plain)))
         devices, instrumented = [_device_of(replica) for replica in self._variables], self._instrumented_step
         recorded = RecordedStep(instrumented, self._sampled, lambda: self._recording_again(instrumented))
         users = UsersCompilation(self._compiled_alike, devices, for_xla=bool(self._plain._jit_compile))
@@ -223,7 +223,7 @@ class Watched:
         else:
             # Traced here at the latest, which its own next call needs anyway.
             faults: list[Exception] = []
-            with faults_go_to(faults.append), self._numbers.led():
+            with faults_go_to(faults.append), self._numbers.led(), self._as_before_an_error():
                 plain = traced(self._plain, self._instrumented, args, kwargs)
             if faults:
                 raise faults[0]
@@ -233,8 +233,19 @@ class Watched:
             self._sampled = self._instrumented()
         return self._sampled
 
+    @contextlib.contextmanager
+    def _as_before_an_error(self) -> Iterator[None]:
+        """The user's error is reported by another instrumented step; that of the earlier steps goes on."""
+        names = ("_tracing", "_instrumented_step", "_measured_again") if self._sampled is not None else ()
+        before = {name: vars(self)[name] for name in names}
+        try:
+            yield
+        except Exception:
+            vars(self).update(before)
+            raise
+
     def _instrumented(self) -> Any:
-        self._tracing = Tracing(self._run.recorder(self.__name__))
+        self._tracing = Tracing(self._run.recorder(name_of(self._plain.python_function)))
         self._instrumented_step = step = InstrumentedStep(
             self._plain.python_function
             if self._eagerly
@@ -269,6 +280,13 @@ class Watched:
         )
         assert self._tracing is not None
         self._tracing.finished(dataclasses.replace(trace, variables=listed), error)
+
+
+def name_of(function: Any) -> str:
+    """The name of a function that is compiled as a step; of an object that can be called, the name of its class."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return str(getattr(function, "__name__", type(function).__name__))
 
 
 def _is_compiled(step: Callable[..., Any]) -> bool:

@@ -12,7 +12,6 @@ import contextlib
 import difflib
 import inspect
 import linecache
-import os
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +22,7 @@ from typing import Any
 from tb_gradflow.record.report import Edit
 from tb_gradflow.trace.explain.wider_closures import UnknownValueError, apart, values_of, with_globals
 from tb_gradflow.trace.protection.living_objects import functions
-from tb_gradflow.trace.source.user_line import is_users, path_in_log
+from tb_gradflow.trace.source.user_line import is_users, path_in_log, working_directory
 from tb_gradflow.trace.tf_internals.function_caches import traced_anew
 
 # The attribute under which AutoGraph caches converted functions, and its prefix for their names.
@@ -160,7 +159,7 @@ def _files(edits: Sequence[Edit], by_file: Mapping[str, Any]) -> dict[str, list[
     """The edits by Python's name of the file; the log has a shorter name for it."""
     found: dict[str, list[Edit]] = {}
     for edit in edits:
-        meant = [file for file in by_file if path_in_log(file, os.getcwd()) == edit.file and _reads(file, edit)]
+        meant = [file for file in by_file if path_in_log(file, working_directory()) == edit.file and _reads(file, edit)]
         if not meant:
             # Code of a file without a function in memory cannot run again.
             raise CannotApplyError(RUN_BEFORE)

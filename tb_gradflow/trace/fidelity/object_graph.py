@@ -118,7 +118,7 @@ def slots(holder: Any) -> Iterator[Place]:
     if isinstance(holder, (dict, list, tuple)) and len(holder) > _MOST_ENTRIES:
         return
     if isinstance(holder, types.FunctionType):
-        yield from _closure(holder)
+        yield from closure(holder)
         for name in holder.__code__.co_names:
             if name in holder.__globals__:
                 yield _item(name, holder.__globals__, name)
@@ -140,7 +140,8 @@ def _kept(value: Any) -> None:
     """A tuple cannot be changed."""
 
 
-def _closure(function: Any) -> Iterator[Place]:
+def closure(function: Any) -> Iterator[Place]:
+    """The variables that a function has from the functions around it."""
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:
             value = cell.cell_contents

@@ -10,7 +10,8 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.autograph.core import ag_ctx
 
-from tb_gradflow.trace.fit.keras3 import Fitting, version
+from tb_gradflow.trace.fidelity.python_constants import TracedNumbers
+from tb_gradflow.trace.fit.keras3 import Around, Fitting, version
 from tb_gradflow.trace.fit.train_function import AsCompiled
 from tb_gradflow.trace.graph.variables import Owned, Variables, has_weights, local
 
@@ -58,12 +59,18 @@ class LegacyFitting(Fitting):
     def build(self) -> None:
         """Keras 2 does this itself."""
 
+    def _as_traced(self, numbers: TracedNumbers) -> Around:
+        """The step is a part of its training function, whose argument is an iterator."""
+        return numbers.as_traced
+
     def freeze_as_now(self, stand_in: AsCompiled) -> None:
         """Keras 2 itself restores the flags while it trains."""
 
     @property
     def must_begin_alone(self) -> bool:
-        return False
+        """Whether its first step builds its layers, and more steps follow in the same execution: these would measure
+        more, and TensorFlow's loop allows only results of one shape."""
+        return self.steps_per_execution > 1 and not self._model.built
 
     def variables(self) -> Variables:
         model = self._model

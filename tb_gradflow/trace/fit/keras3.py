@@ -183,7 +183,7 @@ class Fitting:
         def run(execution: Execution) -> Any:
             result = function(execution)
             if self.shows_graph:
-                with numbers.as_traced():
+                with self._as_traced(numbers)():
                     _trace(compiled if compiled is not None else plain, execution.iterator)
             return result
 
@@ -197,9 +197,13 @@ class Fitting:
         is_looked_at = self.shows_graph and hasattr(function, "function_spec")
         if self.is_eager or is_looked_at or isinstance(function, AsCompiled) or any(traced(function)):
             return function
-        stand_in = AsCompiled(function, numbers, failed)
+        stand_in = AsCompiled(function, self._as_traced(numbers), failed)
         self.freeze_as_now(stand_in)
         return stand_in
+
+    def _as_traced(self, numbers: TracedNumbers) -> Around:
+        """The context in which its training function traces the step with the numbers of its former traces."""
+        return numbers.matched
 
     def freeze_as_now(self, stand_in: AsCompiled) -> None:
         """Has `stand_in` trace its function with the layers frozen that are frozen now."""

@@ -13,7 +13,6 @@ from typing import Any
 
 from tensorflow.python.eager.polymorphic_function import polymorphic_function
 
-from tb_gradflow.trace.fidelity.python_constants import TracedNumbers
 from tb_gradflow.trace.protection.beside import Beside, Failed, surely
 
 
@@ -22,14 +21,16 @@ class AsCompiled(Beside):
 
     Args:
         function: The training function.
-        numbers: The numbers with which the step was traced.
+        numbers: Returns a context in which the step is traced with the numbers of its former traces.
         failed: Called with a fault of the recorder.
 
     Attributes:
         has_run: Whether it has been traced by now, so that the stand-in is no longer needed.
     """
 
-    def __init__(self, function: Any, numbers: TracedNumbers, failed: Failed) -> None:
+    def __init__(
+        self, function: Any, numbers: Callable[[], contextlib.AbstractContextManager[None]], failed: Failed
+    ) -> None:
         self.function = function
         self._numbers = numbers
         self._failed = failed
@@ -49,7 +50,7 @@ class AsCompiled(Beside):
         now = [(each, bool(vars(each)["_trainable"])) for each, _ in flags]
         try:
             _set(flags)
-            with self._numbers.as_traced():
+            with self._numbers():
                 yield
         finally:
             surely(_set, now)

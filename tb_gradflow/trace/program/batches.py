@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tb_gradflow.trace.fit.train_function import owner
 from tb_gradflow.trace.program.faults import report
 from tb_gradflow.trace.protection.iterators import Kept, OneBatch, rerouted
 
@@ -44,7 +45,7 @@ class Batches:
             self._refused = None if recorder.goes_on_with(model) else model.train_function
         recorder.on_train_batch_begin(0)
         run, plain = model.train_function, recorder.plain
-        if plain is not None and run is not plain and run.__self__ is recorder:
+        if plain is not None and run is not plain and owner(model) is recorder:
 
             def choose(batches: Kept) -> tuple[Any, Any]:
                 if hasattr(batches.source, "element_spec"):

@@ -7,6 +7,7 @@ next outermost tape opens or another training begins. Tapes that open at the sam
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import os
@@ -14,7 +15,7 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,7 @@ MOST_VAIN_LOOKS = 3
 
 class _OfThread(threading.local):
     tapes = 0
+    taking = 0
     opened_at = ("", 0)
     loop: Loop | None = None
 
@@ -61,10 +63,20 @@ def open_tape() -> tuple[str, int] | None:
 
 
 def is_part_of_a_step() -> bool:
-    """Whether this thread runs code inside an eager tape, or one of several replicas, which is not the whole
-    step.
+    """Whether this thread runs code inside an eager tape, code that computes a gradient, such as that of a
+    `tf.recompute_grad`, or one of several replicas, which is not the whole step.
     """
-    return _of_thread.tapes > 0 or is_one_of_several()
+    return _of_thread.tapes > 0 or _of_thread.taking > 0 or is_one_of_several()
+
+
+@contextlib.contextmanager
+def taking_gradient() -> Iterator[None]:
+    """While the context is open, a tape of this thread is computing a gradient."""
+    _of_thread.taking += 1
+    try:
+        yield
+    finally:
+        _of_thread.taking -= 1
 
 
 def is_one_of_several() -> bool:
@@ -106,9 +118,9 @@ def is_recorded_by_its_author() -> None:
 
 def name_of_line(file: str, line: int) -> str:
     """A name for a line, such as `train_31`."""
-    from tb_gradflow.trace.source.user_line import path_in_log
+    from tb_gradflow.trace.source.user_line import path_in_log, working_directory
 
-    stem, _ = os.path.splitext(os.path.basename(path_in_log(file, os.getcwd())))
+    stem, _ = os.path.splitext(os.path.basename(path_in_log(file, working_directory())))
     stem = stem.replace("[", "").replace("]", "")  # a notebook cell is named `In[3]`
     return f"{stem}_{line}"
 

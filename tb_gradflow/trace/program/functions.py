@@ -58,7 +58,8 @@ def _taking(original: Callable[..., Any]) -> Callable[..., Any]:
         for each in calls_of_replicas() if in_replica else [call]:
             if each is not None:
                 each.takes_gradients = True
-        return original(*args, **kwargs)
+        with eager_loops.taking_gradient():
+            return original(*args, **kwargs)
 
     return take
 
@@ -158,6 +159,8 @@ def _watched(recording: Recording, function: Any) -> tuple[Place | None, Any]:
 def name_of(function: Any) -> str:
     """The name that its author uses; for a lambda, the line that contains it."""
     plain = inspect.unwrap(function)
+    while isinstance(plain, functools.partial):
+        plain = inspect.unwrap(plain.func)
     plain = getattr(plain, "__func__", plain)
     name = str(getattr(plain, "__name__", type(plain).__name__))
     if name != "<lambda>":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import linecache
-import os
 import sys
 from collections.abc import Collection, Iterator, Sequence
 
@@ -11,7 +10,7 @@ from tb_gradflow.record.schema import Passage, Source
 from tb_gradflow.trace.protection.living_objects import functions
 from tb_gradflow.trace.source.frames import Frame, stack_now
 from tb_gradflow.trace.source.passages import passages_of
-from tb_gradflow.trace.source.user_line import in_log, is_users, origin_of, path_in_log
+from tb_gradflow.trace.source.user_line import in_log, is_users, origin_of, path_in_log, working_directory
 
 _MOST_FILES = 50
 
@@ -60,7 +59,7 @@ class SourceTable:
         for file in dict.fromkeys(_files_of_the_program()):
             if is_users(file) and len(lines) < _MOST_FILES:
                 lines.setdefault(file, set())
-        return passages_of(lines, names, types, {file: path_in_log(file, os.getcwd()) for file in lines})
+        return passages_of(lines, names, types, {file: path_in_log(file, working_directory()) for file in lines})
 
 
 def _files_of_the_program() -> Iterator[str]:

@@ -162,7 +162,15 @@ def _source(frame: Frame) -> Source:
 
 def in_log(source: Source) -> Source:
     """The line as it appears in the log, with a path that reveals nothing about the machine. See `path_in_log`."""
-    return replace(source, file=path_in_log(source.file, os.getcwd()))
+    return replace(source, file=path_in_log(source.file, working_directory()))
+
+
+def working_directory() -> str:
+    """The working directory; empty if the program has deleted it."""
+    try:
+        return os.getcwd()
+    except OSError:
+        return ""
 
 
 @functools.lru_cache(maxsize=4096)
@@ -179,9 +187,11 @@ def path_in_log(file: str, directory: str) -> str:
     if file.startswith("<") or not os.path.isabs(file):
         return file.replace(os.sep, "/")
     # The longest root is the one from which a person would name the file.
-    roots = sorted((os.path.abspath(entry) for entry in sys.path if entry), key=len, reverse=True)
+    imported_from = [os.path.normpath(os.path.join(directory, entry)) for entry in sys.path if entry]
+    roots = sorted(filter(os.path.isabs, imported_from), key=len, reverse=True)
+    here = (directory, os.path.realpath(directory)) if directory else ()
     for path in dict.fromkeys((file, os.path.realpath(file))):
-        for root in (directory, os.path.realpath(directory), *roots):
+        for root in (*here, *roots):
             inside = root.rstrip(os.sep) + os.sep
             # Relative to the root of the file system it would be absolute except for its first character.
             if inside != os.sep and path.startswith(inside):

@@ -135,3 +135,45 @@ for _ in range(2):
     assert finding.cause == "log_zero"
     assert finding.edit is None
     assert "a lower bound would leave no gradient" in finding.fix
+
+
+RECOMPUTED = """
+v, w, unused = tf.Variable(tf.eye(3), name="v"), tf.Variable(tf.eye(3), name="w"), tf.Variable(1.0, name="unused")
+block = tf.recompute_grad(lambda x: tf.tanh(x @ v))
+
+@tf.custom_gradient
+def solved(x):
+    def grad(dy, variables):
+        with tf.GradientTape() as inner:
+            inner.watch(x)
+            again = tf.sin(x @ w)
+        into_x, into_w = inner.gradient(again, [x, w], output_gradients=dy)
+        return into_x, [into_w]
+
+    return tf.sin(x @ w), grad
+
+for _ in range(3):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(solved(block(x)))
+    gradients = tape.gradient(loss, [v, w, unused])
+    {update}
+"""
+
+
+@pytest.mark.parametrize(
+    "update",
+    [
+        "keras.optimizers.SGD(0.1).apply_gradients(zip(gradients[:2], [v, w]))",
+        "v.assign_sub(0.1 * gradients[0]); w.assign_sub(0.1 * gradients[1])",
+    ],
+)
+def test_a_tape_that_opens_while_a_gradient_is_computed_begins_no_step(update: str, tmp_path: Path) -> None:
+    """`recorded` fails if there is more than one run."""
+    report = recorded(RECOMPUTED.format(update=update), tmp_path / "program")
+
+    assert report.step == 2
+    assert {name: each.status for name, each in report.variables.items()} == {
+        "v": "connected",
+        "w": "connected",
+        "unused": "unused",
+    }

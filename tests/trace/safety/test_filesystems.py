@@ -104,6 +104,21 @@ def test_the_address_of_a_local_file_is_its_path(record: Callable[[Any], Any], t
     assert tb_gradflow.open_log(f"file://{tmp_path}").name == "a run"
 
 
+@pytest.mark.parametrize("record", [fit, loop])
+def test_a_program_may_have_deleted_its_working_directory(
+    record: Callable[[Any], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    monkeypatch.syspath_prepend("relative")
+    gone.rmdir()
+
+    record(tmp_path / "log")
+
+    assert len(read(tmp_path / "log").steps) >= 3
+
+
 def test_a_path_object_that_has_lost_a_slash_of_an_address_is_told(tmp_path: Path) -> None:
     with pytest.raises(SetupError, match=r"give the string 'gs://bucket/run'"):
         GradFlowCallback(Path("gs://bucket/run"))

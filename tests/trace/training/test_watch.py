@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -163,6 +164,44 @@ def test_a_fault_of_the_recorder_leaves_the_training_alone(tmp_path: Path, monke
         recorded, _ = loop.run(3)
 
     assert recorded == losses
+
+
+class Scaling:
+    """An object that can be called."""
+
+    def __init__(self, weight: Any) -> None:
+        self.weight = weight
+
+    def __call__(self, x: Any, scale: float = 1.0) -> Any:
+        with tf.GradientTape() as tape:
+            error = tf.reduce_sum((self.weight * x * scale - 1.0) ** 2)
+        self.weight.assign_sub(0.1 * tape.gradient(error, self.weight))
+        return error
+
+
+@pytest.mark.parametrize("is_partial", [True, False])
+def test_a_step_may_be_any_object_that_can_be_called(is_partial: bool, tmp_path: Path) -> None:
+    scaling = Scaling(tf.Variable(1.0))
+
+    step = tb_gradflow.watch(tmp_path)(tf.function(functools.partial(scaling, scale=2.0) if is_partial else scaling))
+    for _ in range(3):
+        step(tf.constant(0.3))
+    step.flush()
+
+    assert read(tmp_path).steps == (0, 1, 2)
+
+
+@pytest.mark.parametrize("refused", [("text",), (), (tf.constant([1.0]), tf.constant([1.0, 2.0]))])
+def test_steps_after_one_that_has_raised_are_recorded(refused: tuple[Any, ...], tmp_path: Path) -> None:
+    step = tb_gradflow.watch(tmp_path, update_freq=1)(tf.function(Scaling(tf.Variable([1.0, 2.0, 3.0]))))
+
+    step(tf.constant(0.3))
+    with pytest.raises((TypeError, ValueError)):
+        step(*refused)
+    step(tf.constant(0.3))
+    step.flush()
+
+    assert len(read(tmp_path).steps) == 2
 
 
 def test_a_tape_that_is_asked_inside_of_its_own_block_shows_the_way(tmp_path: Path) -> None:
