@@ -41,7 +41,7 @@ async function embedded(kept: number, recorded: number): Promise<Embedded> {
     recorded,
     kept,
     looked_at: recorded,
-    standing: {run: "r", name: "mine", health: "healthy", summary: "", cause: "", place: "", first: null, step: 7, steps: 2, loss: 1, recorded: 1, hyperparameters: {}},
+    standing: {run: "r", name: "mine", health: "healthy", summary: "", cause: "", place: "", first: null, step: 7, steps: 2, loss: 1, has_loss: true, recorded: 1, hyperparameters: {}},
     overview: {format: FORMAT, run: "r", name: "mine", session, earlier_sessions: 0, cost: null, traces: [0], chunks: [{id: 3, trace: 0, steps: [3, 7]}], steps: [3, 7], step_trace: [0, 0], wall_times: [0, 1], losses: [[1], [1]]},
     course: {format: FORMAT, steps: [3], findings: [], present: [[]], complete: true, damage: ""},
     traces: {0: await packedJson(TRACE)},

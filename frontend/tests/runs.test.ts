@@ -7,7 +7,7 @@ function entry(run: string, began: number, health: Health | null, error: string 
 }
 
 function standing(name: string, health: Health, more: Partial<Standing> = {}): Standing {
-  return {run: name, name, health, summary: "", cause: "", place: "", first: null, step: 9, steps: 2, loss: 1, recorded: 1, hyperparameters: {}, ...more};
+  return {run: name, name, health, summary: "", cause: "", place: "", first: null, step: 9, steps: 2, loss: 1, has_loss: true, recorded: 1, hyperparameters: {}, ...more};
 }
 
 const names = (runs: readonly Standing[]): string[] => runs.map(({name}) => name);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,8 @@ from tb_gradflow.record.report import Diagnosis
 from tb_gradflow.serve.runs import standing
 from tb_gradflow.serve.runs.background import Background
 from tb_gradflow.serve.runs.standing import Standing, standing_of, worst_first
+from tb_gradflow.serve.terminal.standing_text import lines_of
+from tb_gradflow.serve.terminal.text import Look
 from tests.serve.test_report import diagnosis, finding
 from tests.store.samples import BEGAN, open_writer, session, step, trace, write_log
 
@@ -31,6 +34,7 @@ def test_a_standing_says_how_the_last_step_is(tmp_path: Path) -> None:
         step=2,
         steps=3,
         loss=0.5,
+        has_loss=True,
         recorded=BEGAN + 2,
     )
 
@@ -77,7 +81,28 @@ def test_a_loss_that_is_not_finite_is_null(tmp_path: Path) -> None:
         writer.write_trace(trace())
         writer.write_step(step(0, loss=float("nan")))
 
-    assert standing_of(open_log(tmp_path).recorded).loss is None
+    found = standing_of(open_log(tmp_path).recorded)
+    assert (found.loss, found.has_loss) == (None, True)
+
+
+def test_a_loss_that_was_not_recorded_is_not_called_not_finite(tmp_path: Path) -> None:
+    """As that of the first target of a nested tape."""
+    plain = trace()
+    first = replace(plain.targets[0], measured=False)
+    nested = {"outer": replace(plain, targets=(first, *plain.targets)), "none": replace(plain, targets=(first,))}
+    losses = {"outer": (float("nan"), 0.5), "none": (float("nan"),)}
+    for name, made in nested.items():
+        with open_writer(tmp_path / name) as writer:
+            writer.write_trace(made)
+            writer.write_step(replace(step(0), losses=losses[name]))
+
+    found = {name: standing_of(open_log(tmp_path / name).recorded) for name in nested}
+
+    assert {name: (each.loss, each.has_loss) for name, each in found.items()} == {
+        "outer": (0.5, True),
+        "none": (None, False),
+    }
+    assert "not finite" not in "".join(lines_of(list(found.items()), Look(width=200, colour=False)))
 
 
 def test_errors_come_before_warnings_and_the_newest_before_others() -> None:

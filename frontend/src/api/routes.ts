@@ -35,8 +35,10 @@ export interface Standing {
   readonly step: number;
   /** Number of recorded steps. */
   readonly steps: number;
-  /** Null if it is not finite. */
+  /** Null if it is not finite, or there is none. */
   readonly loss: number | null;
+  /** Whether the loss of any target was recorded at that step. */
+  readonly has_loss: boolean;
   /** Seconds since the epoch when the last step was recorded. */
   readonly recorded: number;
   /** As HParams logged them in the run's directory. */

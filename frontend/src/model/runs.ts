@@ -27,7 +27,7 @@ export function runToOpen(runs: readonly RunEntry[]): RunEntry | null {
 export function linesOf(runs: readonly RunEntry[], standings: readonly Standing[]): readonly Standing[] {
   const known = new Map(standings.map((standing) => [standing.run, standing]));
   return runs.map(({run, name, error, health}) => {
-    const nothing = {cause: "", place: "", first: null, step: -1, steps: 0, loss: null, recorded: 0, hyperparameters: {}};
+    const nothing = {cause: "", place: "", first: null, step: -1, steps: 0, loss: null, has_loss: false, recorded: 0, hyperparameters: {}};
     return known.get(run) ?? {run, name, health: health ?? "unknown", summary: error ?? "Not analysed yet.", ...nothing};
   });
 }

@@ -35,10 +35,10 @@ export function header(scope: Scope): TemplateResult {
 }
 
 export function timeline({store, derived, ask, playing}: Scope): TemplateResult {
-  const {overview, at, target, course} = store.state;
+  const {overview, trace, at, target, course} = store.state;
   return html`<gf-timeline
     .steps=${overview?.steps ?? []}
-    .losses=${derived.losses(overview, target)}
+    .losses=${derived.losses(overview, trace, target)}
     .at=${at}
     .course=${course}
     .playing=${playing}

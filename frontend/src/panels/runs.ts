@@ -181,7 +181,7 @@ export class RunsPanel extends LitElement {
   }
 
   #row(standing: Standing, index: number): TemplateResult {
-    const {run, name, health, first, step, steps, loss, recorded} = standing;
+    const {run, name, health, first, step, steps, loss, has_loss, recorded} = standing;
     const {icon, word, tone} = HEALTH[health];
     const isJudged = steps > 0 || step >= 0 || health !== "unknown";
     return html`<div
@@ -201,7 +201,7 @@ export class RunsPanel extends LitElement {
       ${this.#settings.map((setting) => html`<div role="cell" class="right" title=${settingInWords(standing.hyperparameters[setting])}>${settingInWords(standing.hyperparameters[setting])}</div>`)}
       <div role="cell" class="finding" title=${standing.summary}>${this.#finding(standing)}</div>
       <div role="cell" class="right">${first === null ? (health === "healthy" ? "" : "–") : formatCount(first)}</div>
-      <div role="cell" class="right ${loss === null ? "quiet" : ""}">${!isJudged || step < 0 ? "–" : loss === null ? "not finite" : formatNumber(loss)}</div>
+      <div role="cell" class="right ${loss === null ? "quiet" : ""}">${!isJudged || !has_loss ? "–" : loss === null ? "not finite" : formatNumber(loss)}</div>
       <div role="cell" class="right quiet" title=${recorded === 0 ? "" : new Date(recorded * 1000).toLocaleString()}>
         ${recorded === 0 ? "–" : html`<span class="number">${step < 0 ? "none" : formatCount(step)}</span>, ${agoInWords(Date.now() / 1000 - recorded)}`}
       </div>

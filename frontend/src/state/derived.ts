@@ -109,8 +109,10 @@ export class Derived {
   /** The flows of the groups that are open at first, made before anybody asks. */
   readonly #firstFlows = remembering(({tree, flows}: Model) => [tree.root, ...initiallyOpen(tree, null)].map((group) => flows.get(group)));
 
-  /** The loss that is shown, step by step. */
-  readonly losses = remembering((overview: Overview | null, target: number) => overview?.losses.map((each) => each[target]) ?? []);
+  /** The loss that is shown, step by step; undefined where its value was not recorded. */
+  readonly losses = remembering((overview: Overview | null, trace: Trace | null, target: number) =>
+    overview?.losses.map((each) => (trace?.targets[target]?.measured === false ? undefined : each[target])) ?? [],
+  );
 
   /** The names of the variables whose gradients are drawn over the steps: the chosen one last. */
   readonly charted = remembering((names: readonly string[], chosen: string | undefined) => [...new Set([...names, ...(chosen === undefined ? [] : [chosen])])]);

@@ -41,7 +41,9 @@ class Standing:
             None for a healthy run, and if it is not known.
         step: The last recorded step; -1 if none was completed.
         steps: Number of recorded steps.
-        loss: The value of the first target at the last step; None if it was not finite, or if there is none.
+        loss: The value at the last step of the first target whose value was recorded; None if it was not finite, or if
+            there is none.
+        has_loss: Whether there is one.
         recorded: Seconds since the epoch when the last step was recorded; else when the recording began.
         hyperparameters: As HParams logged them in the run's directory; empty if it did not.
     """
@@ -54,6 +56,7 @@ class Standing:
     step: int = -1
     steps: int = 0
     loss: float | None = None
+    has_loss: bool = False
     recorded: float = 0.0
     hyperparameters: Hyperparameters = field(default_factory=dict)
 
@@ -79,7 +82,9 @@ def standing_of(
     diagnosis = diagnosis or history.diagnose(last)
     worst = worst_of(diagnosis.findings)
     found = index.find(diagnosis.step)
+    targets = () if found is None else history.trace(index.session.id, found[0].trace).targets
     losses = () if found is None else found[0].losses[found[1]]
+    loss = next((loss for target, loss in zip(targets, losses, strict=False) if target.measured), None)
     return Standing(
         health="healthy" if worst is None or worst.severity == "info" else worst.severity,
         summary=diagnosis.summary,
@@ -88,7 +93,8 @@ def standing_of(
         first=first_trouble(history, index, diagnosis) if since else None,
         step=diagnosis.step,
         steps=len(index.steps),
-        loss=losses[0] if losses and math.isfinite(losses[0]) else None,
+        loss=loss if loss is not None and math.isfinite(loss) else None,
+        has_loss=loss is not None,
         recorded=int(index.session.id) / 1000 if found is None else found[0].wall_times[found[1]],
     )
 

@@ -39,6 +39,12 @@ def lines_of(standings: Sequence[tuple[str, Standing]], look: Look) -> Iterator[
         yield f"  {look.paint(mark, ROLES[standing.health])}{''.join(cells)}".rstrip()
 
 
+def _loss(standing: Standing) -> str:
+    if not standing.has_loss:
+        return ""
+    return "not finite" if standing.loss is None else f"{standing.loss:.3g}"
+
+
 def _row(run: str, standing: Standing, names: Sequence[str], look: Look) -> tuple[str, ...]:
     settings = standing.hyperparameters
     found = f"{standing.cause}  {clean(PurePosixPath(standing.place).name)}".rstrip()
@@ -46,7 +52,7 @@ def _row(run: str, standing: Standing, names: Sequence[str], look: Look) -> tupl
         standing.health,
         look.short(run, look.width // 3),
         "" if standing.first is None else str(standing.first),
-        "" if standing.step < 0 else "not finite" if standing.loss is None else f"{standing.loss:.3g}",
+        _loss(standing),
         "" if not standing.recorded else time.strftime("%Y-%m-%d %H:%M", time.localtime(standing.recorded)),
         *(look.short(clean(written(settings[name])), _LONGEST) if name in settings else "" for name in names),
         look.short(standing.summary, look.width) if standing.health == "unknown" else found,
