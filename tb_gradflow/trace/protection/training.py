@@ -95,6 +95,9 @@ Data = Callable[[Execution], Any]
 """An iterator that starts with the batches that were drawn for an execution."""
 
 
+_END_OF_DATA = (StopIteration, tf.errors.OutOfRangeError)
+
+
 class Protection:
     """The protection of one recorder.
 
@@ -102,7 +105,8 @@ class Protection:
         report: Called with the first fault.
         restored: Restores the user's objects as they are without the recorder; called when the recording ends, and when
             a foreign exception, such as a KeyboardInterrupt, passes through.
-        interrupted: Called after `restored` in the latter case, which may be the end of the training.
+        interrupted: Called after `restored` in the latter case, and when the user's step has raised: either may be the
+            end of the training.
 
     Attributes:
         is_over: Whether nothing is recorded any more.
@@ -150,6 +154,9 @@ class Protection:
 
     def _passes(self) -> None:
         self._restored()
+        self._may_end()
+
+    def _may_end(self) -> None:
         with contextlib.suppress(Exception):
             self._interrupted()
 
@@ -167,6 +174,23 @@ class Protection:
         if self.is_over:
             return plain(*args, **kwargs)
         execution.ends = self.ends
+        try:
+            return self._carried_out(plain, ours, execution, args, kwargs, data)
+        except _END_OF_DATA:
+            raise
+        except Exception:
+            self._may_end()
+            raise
+
+    def _carried_out(
+        self,
+        plain: Callable[..., Any],
+        ours: Callable[..., Any],
+        execution: Execution,
+        args: Any,
+        kwargs: Any,
+        data: Data | None,
+    ) -> Any:
         try:
             ours(execution, *args, **kwargs)
         except Exception as error:
@@ -195,7 +219,7 @@ def _instead(
         raise fault.own from None
     if fault is execution.data_error:
         raise fault
-    if fault is execution.step_error and isinstance(fault, (StopIteration, tf.errors.OutOfRangeError)):
+    if fault is execution.step_error and isinstance(fault, _END_OF_DATA):
         raise fault
     cost = ""
     if data is not None:
@@ -207,7 +231,7 @@ def _instead(
             args = (data(execution),)
     try:
         results = plain(*args, **kwargs)
-    except (StopIteration, tf.errors.OutOfRangeError):
+    except _END_OF_DATA:
         execution.ends(fault, cost)
         raise
     execution.ends(fault, cost)

@@ -1,4 +1,4 @@
-"""Steps of the user's own that raise while they are traced, under `watch`."""
+"""Steps of the user's own that raise while they are traced or while they run."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import keras
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -62,3 +63,35 @@ def test_an_error_of_the_users_own_is_raised_with_their_line(tmp_path: Path) -> 
         step(tf.ones(3))
 
     assert any(Path(entry.path).name == Path(__file__).name for entry in caught.traceback)
+
+
+def in_a_loop(directory: Path, x: Any) -> None:
+    weight = tf.Variable(1.0)
+
+    @tb_gradflow.watch(directory, update_freq=1)
+    def step(value: Any) -> Any:
+        with tf.GradientTape() as tape:
+            loss = tf.debugging.check_numerics(value, "the user's own") * weight
+        weight.assign_sub(tape.gradient(loss, weight))
+        return loss
+
+    for value in x:
+        step(tf.constant(value))
+
+
+def in_a_fit(directory: Path, x: Any) -> None:
+    inputs = keras.Input((1,))
+    checked = keras.layers.Lambda(lambda value: tf.debugging.check_numerics(value, "the user's own"))(inputs)
+    model = keras.Model(inputs, keras.layers.Dense(1)(checked))
+    model.compile("sgd", "mse")
+    recorder = tb_gradflow.GradFlowCallback(directory, update_freq=1)
+    model.fit(x[:, None], x[:, None], batch_size=1, shuffle=False, verbose=0, callbacks=[recorder])
+
+
+@pytest.mark.parametrize("train", [in_a_loop, in_a_fit])
+def test_steps_before_an_error_can_be_read_while_it_is_handled(train: Any, tmp_path: Path) -> None:
+    """A notebook keeps its traceback, and with it the recorder, so that nothing would write what is in its buffer."""
+    with pytest.raises(tf.errors.InvalidArgumentError, match="the user's own"):
+        train(tmp_path, np.float32([1, 2, 3, np.nan]))
+
+    assert tb_gradflow.open_log(tmp_path).steps == (0, 1, 2)
