@@ -154,6 +154,14 @@ def test_the_innermost_call_is_what_has_to_be_made_safe() -> None:
     assert call.with_subject("safe") == "tf.math.log(safe)"
 
 
+@pytest.mark.parametrize("head", ["self.parts[0].round", "(lambda value: tf.round(value)).round", "parts['a'].round"])
+def test_a_function_that_is_looked_up_is_no_operator(head: str) -> None:
+    call = call_on(f"y = {head}(x)", "tf.round")
+
+    assert call is not None
+    assert call.with_subject("v") == f"{head}(v)"
+
+
 @pytest.mark.parametrize(
     ("names", "said"),
     [

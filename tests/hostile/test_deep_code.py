@@ -1,4 +1,5 @@
-"""Code that nobody reads, such as a sum of a thousand terms that a program wrote: it is left as it is."""
+"""Code that nobody reads, such as a sum of a thousand terms that a program wrote: it is left as it is. And numbers that no
+float can hold."""
 
 from __future__ import annotations
 
@@ -83,3 +84,23 @@ def spoil(log: Any, deep: str) -> None:
                     )
                     source["code"] = text[number].strip()
             passage["text"] = "\n".join(text)
+
+
+def test_a_number_beyond_all_floats_has_a_report(tmp_path: Path) -> None:
+    text = json.dumps(of("programs/a_choice_between_one_and_zero"))
+    assert ", 1.0, 0.0)" in text
+    unpack(json.loads(text.replace(", 1.0, 0.0)", f", {10**400}, {10**400})")), tmp_path)
+
+    assert str(tb_gradflow.open_log(tmp_path).report())
+
+
+@pytest.mark.parametrize("ratio", [1e-310, -5e-324, 1e308])
+def test_a_ratio_beyond_all_floats_has_a_report(ratio: float, tmp_path: Path) -> None:
+    log = of("programs/a_custom_gradient_of_half_the_size")
+    [check] = log["traces"][0]["gradient_checks"]
+    check["inputs"][0]["ratio"] = ratio
+    unpack(log, tmp_path)
+
+    report = tb_gradflow.open_log(tmp_path).report()
+
+    assert report.findings[0].cause == "custom_gradient_wrong"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
-from math import isclose
+from math import isclose, isfinite
 
 from tb_gradflow.analyse.evidence.custom_gradients import Flaw, are_swapped, flaws_of
 from tb_gradflow.analyse.user_code.candidate import Candidate, candidates
@@ -58,7 +58,7 @@ def _change(check: GradientCheck, flaw: Flaw, function: ast.FunctionDef) -> _Cha
             for part in parts
         ]
     ratio = flaw.input.ratio
-    if not ratio or len(check.inputs) != 1:
+    if not ratio or not isfinite(ratio) or not isfinite(1 / ratio) or len(check.inputs) != 1:
         return None
     if isclose(ratio, -1, rel_tol=_NEAR):
         return lambda code, parts: [f"-{code.operand(part)}" for part in parts]

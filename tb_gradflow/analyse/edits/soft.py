@@ -283,7 +283,7 @@ def blend(code: Code, gate: str, yes: ast.expr, no: ast.expr) -> str:
 
 def _is(node: ast.expr, value: float) -> bool:
     number = node.value if isinstance(node, ast.Constant) else None
-    return isinstance(number, (int, float)) and not isinstance(number, bool) and float(number) == value
+    return isinstance(number, (int, float)) and not isinstance(number, bool) and number == value
 
 
 def is_choice(node: ast.AST | None) -> bool:

@@ -69,7 +69,7 @@ def _range(place: Place, call: ast.Call) -> str | None:
     code, library = place.code, _library(place)
     start, limit = (code.operand(each) for each in given[:2])
     step = code.operand(given[2]) if len(given) == 3 else "1.0"
-    length = limit if is_number(given[0]) and float(ast.literal_eval(given[0])) == 0 else f"({limit} - {start})"
+    length = limit if is_number(given[0]) and ast.literal_eval(given[0]) == 0 else f"({limit} - {start})"
     count = library("ceil", f"{length} / {step}")
     scaled = f"{step} * {library('range' if not library.is_keras else 'arange', count)}"
     return scaled if length == limit else f"{start} + {scaled}"

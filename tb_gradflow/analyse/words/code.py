@@ -51,7 +51,7 @@ class Call:
 
     @property
     def is_operator(self) -> bool:
-        return not self.head.replace(".", "").replace("_", "").isalnum()
+        return self.head in _OPERATORS.values()
 
     def argument(self, place: int, name: str) -> str | None:
         """An argument by position or name; None if it is not given."""
