@@ -1,5 +1,5 @@
-"""Code that nobody reads, such as a sum of a thousand terms that a program wrote: it is left as it is. And numbers that no
-float can hold."""
+"""Code that nobody reads, such as a sum of a thousand terms that a program wrote: it is left as it is. And numbers that
+no float can hold."""
 
 from __future__ import annotations
 

@@ -92,6 +92,6 @@ def in_a_fit(directory: Path, x: Any) -> None:
 def test_steps_before_an_error_can_be_read_while_it_is_handled(train: Any, tmp_path: Path) -> None:
     """A notebook keeps its traceback, and with it the recorder, so that nothing would write what is in its buffer."""
     with pytest.raises(tf.errors.InvalidArgumentError, match="the user's own"):
-        train(tmp_path, np.float32([1, 2, 3, np.nan]))
+        train(tmp_path, np.array([1, 2, 3, np.nan], np.float32))
 
     assert tb_gradflow.open_log(tmp_path).steps == (0, 1, 2)
