@@ -100,6 +100,7 @@ def test_each_run_says_how_it_is_once_all_are_judged(board: TensorBoard) -> None
         "step": 99,
         "steps": 100,
         "loss": 0.5,
+        "has_loss": True,
         "recorded": 1_700_000_099.0,
         "hyperparameters": {},
     }

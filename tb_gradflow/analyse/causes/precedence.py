@@ -302,6 +302,7 @@ CONNECTED: tuple[Rule, ...] = (
     shift_invariant_parameter.rule,
     normalised_then_summed.rule,
     normalised_then_summed.normalised_by_hand,
+    degenerate_normalisation.noise_of_one,
     gradient_not_applied.nothing_applied,
     loss_not_scaled.rule,
     saturation_clip.no_probability,

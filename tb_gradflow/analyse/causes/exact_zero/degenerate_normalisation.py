@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 
 from tb_gradflow.analyse.causes.cause import Cause
@@ -52,15 +53,37 @@ def rule(suspect: Suspect) -> Verdict | None:
 
 def unit_of_one(suspect: Suspect) -> Verdict | None:
     """A vector with one element, divided by its own norm: the result is always one or minus one."""
+    return _of_units(suspect, lambda _: True)
+
+
+def noise_of_one(suspect: Suspect) -> Verdict | None:
+    """The same for a gradient that is not small enough to be noticed: it is rounding noise if all of it comes through
+    such a division."""
+    return _of_units(suspect, lambda value: _is_the_only_way(suspect, value))
+
+
+def _of_units(suspect: Suspect, counts: Callable[[int], bool]) -> Verdict | None:
     gradient = suspect.state.gradient
     if gradient is None or gradient.max_abs > _FAINT:
         return None
     places = suspect.measured.once(("units of one", suspect.target), lambda: _units_of_one(suspect))
     readers = suspect.topology.readers[suspect.state.variable]
     for value, place in places:
-        if not (suspect.topology.made_by(value) | {value}).isdisjoint(readers):
+        if not (suspect.topology.made_by(value) | {value}).isdisjoint(readers) and counts(value):
             return Verdict("degenerate_normalisation", "error", place)
     return None
+
+
+def _is_the_only_way(suspect: Suspect, value: int) -> bool:
+    """Whether every path from the variable to the loss passes this op."""
+    topology = suspect.topology
+    queue = [op for op in topology.readers[suspect.state.variable] if op != value]
+    seen = set(queue)
+    for op in queue:  # grows while it is walked
+        further = {user for user, _ in topology.consumers[op]} - seen - {value}
+        seen |= further
+        queue.extend(further)
+    return topology.trace.targets[suspect.target].op not in seen
 
 
 def _units_of_one(suspect: Suspect) -> list[tuple[int, int]]:
@@ -160,4 +183,5 @@ CAUSE = Cause(
     severity="error",
     fix="a larger batch; another axis",
     text=message_and_fix,
+    leaves_noise=True,
 )
