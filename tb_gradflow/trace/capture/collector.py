@@ -19,9 +19,9 @@ from tensorflow.python.util import tf_stack
 from tb_gradflow.record.schema import Layer
 from tb_gradflow.trace.capture.aliases import aliases, only_reads, plain_reads
 from tb_gradflow.trace.capture.instruments import Ask, Instrument, Reading, Request
-from tb_gradflow.trace.capture.optimizer_updates import Applied, Given, applied_by
+from tb_gradflow.trace.capture.optimizer_updates import Applied, Given, applied_by, as_number
 from tb_gradflow.trace.capture.requested_tensors import is_answer, requested_tensors
-from tb_gradflow.trace.capture.symbols import Symbols
+from tb_gradflow.trace.capture.symbols import ObservedSymbols, Symbols
 from tb_gradflow.trace.graph.differentiable import is_differentiable_dtype
 from tb_gradflow.trace.graph.dropped_masks import Dropped, at_padding, dropped_by, made_with_mask
 from tb_gradflow.trace.graph.flat_ops import Ref, consumers
@@ -41,14 +41,13 @@ from tb_gradflow.trace.numerics.loss_scale import ScaledLosses, total
 from tb_gradflow.trace.numerics.statistics import gradient_statistics
 from tb_gradflow.trace.numerics.statistics_table import StatisticsTable
 from tb_gradflow.trace.source.frames import frames_of
-from tb_gradflow.trace.tf_internals.resource_cells import Sink, brought_home
+from tb_gradflow.trace.tf_internals.resource_cells import Sink
 from tb_gradflow.trace.tf_internals.tapes import (
     flat_answers,
     flat_gradients,
     flat_sources,
     is_recorded,
     is_watched_by_another,
-    with_zeros,
 )
 
 Tensors = Literal["all", "layers", "variables"]
@@ -86,6 +85,7 @@ class Collector:
         layers: By name scope.
         rows: The statistics of the results.
         leaves_out_xla: See `Listener`.
+        only_observes: See `Listener`.
         applied: The arguments of optimizers, in order.
         keeps_gradients: Whether the gradients of tensors on the path are kept until the step is over.
         raised: The last error that a tape raised instead of a result; None if there was none.
@@ -105,6 +105,7 @@ class Collector:
         self.keeps_gradients = False
         self.raised: Exception | None = None
         self.leaves_out_xla = scope.barriers is not None
+        self.only_observes = isinstance(symbols, ObservedSymbols)
         self.applied: list[Applied] = []
         self._scope = scope
         self._fault: Exception | None = None
@@ -163,7 +164,7 @@ class Collector:
             return original(tape, target, sources, *rest)
         request, extra = prepared
         ask, readings = self._read_by_instruments(request, original)
-        fills_zeros = self.symbols.has_zeros_for_none and request.call.unconnected == "zero"
+        fills_zeros = request.call.unconnected == "zero" and self.symbols.fills_zeros(alone=not extra)
         try:
             wanted = [sources, list(extra.values())]
             asked, on_the_way = ask(tape, target, wanted, *(rest[:1] if fills_zeros else rest))
@@ -177,7 +178,7 @@ class Collector:
             self._keep(request, asked, extra, on_the_way)
             self._close(request, readings, asked)
         asked = asked if self._scope.barriers is None else _filled(asked, sources)
-        return with_zeros(asked, sources) if fills_zeros else asked
+        return self.symbols.with_zeros(original, asked, target, sources) if fills_zeros else asked
 
     def jacobian(
         self, original: Callable[[], tuple[Any, Sequence[bool]]], tape: Any, target: Any, sources: Any, *rest: Any
@@ -240,7 +241,7 @@ class Collector:
         call = request.call
         for each in readings:
             each.answered(asked)
-        call.rows.tensor = brought_home(call.rows.tensor, self.root)
+        call.rows.tensor = self.symbols.brought_home(call.rows.tensor)
         call.flattener.extend(backward=True, inner=call.inner)
 
     def forget_uncalled(self) -> None:
@@ -298,6 +299,8 @@ class Collector:
                     applied.frames = frames
                     if all(self._is_here(each.gradient) for each in applied.given):
                         self.applied.append(self._seen_apart(applied))
+                        if not self.only_observes:
+                            applied.read()
         outer, self._is_applying = self._is_applying, True
         try:
             result = apply()
@@ -307,6 +310,13 @@ class Collector:
             self.flattener(graph).extend(backward=True)
             self.flattener(graph).of_optimizers.update(each.name for each in graph.get_operations()[known:])
         return result
+
+    def rated(self, optimizer: Any, rate: Any) -> None:
+        """An optimizer of Keras 3 uses a learning rate."""
+        for applied in self.applied:
+            if applied.by is optimizer and applied.rate is None and (isinstance(rate, float) or self.knows(rate)):
+                with self._own_work(), record.stop_recording():
+                    applied.rate = rate if self.only_observes else as_number(rate)
 
     def _is_here(self, gradient: Any) -> bool:
         """Whether it can be measured in the step itself. A function inside an eager step applies gradients
@@ -410,11 +420,12 @@ class Collector:
             inner=is_inner,
             sources=len(flat_sources(sources)),
             of_variable=any(map(is_variable, tf.nest.flatten(target))),
+            rows=self.symbols.block(),
         )
         self.calls.append(call)
         self._meet_tensors(call, sources)
         request = Request(call, target, sources, scale, self.symbols, self.variables, self.layers)
-        return request, {} if unseen else self._on_the_way(request)
+        return request, {} if unseen else self._on_the_way(request, tape)
 
     def _differentiated(self, target: Any) -> list[Any]:
         """The tensors that are differentiated. A variable stands for its current value: a tape does not record how it
@@ -424,7 +435,7 @@ class Collector:
             read = [self.symbols.read(each) if is_variable(each) else each for each in listed]
         return [each for each in read if isinstance(each, tf.Tensor)]
 
-    def _on_the_way(self, request: Request) -> dict[Ref, Any]:
+    def _on_the_way(self, request: Request, tape: Any) -> dict[Ref, Any]:
         """The tensors between the sources and the target that the tape may have seen."""
         if self._scope.tensors == "variables":
             return {}
@@ -447,7 +458,10 @@ class Collector:
             for ref, other in aliases(ops, users, needed).items()
             if {ref, other} <= wanted.keys() and ref not in masked
         }
-        return {ref: tensor for ref, tensor in wanted.items() if ref not in call.aliases}
+        extra = {ref: tensor for ref, tensor in wanted.items() if ref not in call.aliases}
+        is_asked = dict(zip(extra, self.symbols.asked_for(tape, list(extra.values())), strict=True))
+        call.tensors.update((ref, Answer("none", None)) for ref in extra if not is_asked[ref])
+        return {ref: tensor for ref, tensor in extra.items() if is_asked[ref]}
 
     def _keep(self, request: Request, asked: Any, extra: dict[Ref, Any], on_the_way: Sequence[Any]) -> None:
         call, sources = request.call, request.sources
@@ -482,7 +496,7 @@ class Collector:
         call.rows.stack(request.scale)
         # Gradients that are taken while this one is computed, to recompute a block, have kept theirs before it.
         self.rows.append(call.rows)
-        call.loss = brought_home(call.loss, self.root)
+        call.loss = self.symbols.brought_home(call.loss)
 
     def _at_padding(self, call: Call, seen: dict[Ref, Any]) -> Iterator[tuple[Dropped, Ref, Any]]:
         """For each dropped mask, the gradient at the masked steps."""

@@ -36,6 +36,8 @@ def _patch_three(undo: contextlib.ExitStack, here: Here) -> None:
     for owner in (base, keras.optimizers.LossScaleOptimizer):
         replaced(undo, owner, "scale_loss", lambda original: _scaling(original, here))
         replaced(undo, owner, "apply", lambda original: _applying(original, here, _divides), given=_listed)
+    updating = next(c for c in keras.optimizers.Optimizer.__mro__ if "_backend_update_step" in vars(c))
+    replaced(undo, updating, "_backend_update_step", lambda original: _updating(original, here))
     replaced(undo, keras.layers.Layer, "_open_name_scope", lambda original: _name_scope(original, here))
     # The first function that a layer calls with its input, before it takes the mask for its own `call`.
     replaced(undo, keras.layers.Layer, "_assert_input_compatibility", lambda original: _given(original, here))
@@ -97,6 +99,17 @@ def _applying(
         return look.listener.applying(lambda: original(self, *args, **kwargs), self, given, divides=divides(self))
 
     return apply
+
+
+def _updating(original: Callable[..., Any], here: Here) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def backend_update_step(self: Any, grads: Any, trainable_variables: Any, learning_rate: Any) -> Any:
+        look = here()
+        if look is not None:
+            look.listener.rated(self, learning_rate)
+        return original(self, grads, trainable_variables, learning_rate)
+
+    return backend_update_step
 
 
 def _listed(args: tuple[Any, ...]) -> tuple[Any, ...]:

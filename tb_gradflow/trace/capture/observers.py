@@ -24,9 +24,11 @@ class Listener(Protocol):
 
     Attributes:
         leaves_out_xla: Whether the functions that the step calls are compiled without XLA.
+        only_observes: Whether the step is the user's own, to which nothing is added.
     """
 
     leaves_out_xla: bool
+    only_observes: bool
 
     def knows(self, tensor: Any) -> bool: ...
 
@@ -39,6 +41,8 @@ class Listener(Protocol):
     def scaled(self, loss: Any, result: Any) -> None: ...
 
     def applying(self, apply: Callable[[], Any], optimizer: Any, given: Sequence[Any], *, divides: bool) -> Any: ...
+
+    def rated(self, optimizer: Any, rate: Any) -> None: ...
 
     def entered(self, layer: Any, scope: str) -> None: ...
 

@@ -34,16 +34,23 @@ class Given:
     Attributes:
         variable: The `tf.Variable`.
         gradient: The gradient that the optimizer gets.
-        remembers: Bool, shaped like the variable: where there is state from earlier gradients; `None` if there is none.
+        memories: The optimizer's variables for state from earlier gradients, shaped like this one.
+        remembers: Bool, shaped like the variable: where that state is not zero; `None` if there is none, or if it was
+            not read.
         decay: The weight decay that is applied to it apart from the gradient.
         constraint: Name of the class of its constraint; empty without one.
     """
 
     variable: Any
     gradient: Any
-    remembers: Any
+    memories: Sequence[Any]
     decay: float
     constraint: str
+    remembers: Any = None
+
+    def read(self) -> None:
+        """In the step, before the update."""
+        self.remembers = is_any_nonzero([memory.read_value() for memory in self.memories])
 
 
 @dataclass(slots=True)
@@ -52,10 +59,11 @@ class Applied:
 
     Attributes:
         optimizer: Its form in the log.
-        rate: float32 scalar, the learning rate; `None` if that is not known.
+        rate: The learning rate, a variable, tensor or number; `None` if that is not known.
         is_proportional: Whether its updates are proportional to the gradient.
         given: The variables.
         frames: The stack at the call.
+        by: The optimizer itself.
     """
 
     optimizer: Optimizer
@@ -63,6 +71,13 @@ class Applied:
     is_proportional: bool
     given: list[Given] = field(default_factory=list)
     frames: Sequence[Frame] = ()
+    by: Any = None
+
+    def read(self) -> None:
+        """In the step, before the update: what is known only then."""
+        self.rate = None if self.rate is None else as_number(self.rate)
+        for each in self.given:
+            each.read()
 
     def in_log(self, *, keep_source: bool) -> Optimizer:
         """The optimizer, with the user's call of it if lines are kept."""
@@ -131,7 +146,7 @@ def _applied(optimizer: Any, *, is_scaled: bool) -> Applied:
         scaled=is_scaled,
         has_slots=callable(getattr(optimizer, "get_slot_names", None)),
     )
-    return Applied(known, _rate(optimizer), known.type in _PROPORTIONAL and not known.memory)
+    return Applied(known, _rate(optimizer), known.type in _PROPORTIONAL and not known.memory, by=optimizer)
 
 
 def _given(optimizer: Any, gradient: Any, variable: Any) -> Given:
@@ -140,7 +155,7 @@ def _given(optimizer: Any, gradient: Any, variable: Any) -> Given:
     return Given(
         raw_variable(variable),
         gradient,
-        _is_any_nonzero(memories),
+        memories,
         _decay(optimizer, variable),
         "" if constraint is None else getattr(constraint, "__name__", type(constraint).__name__),
     )
@@ -195,10 +210,11 @@ def _legacy_key(variable: Any) -> Any:
     return getattr(variable, "_unique_id", None)
 
 
-def _is_any_nonzero(memories: Sequence[Any]) -> Any:
+def is_any_nonzero(memories: Sequence[Any]) -> Any:
+    """Bool: where one of several tensors of one shape is not zero; `None` if there are none."""
     found = None
     for memory in memories:
-        marked = tf.not_equal(memory.read_value(), tf.zeros([], memory.dtype))
+        marked = tf.not_equal(memory, tf.zeros([], memory.dtype))
         found = marked if found is None else found | marked
     return found
 
@@ -222,10 +238,15 @@ def _schedule(optimizer: Any) -> Any:
 
 
 def _rate(optimizer: Any) -> Any:
-    schedule = _schedule(optimizer)
-    if schedule is not None and not hasattr(schedule, "get_config"):
-        return None  # a function of the user's, which may count how often it is called
-    rate = getattr(optimizer, "learning_rate", None) if schedule is None else schedule(optimizer.iterations)
+    """That of a schedule is known when the optimizer uses it: it may count how often it is asked."""
+    if _schedule(optimizer) is not None:
+        return None
     if isinstance(optimizer, tf.compat.v1.train.Optimizer):
         rate = getattr(optimizer, "_lr", getattr(optimizer, "_learning_rate", None))
-    return None if rate is None else tf.cast(tf.convert_to_tensor(raw_variable(rate)), tf.float32)
+        return None if callable(rate) and not is_variable(rate) else raw_variable(rate)
+    return raw_variable(getattr(optimizer, "learning_rate", None))
+
+
+def as_number(rate: Any) -> Any:
+    """float32 scalar: a learning rate; NaN if it is not known."""
+    return tf.constant(float("nan")) if rate is None else tf.cast(tf.convert_to_tensor(rate), tf.float32)

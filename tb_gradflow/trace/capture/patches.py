@@ -38,7 +38,7 @@ def watching(*listeners: Listener) -> Iterator[None]:
     with _LOOKERS.looking(listeners):
         yield
         graph = tf.compat.v1.get_default_graph()
-        if graph.building_function:
+        if graph.building_function and not any(each.only_observes for each in listeners):
             keep_in_order(graph)
 
 
@@ -156,8 +156,11 @@ def _kept_in_order(original: Callable[..., Any], here: Here) -> Callable[..., An
     def leave(self: Any, *error: Any) -> None:
         original(self, *error)
         graph = tf.compat.v1.get_default_graph()
+        look = here()
+        if look is None or look.listener.only_observes:
+            return
         # The functions that an eager step calls are the user's own, unchanged.
-        if here() is not None and getattr(getattr(graph, "outer_graph", None), "building_function", False):
+        if getattr(getattr(graph, "outer_graph", None), "building_function", False):
             keep_in_order(graph)
 
     return leave
@@ -171,7 +174,7 @@ def _fresh_copies(original: Callable[..., Any], here: Here) -> Callable[..., Any
     @functools.wraps(original)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         look = here()
-        if look is None or tf.executing_eagerly():
+        if look is None or look.listener.only_observes or tf.executing_eagerly():
             return original(self, *args, **kwargs)
         if id(self) not in look.copies:
             look.copies[id(self)] = (self, self._clone(None))

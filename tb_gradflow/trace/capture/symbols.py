@@ -6,18 +6,23 @@ its shadow: see `eager.shadow_symbols`.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import tensorflow as tf
 
 from tb_gradflow.record.schema import SNAPSHOT
+from tb_gradflow.trace.engine.additions import Additions
 from tb_gradflow.trace.graph.flat_ops import Known
 from tb_gradflow.trace.graph.flatten import Flattener
 from tb_gradflow.trace.graph.gradient_call import Call
 from tb_gradflow.trace.graph.variables import local
 from tb_gradflow.trace.numerics.fusion import is_constant, recomputed
+from tb_gradflow.trace.numerics.later import measured_later
 from tb_gradflow.trace.numerics.op_names import own_names
+from tb_gradflow.trace.numerics.statistics_table import Block, LaterBlock
+from tb_gradflow.trace.tf_internals.resource_cells import brought_home
+from tb_gradflow.trace.tf_internals.tapes import recorded_by, zeros_as_asked
 
 
 class Symbols(Protocol):
@@ -28,20 +33,17 @@ class Symbols(Protocol):
         known: By op name, facts about the ops that the graph does not contain.
         fault: An exception for which the step cannot be recorded; `None` while there is none.
         runs_eagerly: Whether the ops of the step run as it calls them; else they are traced.
-        has_zeros_for_none: Whether a missing gradient cannot be distinguished from zeros that the caller requested
-            instead.
     """
 
     root: Any
     fault: Exception | None
     runs_eagerly: bool
-    has_zeros_for_none: bool
 
     @property
     def known(self) -> Mapping[str, Known]: ...
 
     def check_request(self) -> None:
-        """Raises SetupError if gradients of such a step cannot be recorded."""
+        """A gradient is about to be requested. Raises SetupError if those of such a step cannot be recorded."""
 
     def knows(self, tensor: Any) -> bool:
         """Whether a tensor belongs to the step as it is recorded."""
@@ -67,6 +69,22 @@ class Symbols(Protocol):
     def value_of(self, target: Any) -> Any:
         """The differentiated value, without changing how the step rounds."""
 
+    def block(self) -> Block:
+        """Where the statistics of a request are kept."""
+
+    def brought_home(self, tensor: Any) -> Any:
+        """A tensor that the recorder has computed, in a form that the step can read once it is over."""
+
+    def asked_for(self, tape: Any, tensors: Sequence[Any]) -> list[bool]:
+        """For each tensor on the path, whether its gradient is requested too; it has none otherwise."""
+
+    def fills_zeros(self, *, alone: bool) -> bool:
+        """Whether a tape is asked for missing gradients where its caller has requested zeros instead, and these are
+        filled in afterwards; `alone` means that it is asked for nothing else than what its caller requests."""
+
+    def with_zeros(self, ask: Any, asked: Any, target: Any, sources: Any) -> Any:
+        """A tape's result with the zeros that the caller has requested instead of missing gradients."""
+
     def is_constant(self, symbol: Any) -> bool:
         """Whether a tensor is known before the step runs."""
 
@@ -89,7 +107,6 @@ class TracedSymbols:
     """The relation for a step that TensorFlow traces into the current graph: see `Symbols`."""
 
     runs_eagerly = False
-    has_zeros_for_none = False
 
     def __init__(self) -> None:
         self.root = tf.compat.v1.get_default_graph()
@@ -123,6 +140,21 @@ class TracedSymbols:
     def value_of(self, target: Any) -> Any:
         return recomputed(target)
 
+    def block(self) -> Block:
+        return Block()
+
+    def brought_home(self, tensor: Any) -> Any:
+        return brought_home(tensor, self.root)
+
+    def asked_for(self, tape: Any, tensors: Sequence[Any]) -> list[bool]:
+        return [True] * len(tensors)
+
+    def fills_zeros(self, *, alone: bool) -> bool:
+        return False
+
+    def with_zeros(self, ask: Any, asked: Any, target: Any, sources: Any) -> Any:
+        return asked
+
     def is_constant(self, symbol: Any) -> bool:
         return is_constant(symbol.op)
 
@@ -134,3 +166,53 @@ class TracedSymbols:
 
     def finish(self, flattener: Flattener, calls: Iterable[Call]) -> None:
         """For a traced step, everything is known already."""
+
+
+class ObservedSymbols(TracedSymbols):
+    """The same for a step that TensorFlow traces because the program calls it: nothing is added to its graphs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.root = None
+        self._additions: dict[int, Additions] = {}
+
+    @property
+    def additions(self) -> list[Additions]:
+        """What functions made from the step have in addition, for each of its graphs."""
+        return list(self._additions.values())
+
+    def check_request(self) -> None:
+        """The graph in which a gradient is first requested is that of the step; there may be another around it."""
+        if self.root is None:
+            self.root = self.graph_now()
+
+    def graph_now(self) -> Any:
+        graph = tf.compat.v1.get_default_graph()
+        return next((each.of for each in self._additions.values() if each.graph is graph), graph)
+
+    def of_graph(self, graph: Any) -> Additions:
+        """What is added for a graph."""
+        if id(graph) not in self._additions:
+            self._additions[id(graph)] = Additions(graph)
+        return self._additions[id(graph)]
+
+    @contextlib.contextmanager
+    def own_work(self) -> Iterator[None]:
+        with self.of_graph(self.graph_now()).opened(), measured_later():
+            yield
+
+    def block(self) -> Block:
+        return LaterBlock(self.of_graph(self.graph_now()).graph)
+
+    def brought_home(self, tensor: Any) -> Any:
+        return tensor
+
+    def asked_for(self, tape: Any, tensors: Sequence[Any]) -> list[bool]:
+        # The gradient of one that the tape has not recorded would take ops that the user's step does not have.
+        return recorded_by(tape, tensors)
+
+    def fills_zeros(self, *, alone: bool) -> bool:
+        return not alone  # zeros for other tensors would be ops that the user's step does not have
+
+    def with_zeros(self, ask: Any, asked: Any, target: Any, sources: Any) -> Any:
+        return zeros_as_asked(ask, asked, target, sources)

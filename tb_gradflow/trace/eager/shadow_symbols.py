@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -24,6 +24,8 @@ from tb_gradflow.trace.graph.flatten import Flattener
 from tb_gradflow.trace.graph.gradient_call import Call
 from tb_gradflow.trace.graph.variables import Variables, is_replica, local
 from tb_gradflow.trace.numerics.fusion import is_constant
+from tb_gradflow.trace.numerics.statistics_table import Block
+from tb_gradflow.trace.tf_internals.tapes import with_zeros
 
 EAGER_REPLICAS = (
     "its replicas run eagerly at the same time; such a step is recorded only if it is compiled, or on one device."
@@ -48,8 +50,6 @@ class ShadowSymbols:
     """
 
     runs_eagerly = True
-    # For eager zeros, it is not known whether a gradient arrived.
-    has_zeros_for_none = True
 
     def __init__(self, variables: Variables, checks: GradientChecks | None) -> None:
         self.fault: Exception | None = None
@@ -105,6 +105,21 @@ class ShadowSymbols:
 
     def value_of(self, target: Any) -> Any:
         return target
+
+    def block(self) -> Block:
+        return Block()
+
+    def brought_home(self, tensor: Any) -> Any:
+        return tensor
+
+    def asked_for(self, tape: Any, tensors: Sequence[Any]) -> list[bool]:
+        return [True] * len(tensors)
+
+    def fills_zeros(self, *, alone: bool) -> bool:
+        return True  # of eager zeros, it is not known whether a gradient arrived
+
+    def with_zeros(self, ask: Any, asked: Any, target: Any, sources: Any) -> Any:
+        return with_zeros(asked, sources)
 
     def is_constant(self, symbol: Any) -> bool:
         return is_constant(symbol.op) or self.is_inside(symbol)

@@ -62,11 +62,20 @@ class Looked(Protocol):
         unscaled: Whether an optimizer divided gradients by a loss scale by which no loss had been multiplied.
     """
 
-    calls: list[Call]
-    variables: Variables
-    layers: dict[str, Layer]
-    rows: StatisticsTable
-    by_tape: bool
+    @property
+    def calls(self) -> list[Call]: ...
+
+    @property
+    def variables(self) -> Variables: ...
+
+    @property
+    def layers(self) -> dict[str, Layer]: ...
+
+    @property
+    def rows(self) -> StatisticsTable: ...
+
+    @property
+    def by_tape(self) -> bool: ...
 
     @property
     def ran_eagerly(self) -> bool: ...

@@ -86,12 +86,17 @@ class Variables:
     Args:
         owned: Returns the variables that the owner has by now: a model may be built by its first step.
         ignored: Returns variables that do not belong to the owner: an optimizer's slots, a metric's totals.
+        meets: Whether a variable that a step reads, and that the owner does not list, counts as one of its variables.
     """
 
     def __init__(
-        self, owned: Callable[[], Iterable[Owned]] = tuple, ignored: Callable[[], Iterable[Any]] = tuple
+        self,
+        owned: Callable[[], Iterable[Owned]] = tuple,
+        ignored: Callable[[], Iterable[Any]] = tuple,
+        meets: Callable[[Any], bool] = lambda variable: True,
     ) -> None:
         self._owner = (owned, ignored)
+        self._meets = meets
         self._began = ops.uid()
         self._owned: list[Owned] = []
         self._by_handle: dict[object, int] = {}
@@ -161,7 +166,7 @@ class Variables:
             self._ask_owner()
         if key not in self._by_handle and key not in self._ignored:
             for variable in getattr(graph, "variables", ()):
-                if _key(variable) == key and not is_place(variable):
+                if _key(variable) == key and not is_place(variable) and self._meets(variable):
                     return self.index_of(variable)
         return self._by_handle.get(key, -1 - self._unlisted.setdefault(key, len(self._unlisted)))
 

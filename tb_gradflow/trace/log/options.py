@@ -12,7 +12,7 @@ from tb_gradflow.store.elsewhere import is_elsewhere, local_path
 from tb_gradflow.trace.capture.collector import Tensors
 from tb_gradflow.trace.log.cadence import Cadence, UpdateFreq, cadence
 from tb_gradflow.trace.log.recorder import check_directory
-from tb_gradflow.trace.step.instrumented_step import Settings
+from tb_gradflow.trace.step.settings import Settings
 
 # `pathlib` turns two slashes into one. A Windows drive has one letter.
 _ADDRESS_IN_PATH = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]+):/(?P<rest>[^/].*)")

@@ -38,6 +38,7 @@ class GradientObserver:
     """
 
     leaves_out_xla = False
+    only_observes = False
 
     def __init__(
         self,
@@ -82,6 +83,9 @@ class GradientObserver:
         with self._own_work(), record.stop_recording():
             self._before_update()
         return apply()
+
+    def rated(self, optimizer: Any, rate: Any) -> None:
+        """Ignored."""
 
     def entered(self, layer: Any, scope: str) -> None:
         """Ignored."""

@@ -37,8 +37,12 @@ _CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
 # Ops that are cheap enough to run twice.
 _REPEATED = _FACTORS | _TERMS | {"Sum", "Reshape", "Tile", "BroadcastTo", "Identity", "ExpandDims", "Squeeze"}
 
-# By graph and name of the first call: the name of the second.
+# By the graph with the second call, then by name of the first: the second.
 _CALLED_APART: WeakKeyDictionary[Any, dict[str, str]] = WeakKeyDictionary()
+
+# By the graph that has them, then by the graph and the name of the first: tensors with the same values.
+_SEEN_APART: WeakKeyDictionary[Any, dict[str, str]] = WeakKeyDictionary()
+_BEHIND: WeakKeyDictionary[Any, dict[str, str]] = WeakKeyDictionary()
 
 # The size in bytes up to which constants are folded (kMaxConstantSize).
 _FOLDED = 100 * 1024
@@ -104,26 +108,38 @@ def may_be_merged_into(tensor: Any, taker: Any) -> bool:
 
 def seen_apart(gradient: Any, needed: Needed | None = None, depth: int = _CHAIN) -> Any:
     """The value of a gradient that may be merged, computed again by separate ops from tensors that can be measured
-    safely.
+    safely. Each tensor is computed again once.
 
     None if that takes more than a few elementwise ops, or a second sum over broadcast axes: the optimizer would no
     longer see through the first one. It does not recognise the repeated ops as equal, because each follows an op that
     it does not look through.
     """
+    graph = tf.compat.v1.get_default_graph()
+    names = _SEEN_APART.setdefault(graph, {})
+    if not isinstance(gradient, tf.Tensor):
+        return None
+    key = f"{id(gradient.graph)} {gradient.name}"
+    if key not in names:
+        found = _computed_again(gradient, needed, depth)
+        if found is None:
+            return None
+        names[key] = found.name
+    return graph.get_tensor_by_name(names[key])
+
+
+def _computed_again(gradient: Any, needed: Needed | None, depth: int) -> Any:
     made = gradient.op
     if made.type == "Const" and gradient.dtype.is_floating:
         return behind(gradient)
     repeats = made.type in _REPEATED or _is_rewritten(made)
-    if depth == 0 or not isinstance(gradient, tf.Tensor) or not repeats or _is_of_broadcast(made):
+    if depth == 0 or not repeats or _is_of_broadcast(made):
         return None
     inputs = [_seen_input(tensor, needed, depth - 1) for tensor in made.inputs]
     if any(tensor is None for tensor in inputs):
         return None
     if all(is_constant(tensor.op) for tensor in inputs):
         inputs = [behind(inputs[0]), *inputs[1:]]
-    return made.graph.create_op(
-        made.type, inputs, [tensor.dtype for tensor in made.outputs], attrs=dict(made.node_def.attr), name="seen_apart"
-    ).outputs[gradient.value_index]
+    return _again(made, inputs, "seen_apart").outputs[gradient.value_index]
 
 
 def apart(gradient: Any) -> Any:
@@ -140,17 +156,20 @@ def apart(gradient: Any) -> Any:
 
 def _called_apart(gradient: Any) -> Any:
     """A result of a call, from a second call that nothing else uses."""
-    call = gradient.op
-    names = _CALLED_APART.setdefault(call.graph, {})
+    call, graph = gradient.op, tf.compat.v1.get_default_graph()
+    names = _CALLED_APART.setdefault(graph, {})
     if call.name not in names:
-        names[call.name] = call.graph.create_op(
-            call.type,
-            [behind(each) for each in call.inputs],
-            [each.dtype for each in call.outputs],
-            attrs=dict(call.node_def.attr),
-            name="called_apart",
-        ).name
-    return call.graph.get_operation_by_name(names[call.name]).outputs[gradient.value_index]
+        if graph is not call.graph:
+            graph._add_function_recursive(call.graph._get_function(call.get_attr("f").name))
+        names[call.name] = _again(call, [behind(each) for each in call.inputs], "called_apart").name
+    return graph.get_operation_by_name(names[call.name]).outputs[gradient.value_index]
+
+
+def _again(op: Any, inputs: Sequence[Any], name: str) -> Any:
+    """A second op that does what an op does, in the graph that is open."""
+    return tf.compat.v1.get_default_graph().create_op(
+        op.type, inputs, [each.dtype for each in op.outputs], attrs=dict(op.node_def.attr), name=name
+    )
 
 
 def computed_apart(gradients: Sequence[Any]) -> list[Any]:
@@ -199,6 +218,15 @@ def _is_folded(constant: Any) -> bool:
 
 def behind(tensor: Any) -> Any:
     """The same value from an op that the optimizer does not look through."""
+    graph = tf.compat.v1.get_default_graph()
+    names = _BEHIND.setdefault(graph, {})
+    key = f"{id(tensor.graph)} {tensor.name}"
+    if key not in names:
+        names[key] = _placeholder_for(tensor).name
+    return graph.get_tensor_by_name(names[key])
+
+
+def _placeholder_for(tensor: Any) -> Any:
     if tensor.op.type == "Const" and tensor.dtype.is_floating:
         # Not of the constant itself, nor of an equal one: they would be deduplicated.
         value = tf.constant(np.asarray(tf.get_static_value(tensor), np.float64))
@@ -332,15 +360,16 @@ def _has_constant(op: Any) -> bool:
     return op.type in _FACTORS | _TERMS and (op.type == "Neg" or any(is_constant(tensor.op) for tensor in op.inputs))
 
 
-def is_constant(op: Any) -> bool:
-    """Whether an op's value is known before anything runs: computed only from constants and static shapes."""
+def is_constant(op: Any, most: int = 20) -> bool:
+    """Whether an op's value is known before anything runs: computed only from constants and static shapes, by as many
+    ops at most."""
     stack, seen = [op], set()
     while stack:
         each = stack.pop()
         if each.name in seen:
             continue
         seen.add(each.name)
-        if each.type in ("Placeholder", "ReadVariableOp") or len(seen) > 20:
+        if each.type in ("Placeholder", "ReadVariableOp") or len(seen) > most:
             return False
         if each.type not in ("Shape", "Size"):
             stack.extend(tensor.op for tensor in each.inputs)

@@ -15,6 +15,9 @@ _HANDING_ON = frozenset(
 )
 _FAR = 64
 
+SCALED = 3
+"""How many of the statistics of a gradient, the first ones, are in proportion to it."""
+
 
 class ScaledLosses:
     """Scaled losses of the step's graphs, with a value for each."""
@@ -52,7 +55,7 @@ def unscaled(rows: Sequence[Any], scale: Any) -> Any:
     if scale is None:
         return stacked
     # Fractions and counts do not scale.
-    divisor = tf.stack([tf.cast(scale, tf.float32)] * 3 + [tf.ones([])] * (GRADIENT_COLUMNS - 3))
+    divisor = tf.stack([tf.cast(scale, tf.float32)] * SCALED + [tf.ones([])] * (GRADIENT_COLUMNS - SCALED))
     return stacked / divisor
 
 

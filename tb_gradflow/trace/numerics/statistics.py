@@ -15,6 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from tb_gradflow.record.schema import GRADIENT_STATISTICS, VARIABLE_STATISTICS
+from tb_gradflow.trace.numerics.later import Later, is_later, sums
 
 GRADIENT_COLUMNS = len(GRADIENT_STATISTICS)
 VARIABLE_COLUMNS = len(VARIABLE_STATISTICS)
@@ -30,7 +31,7 @@ def gradient_statistics(gradient: Any) -> Any:
     """
     if isinstance(gradient, tf.IndexedSlices):
         gradient = tf.convert_to_tensor(gradient)
-    return shared_call(_gradient_columns, gradient)
+    return Later(sums, gradient) if is_later() else shared_call(_gradient_columns, gradient)
 
 
 def gradient_cosine(one: Any, other: Any) -> Any:
@@ -81,13 +82,13 @@ def _movement(gradient: Any, before: Any, now: Any, remembers: Any, rate: Any, p
     moved = zero & changed
     unmoved = ~zero & ~changed & tf.math.is_finite(tf.cast(gradient, tf.float32))
     # Half the distance to the next number: smaller changes are rounded away.
-    spacing = tf.abs(tf.cast(before, tf.float32)) * (_epsilon(before.dtype) / 2)
+    spacing = tf.abs(tf.cast(before, tf.float32)) * (epsilon_of(before.dtype) / 2)
     rounded = unmoved & (rate > 0) & (rate * per_rate < spacing)
     counts = [_count(mask, tf.float32) for mask in (zero, moved, moved & remembers, unmoved, rounded)]
     return tf.stack([*counts, rate])
 
 
-def _epsilon(dtype: Any) -> float:
+def epsilon_of(dtype: Any) -> float:
     return 2.0**-7 if dtype == tf.bfloat16 else float(np.finfo(dtype.as_numpy_dtype).eps)
 
 

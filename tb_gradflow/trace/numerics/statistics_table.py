@@ -7,7 +7,7 @@ are kept in blocks, one for each gradient that is taken, and are numbered when t
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,9 +36,14 @@ class Block:
         """How many rows it has, those that wait to be stacked included."""
         return self._stacked + len(self._waiting)
 
-    def add(self, statistics: Any = None) -> Row:
-        """One more row: float32 `[6]`, which `stack` takes in."""
-        self._waiting.append(statistics)
+    @property
+    def is_measured(self) -> bool:
+        """Whether it has got its rows, though there may be none."""
+        return self.tensor is not None
+
+    def add(self, statistics: Any = None, scale: Any = None) -> Row:
+        """One more row: float32 `[6]`, which `stack` takes in; as it is without a scale of the loss."""
+        self._waiting.append(statistics if scale is None else unscaled([statistics], scale)[0])
         return Row(self, self.row_count - 1)
 
     def stack(self, scale: Any = None) -> None:
@@ -57,6 +62,37 @@ class Block:
     def take(self) -> Any:
         """In the step, once it is over: float32 `[rows, 6]`."""
         return self.tensor.take() if isinstance(self.tensor, Sink) else self.tensor
+
+
+class LaterBlock(Block):
+    """The same for an observed step: functions that are made from it compute the rows.
+
+    Args:
+        graph: The graph in which they do.
+
+    Attributes:
+        entries: For each row its statistics, perhaps as a `Later`, and the scale of its loss.
+    """
+
+    def __init__(self, graph: Any) -> None:
+        super().__init__()
+        self.graph = graph
+        self.entries: list[tuple[Any, Any]] = []
+        self._is_measured = False
+
+    @property
+    def is_measured(self) -> bool:
+        return self._is_measured
+
+    def add(self, statistics: Any = None, scale: Any = None) -> Row:
+        self._waiting.append((statistics, scale))
+        return Row(self, self.row_count - 1)
+
+    def stack(self, scale: Any = None) -> None:
+        self._is_measured = True
+        self.entries += [(statistics, scale if own is None else own) for statistics, own in self._waiting]
+        self._stacked = len(self.entries)
+        self._waiting = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +117,9 @@ class StatisticsTable:
 
     def __init__(self, blocks: Iterable[Block] = ()) -> None:
         self._blocks = list(blocks)
+
+    def __iter__(self) -> Iterator[Block]:
+        return iter(self._blocks)
 
     def append(self, block: Block) -> None:
         """Its rows come after those that are there."""

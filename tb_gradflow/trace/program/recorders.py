@@ -23,7 +23,8 @@ with _same_random_numbers():
     from tb_gradflow.trace.callback import GradFlowCallback
     from tb_gradflow.trace.graph.variables import Variables
     from tb_gradflow.trace.program.recording import Place, Recording
-    from tb_gradflow.trace.step.instrumented_step import InstrumentedStep, Settings
+    from tb_gradflow.trace.step.instrumented_step import InstrumentedStep
+    from tb_gradflow.trace.step.settings import Settings
     from tb_gradflow.trace.watch import Watched
     from tb_gradflow.trace.watched_run import WatchedRun
 

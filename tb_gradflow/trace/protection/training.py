@@ -14,6 +14,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tb_gradflow.trace.protection.beside import beside
 from tb_gradflow.trace.protection.errors import Refused
 
 _NOTHING = object()
@@ -159,6 +160,33 @@ class Protection:
     def _may_end(self) -> None:
         with contextlib.suppress(Exception):
             self._interrupted()
+
+    def accompany(
+        self,
+        plain: Callable[[], Any],
+        *,
+        begins: Callable[[], None],
+        looking_on: Callable[[], contextlib.AbstractContextManager[Any]],
+        ended: Callable[[], None],
+        raised: Callable[[BaseException], None],
+    ) -> Any:
+        """Returns or raises what `plain` does, which runs a step of the user's. The recorder prepares itself before it,
+        looks on, and is told that it has ended, or has raised."""
+        if self.is_over:
+            return plain()
+        self.attempt(begins)
+        try:
+            results = beside(plain, looking_on, self.ends)
+        except Exception as error:
+            self.attempt(raised, error)
+            if not isinstance(error, _END_OF_DATA):
+                self._may_end()
+            raise
+        except BaseException:
+            self._passes()
+            raise
+        self.attempt(ended)
+        return results
 
     def run(
         self,

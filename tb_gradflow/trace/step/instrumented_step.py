@@ -17,7 +17,7 @@ import tensorflow as tf
 
 from tb_gradflow.record.schema import Input, Movement, Trace, ValueRange
 from tb_gradflow.trace.capture.barriers import StopsAtBarriers
-from tb_gradflow.trace.capture.collector import Collector, Scope, Tensors
+from tb_gradflow.trace.capture.collector import Collector, Scope
 from tb_gradflow.trace.capture.instruments import Instrument
 from tb_gradflow.trace.capture.nested_gradients import NestedGradients
 from tb_gradflow.trace.capture.optimizer_updates import Given
@@ -25,7 +25,7 @@ from tb_gradflow.trace.capture.patches import gives_way, watching
 from tb_gradflow.trace.capture.snapshots import link_snapshots
 from tb_gradflow.trace.capture.symbols import Symbols, TracedSymbols
 from tb_gradflow.trace.capture.term_gradients import TermGradients
-from tb_gradflow.trace.custom_gradient_checks.step_checks import CustomGradients, GradientChecks
+from tb_gradflow.trace.custom_gradient_checks.step_checks import CustomGradients
 from tb_gradflow.trace.eager.shadow_symbols import ShadowSymbols
 from tb_gradflow.trace.graph.build_trace import NumberOf, Place, numbered_trace_of, trace_with_places
 from tb_gradflow.trace.graph.flat_ops import Ref
@@ -61,39 +61,12 @@ from tb_gradflow.trace.step.replicas import (
     placed_of,
     summed_over,
 )
+from tb_gradflow.trace.step.settings import Settings
 from tb_gradflow.trace.step.value_ranges import Ranged, value_ranges
 from tb_gradflow.trace.step.worker_agreement import Agreement
 from tb_gradflow.trace.tf_internals.resource_cells import Sink
 
 OnTrace = Callable[[Trace, BaseException | None], None]
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Settings:
-    """What to record of a step.
-
-    Attributes:
-        tensors: See the callback.
-        source: Whether to keep the user's files and lines.
-        exact: Whether to leave out the tensors whose measurement could change how the step rounds.
-        eager: Whether the step runs eagerly; else TensorFlow traces it.
-        among_workers: Whether other processes train in step with this one.
-        checks: Where to keep what is needed to check custom gradients; None if they are not checked.
-        barriers: See `Collector`, as of `terms`.
-        values: Whether to measure the forward pass too: in steps that are rolled back.
-        examples: Whether to also keep the rows of the batch in which something is not finite.
-    """
-
-    tensors: Tensors = "all"
-    source: bool = True
-    exact: bool = True
-    eager: bool = False
-    among_workers: bool = False
-    checks: GradientChecks | None = None
-    barriers: frozenset[str] | None = None
-    values: bool = False
-    examples: bool = False
-    terms: bool = False
 
 
 class InstrumentedStep(StepBeside):
@@ -349,7 +322,7 @@ class InstrumentedStep(StepBeside):
         return index
 
     def _measurements(self, collector: Collector, index: int, before: list[Any]) -> Measured:
-        losses = [_taken(call.loss) for call in collector.calls if call.rows.tensor is not None]
+        losses = [_taken(call.loss) for call in collector.calls if call.rows.is_measured]
         return {
             "trace": tf.constant(index, tf.int32),
             "losses": tf.stack(losses) if losses else tf.zeros([0]),

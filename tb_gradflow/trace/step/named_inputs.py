@@ -40,6 +40,20 @@ def arguments_of(function: Callable[..., Any]) -> NameInputs:
     return named
 
 
+def arguments_of_graph(graph: Any) -> tuple[Sequence[Any], Mapping[str, Any]]:
+    """The arguments of a traced function, with the tensors that stand for them in its graph."""
+    given: tuple[Sequence[Any], Mapping[str, Any]] = graph.structured_input_signature
+    tensors = iter(graph.inputs)
+
+    def own(spec: Any) -> Any:
+        if not isinstance(spec, tf.TypeSpec):
+            return spec
+        parts = [next(tensors) for _ in tf.nest.flatten(spec, expand_composites=True)]
+        return tf.nest.pack_sequence_as(spec, parts, expand_composites=True)
+
+    return tf.nest.map_structure(own, given)
+
+
 def part_of_replica(
     number: int, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> tuple[Sequence[Any], dict[str, Any]]:

@@ -12,7 +12,6 @@ from tb_gradflow.record.schema import COSINES_IN_ROW
 from tb_gradflow.trace.graph.flat_ops import Ref
 from tb_gradflow.trace.graph.term_answers import TermAnswer, TermAnswers
 from tb_gradflow.trace.numerics.fusion import behind, may_be_merged, recomputed, seen_apart
-from tb_gradflow.trace.numerics.loss_scale import unscaled
 from tb_gradflow.trace.numerics.statistics import GRADIENT_COLUMNS, gradient_cosine, gradient_statistics
 from tb_gradflow.trace.numerics.statistics_table import Block
 from tb_gradflow.trace.terms.linear import Actual
@@ -58,11 +57,10 @@ def measure(
         answer = TermAnswer(term.name, term.kind, ref, term.frames, term.moves, value)
         for variable, place in sources.items():
             if arrived[place] is not None:
-                statistics = unscaled([gradient_statistics(arrived[place])], scale)[0]
-                answer.gradients[variable] = rows.add(statistics)
+                answer.gradients[variable] = rows.add(gradient_statistics(arrived[place]), scale)
         for ref, gradient in zip(outputs, arrived[count:], strict=True):
-            known = None if gradient is None else unscaled([gradient_statistics(gradient)], scale)[0]
-            answer.tensors[ref] = None if known is None else rows.add(known)
+            known = None if gradient is None else gradient_statistics(gradient)
+            answer.tensors[ref] = None if known is None else rows.add(known, scale)
         found.terms.append(answer)
     for variable, place in sources.items():
         reaching = [arrived[place] for arrived in gradients if arrived[place] is not None]

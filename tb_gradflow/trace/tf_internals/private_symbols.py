@@ -59,6 +59,7 @@ SYMBOLS: tuple[Symbol, ...] = (
     Symbol("Optimizer", "apply_gradients", "which gradients an optimizer applies", optional=True),
     Symbol("*", "scale_loss", "the scale of a loss", optional=True, seen=_KERAS_3),
     Symbol("*", "apply", "which gradients an optimizer applies", optional=True, seen=_KERAS_3),
+    Symbol("*", "_backend_update_step", "the learning rate of a schedule", optional=True, seen=_KERAS_3),
     Symbol("*", "apply_gradients", "which gradients an optimizer applies", optional=True, seen=_KERAS_2),
     Symbol("*", "get_scaled_loss", "the scale of a loss", optional=True, seen=_KERAS_2),
     Symbol("Layer", "_open_name_scope", "the layer that an op belongs to", seen=_KERAS_3),

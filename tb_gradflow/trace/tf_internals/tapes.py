@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python import pywrap_tfe
 from tensorflow.python.eager import record
 
 
@@ -24,6 +26,32 @@ def is_recorded(tape: Any) -> bool:
     block stops recording there, unless it is persistent.
     """
     return bool(record.could_possibly_record()) if getattr(tape, "_persistent", True) else is_watched_by_another(tape)
+
+
+def recorded_by(tape: Any, tensors: Sequence[Any]) -> list[bool]:
+    """For each tensor, whether a tape, the only one that may be open, has recorded how it was computed."""
+    is_open = getattr(tape, "_recording", False)
+    if not is_open:
+        pywrap_tfe.TFE_Py_TapeSetAdd(tape._tape._tape)
+    try:
+        return [bool(pywrap_tfe.TFE_Py_TapeSetShouldRecordBackprop([each])) for each in tensors]
+    finally:
+        if not is_open:  # the set of tapes holds a reference to each, which must not be dropped twice
+            pywrap_tfe.TFE_Py_TapeSetRemove(tape._tape._tape)
+
+
+def zeros_as_asked(ask: Any, asked: Any, target: Any, sources: Any) -> Any:
+    """A tape's result for `sources`, with the zeros that it returns for missing gradients on request: TensorFlow makes
+    them in the same way, after the gradients."""
+    flat, found = tf.nest.flatten(sources), flat_gradients(asked)
+    missing = [source for source, gradient in zip(flat, found, strict=True) if gradient is None]
+    if not missing:
+        return asked
+    with tf.GradientTape() as empty:
+        pass
+    first = tf.nest.flatten(target)[0]
+    zeros = iter(ask(empty, first, missing, first, tf.UnconnectedGradients.ZERO))
+    return tf.nest.pack_sequence_as(sources, [next(zeros) if each is None else each for each in found])
 
 
 def flat_sources(sources: Any) -> list[Any]:

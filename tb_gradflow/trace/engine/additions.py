@@ -1,0 +1,67 @@
+"""Ops that functions made from a trace have in addition to those of its graph.
+
+They are created in a graph of their own, inside the traced one: whatever they need from there becomes an argument of
+that graph, and nothing is added to the user's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.eager import context
+from tensorflow.python.framework import func_graph
+
+from tb_gradflow.trace.engine.cells import Cell
+
+SCOPE = "tb_gradflow"
+"""The name scope of all these ops."""
+
+
+class Additions:
+    """The additional ops for one traced graph.
+
+    Args:
+        of: The traced graph.
+
+    Attributes:
+        of: See above.
+        graph: The graph that they are in.
+        results: What leaves the function: each cell, with the tensor that it gets.
+        early: Tensors that are to be computed before the function changes any variable that they read.
+    """
+
+    def __init__(self, of: Any) -> None:
+        self.of = of
+        with of.as_default():
+            self.graph: Any = func_graph.FuncGraph(SCOPE)
+        self.results: list[tuple[Cell, Any]] = []
+        self.early: list[Any] = []
+
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[None]:
+        """While the context is open, ops that are created belong to these."""
+        # The slash makes the scope absolute, and the same one every time.
+        with unobserved(), self.graph.as_default(), tf.name_scope(f"{SCOPE}/"), tf.control_dependencies(None):
+            yield
+
+    def leave(self, tensor: Any, device: str = "/device:CPU:0") -> Cell:
+        """The function leaves a tensor in a new cell."""
+        cell = Cell(tensor.dtype, device)
+        self.results.append((cell, tensor))
+        return cell
+
+
+@contextlib.contextmanager
+def unobserved() -> Iterator[None]:
+    """While the context is open, callbacks of the user's, such as that of `tf.debugging.enable_check_numerics`, are not
+    called for new ops."""
+    current = context.context()
+    before = current.invoking_op_callbacks
+    current.invoking_op_callbacks = True
+    try:
+        yield
+    finally:
+        current.invoking_op_callbacks = before

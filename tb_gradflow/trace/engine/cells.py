@@ -1,0 +1,102 @@
+"""Places where a compiled function leaves tensors for Python to read after it.
+
+A function that returned them would have more results than the user's, and TensorFlow would name, and so order, what
+loops return differently; a function without results is even optimised differently. So they leave through resources
+that are known by name, which are no arguments either.
+"""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.core.framework import node_def_pb2
+
+_NUMBERS = itertools.count()
+
+_UNKNOWN = tf.TensorShape(None)
+
+
+class Cell:
+    """Holds a tensor from the time a function writes it until it is taken.
+
+    Args:
+        dtype: Its type.
+        device: Where the function computes it, and where it is kept.
+    """
+
+    def __init__(self, dtype: Any, device: str = "/device:CPU:0") -> None:
+        self._dtype = dtype
+        self._device = device
+        self._name = f"tb_gradflow_cell_{next(_NUMBERS)}"
+        self._handle: Any = None
+        weakref.finalize(self, _freed, self._name, dtype, device).atexit = False
+
+    def nodes(self, name: str, value: str) -> tuple[node_def_pb2.NodeDef, node_def_pb2.NodeDef]:
+        """Two nodes of a function's definition, of this name and below it; the second writes `value` here."""
+        handle = node_def_pb2.NodeDef(name=f"{name}/cell", op="VarHandleOp", device=self._device)
+        handle.attr["dtype"].type = self._dtype.as_datatype_enum
+        handle.attr["shape"].shape.unknown_rank = True
+        handle.attr["shared_name"].s = self._name.encode()
+        handle.attr["container"].s = b""
+        write = node_def_pb2.NodeDef(name=name, op="AssignVariableOp", device=self._device)
+        write.input.extend([f"{handle.name}:resource:0", value])
+        write.attr["dtype"].type = self._dtype.as_datatype_enum
+        return handle, write
+
+    def write(self, tensor: Any) -> None:
+        """In Python: puts a tensor here, for a function that reads it."""
+        with tf.init_scope(), tf.device(self._device):
+            tf.raw_ops.AssignVariableOp(resource=self._opened(), value=tensor)
+
+    def take(self) -> Any:
+        """After the function: the tensor; `None` if it was not written since the last time."""
+        with tf.init_scope(), tf.device(self._device):
+            handle = self._opened()
+            try:
+                value = tf.raw_ops.ReadVariableOp(resource=handle, dtype=self._dtype)
+            except (tf.errors.FailedPreconditionError, tf.errors.NotFoundError):
+                return None
+            tf.raw_ops.DestroyResourceOp(resource=handle, ignore_lookup_error=True)
+            return value
+
+    def _opened(self) -> Any:
+        if self._handle is None:
+            self._handle = _handle(self._name, self._dtype)
+        return self._handle
+
+
+def _handle(name: str, dtype: Any) -> Any:
+    return tf.raw_ops.VarHandleOp(dtype=dtype, shape=_UNKNOWN, shared_name=name, container="")
+
+
+def _freed(name: str, dtype: Any, device: str) -> None:
+    with tf.init_scope(), tf.device(device):
+        tf.raw_ops.DestroyResourceOp(resource=_handle(name, dtype), ignore_lookup_error=True)
+
+
+class Bundle:
+    """Holds several tensors at once, without copying them: see `Cell`."""
+
+    def __init__(self) -> None:
+        self.cell = Cell(tf.variant)
+        self._kinds: list[tuple[Any, Any]] = []
+
+    def packed(self, tensors: Sequence[Any]) -> Any:
+        """In the function: the tensor for the cell."""
+        self._kinds = [(each.dtype, each.shape) for each in tensors]
+        return tf.raw_ops.OptionalFromValue(components=list(tensors))
+
+    def take(self) -> list[Any] | None:
+        """After the function: the tensors; `None` if they were not written."""
+        packed = self.cell.take()
+        if packed is None:
+            return None
+        types, shapes = zip(*self._kinds, strict=True)
+        found: list[Any] = tf.raw_ops.OptionalGetValue(
+            optional=packed, output_types=list(types), output_shapes=list(shapes)
+        )
+        return found

@@ -1,0 +1,193 @@
+"""Edits definitions of functions, as TensorFlow's runtime has them, and names what is in their graphs as they do."""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from tensorflow.core.framework import function_pb2, node_def_pb2, types_pb2
+from tensorflow.python.framework import auto_control_deps_utils
+
+from tb_gradflow.trace.engine.cells import Cell
+
+CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
+
+# What calls a function that does more than its results show, in the place of what calls one that does not.
+_STATEFUL = {
+    "PartitionedCall": "StatefulPartitionedCall",
+    "StatelessIf": "If",
+    "StatelessCase": "Case",
+    "StatelessWhile": "While",
+}
+_CALLING = frozenset({*_STATEFUL, *_STATEFUL.values()})
+
+_TRIGGER = "ControlTrigger"
+
+
+class Definition:
+    """A copy of a function's definition, which may be changed.
+
+    Args:
+        definition: The original.
+        graph: The graph that it was made from; `None` if that is not known.
+    """
+
+    def __init__(self, definition: Any, graph: Any = None) -> None:
+        self.proto = function_pb2.FunctionDef()
+        self.proto.CopyFrom(definition)
+        self._graph = graph
+        self._arguments: dict[str, str] | None = None
+        self._outputs: dict[str, list[str]] = {}
+
+    @property
+    def name(self) -> str:
+        return str(self.proto.signature.name)
+
+    @name.setter
+    def name(self, name: str) -> None:
+        self.proto.signature.name = name
+
+    @property
+    def is_for_xla(self) -> bool:
+        """Whether XLA compiles it."""
+        return bool(self.proto.attr["_XlaMustCompile"].b) if "_XlaMustCompile" in self.proto.attr else False
+
+    def reference(self, tensor: Any) -> str:
+        """What nodes of the definition call a tensor of its graph."""
+        if self._arguments is None:
+            given = zip(self._graph.inputs, self.proto.signature.input_arg, strict=True)
+            self._arguments = {each.name: argument.name for each, argument in given}
+        name = self._arguments.get(tensor.name)
+        return name if name is not None else output_of(tensor.op, tensor.value_index)
+
+    def add(self, nodes: Iterable[Any], arguments: Mapping[str, str]) -> None:
+        """Adds nodes of another definition, whose arguments are these references here."""
+        for node in nodes:
+            added = self.proto.node_def.add()
+            added.CopyFrom(node)
+            for place, given in enumerate(added.input):
+                if given in arguments:
+                    added.input[place] = arguments[given]
+
+    def run_always(self, node: str) -> None:
+        """A node that nothing else needs."""
+        name = f"tb_gradflow_{len(self.proto.signature.control_output)}"
+        self.proto.control_ret[name] = node
+        self.proto.signature.control_output.append(name)
+
+    def leave(self, name: str, cell: Cell, value: str) -> None:
+        """The function leaves a value in a cell, by nodes of this name."""
+        self.proto.node_def.extend(cell.nodes(name, value))
+        self.run_always(name)
+
+    def add_result(self, value: str, dtype: int) -> int:
+        """One more result; returns which of them it is."""
+        number = len(self.proto.signature.output_arg)
+        taken = {each.name for each in (*self.proto.signature.output_arg, *self.proto.signature.input_arg)}
+        name = next(each for count in itertools.count() if (each := f"tb_gradflow_{number}_{count}") not in taken)
+        self.proto.signature.output_arg.add(name=name, type=dtype)
+        self.proto.ret[name] = value
+        return number
+
+    def calls(self) -> Iterator[tuple[Any, list[Any]]]:
+        """See `calls_in`."""
+        return calls_in(self.proto)
+
+    def handles(self) -> set[str]:
+        """The arguments that are handles of resources."""
+        return {each.name for each in self.proto.signature.input_arg if each.type == types_pb2.DT_RESOURCE}
+
+    def wait(self, waiting: Any, before: Iterable[str]) -> None:
+        """A node runs after others."""
+        known = {*waiting.input}
+        waiting.input.extend(each for name in before if (each := f"^{name}") not in known)
+
+    def keep_in_order(self) -> None:
+        """Keeps the reads and writes of variables that are read several times in order, whatever TensorFlow's graph
+        optimizers do.
+
+        TensorFlow orders them with control edges. Its dependency optimizer removes such an edge if another path leads
+        from the read to the write, and then an `IdentityN` that only passes values on, with the paths through it. Keras
+        passes all gradients of a step through one, so each gradient seems to have a path to every write: in a critic
+        with a gradient penalty, a step with more ops read weights that had already been written. The plain step has
+        the same race with a smaller window. A path that survives leads through a `ControlTrigger`.
+        """
+        reads: dict[str, list[str]] = defaultdict(list)
+        last: dict[str, str] = {}
+        added: list[Any] = []
+        for node, read, written in self.uses():
+            before = [last[each] for each in (*read, *written) if each in last]
+            for handle in written:
+                own = reads.pop(handle, [])
+                before += own if len(own) > 1 else []
+                last[handle] = node.name
+            for handle in read:
+                reads[handle].append(node.name)
+            before = [each for each in dict.fromkeys(before) if each != node.name]
+            if before:
+                trigger = node_def_pb2.NodeDef(name=f"tb_gradflow/order_{len(added)}", op=_TRIGGER)
+                trigger.input.extend(f"^{each}" for each in before)
+                added.append(trigger)
+                node.input.append(f"^{trigger.name}")
+        self.proto.node_def.extend(added)
+
+    def uses(self) -> Iterator[tuple[Any, list[str], list[str]]]:
+        """The nodes that use resources which are arguments, in the order of their creation: which of these each reads,
+        and which it may change."""
+        handles = self.handles()
+        for node in self.proto.node_def:
+            used = [(place, each) for place, each in enumerate(node.input) if each in handles]
+            if not used:
+                continue
+            if node.op in auto_control_deps_utils.RESOURCE_READ_OPS:
+                yield node, [each for _, each in used], []
+                continue
+            only_read = set(node.attr[_READ_ONLY].list.i) if _READ_ONLY in node.attr else set()
+            yield (
+                node,
+                [each for place, each in used if place in only_read],
+                [each for place, each in used if place not in only_read],
+            )
+
+    def node(self, name: str) -> Any:
+        """The node of this name."""
+        return next(each for each in self.proto.node_def if each.name == name)
+
+
+_READ_ONLY = auto_control_deps_utils.READ_ONLY_RESOURCE_INPUTS_ATTR
+
+
+def calls_in(definition: Any) -> Iterator[tuple[Any, list[Any]]]:
+    """The nodes of a definition that call functions, each with the names that it calls them by."""
+    for node in definition.node_def:
+        if node.op in _CALLING:
+            listed = [each.func for each in node.attr.values() if each.HasField("func")]
+            listed += [func for each in node.attr.values() if each.HasField("list") for func in each.list.func]
+            yield node, listed
+
+
+def made_stateful(node: Any) -> None:
+    """The function that a node calls does more now than its results show."""
+    node.op = _STATEFUL.get(node.op, node.op)
+
+
+def output_of(op: Any, number: int) -> str:
+    """What a definition calls an output of an op."""
+    for argument in op.op_def.output_arg:
+        if argument.number_attr:
+            size = int(op.get_attr(argument.number_attr))
+        elif argument.type_list_attr:
+            size = len(op.get_attr(argument.type_list_attr))
+        else:
+            size = 1
+        if number < size:
+            return f"{op.name}:{argument.name}:{number}"
+        number -= size
+    raise ValueError(f"{op.name} has no such output")
+
+
+def results_of(definition: Any) -> Sequence[str]:
+    """The references of a definition's results, in their order."""
+    return [definition.ret[each.name] for each in definition.signature.output_arg]

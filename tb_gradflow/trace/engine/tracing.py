@@ -1,0 +1,121 @@
+"""Who is told what a thread traces and calls: TensorFlow traces the user's functions when the user's program calls them,
+and never for the recorder."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol
+
+from tensorflow.python.eager.polymorphic_function import transform
+from tensorflow.python.framework import func_graph
+
+from tb_gradflow.trace.protection.beside import beside
+from tb_gradflow.trace.protection.substitutes import Ours, substituted
+
+
+class Onlooker(Protocol):
+    """Is told what happens in a thread."""
+
+    def tracing(self) -> contextlib.AbstractContextManager[None]:
+        """Open while TensorFlow traces a function that the program calls, and all that this calls."""
+
+    def traced(self, function: Any) -> None:
+        """TensorFlow has traced such a function: its `ConcreteFunction`."""
+
+    def choose(self, function: Any) -> Ours | None:
+        """A function that was `switched` is about to be called: what to run in its place."""
+
+    def is_own(self, error: BaseException) -> bool:
+        """Whether the recorder is to blame for an error that this has raised."""
+
+    def failed(self, fault: Exception) -> None:
+        """One of the above has failed."""
+
+
+class _OfThread(threading.local):
+    def __init__(self) -> None:
+        self.onlookers: list[Onlooker | None] = []
+        self.depth = 0
+        self.outermost: Any = None
+
+
+_of_thread = _OfThread()
+_lock = threading.Lock()
+_installed = False
+
+
+@contextlib.contextmanager
+def onlooking(onlooker: Onlooker | None) -> Iterator[None]:
+    """While the context is open, it is told what this thread does; with `None`, nobody is."""
+    _install()
+    onlookers = _of_thread.onlookers
+    onlookers.append(onlooker)
+    try:
+        yield
+    finally:
+        onlookers.pop()
+
+
+def onlooker_here() -> Onlooker | None:
+    """Who is told about this thread."""
+    onlookers = _of_thread.onlookers
+    return onlookers[-1] if onlookers else None
+
+
+def switched(function: Any) -> None:
+    """From now on, who looks on decides how a `ConcreteFunction` is called."""
+    plain = function._inference_function
+    if "call_preflattened" in vars(plain):
+        return
+    run = plain.call_preflattened
+
+    def call_preflattened(args: Sequence[Any]) -> Any:
+        onlooker = onlooker_here()
+        if onlooker is None:
+            return run(args)
+        return substituted(run, lambda: onlooker.choose(function), args, onlooker.failed, onlooker.is_own)
+
+    plain.call_preflattened = call_preflattened
+
+
+def _install() -> None:
+    """Permanently: where nobody looks on, this does what TensorFlow does."""
+    global _installed
+    with _lock:
+        if not _installed:
+            _installed = True
+            func_graph.func_graph_from_py_func = _tracing(func_graph.func_graph_from_py_func)
+            transform.CONCRETE_FUNCTION_CALLBACKS.append(_traced)
+
+
+def _tracing(original: Callable[..., Any]) -> Callable[..., Any]:
+    def func_graph_from_py_func(*args: Any, **kwargs: Any) -> Any:
+        onlooker, here = onlooker_here(), _of_thread
+        if onlooker is None or here.depth:
+            return original(*args, **kwargs)
+        here.depth += 1
+        try:
+            graph = beside(lambda: original(*args, **kwargs), onlooker.tracing, onlooker.failed)
+        finally:
+            here.depth -= 1
+        here.outermost = graph
+        return graph
+
+    vars(func_graph_from_py_func).update(vars(original), __wrapped__=original)
+    return func_graph_from_py_func
+
+
+def _traced(function: Any) -> None:
+    """Called by TensorFlow with each `ConcreteFunction`."""
+    here = _of_thread
+    if here.depth or here.outermost is None or here.outermost is not function.graph:
+        return
+    here.outermost = None
+    onlooker = onlooker_here()
+    if onlooker is not None:
+        try:
+            onlooker.traced(function)
+        except Exception as fault:
+            onlooker.failed(fault)

@@ -1,0 +1,79 @@
+"""Statistics of arrays that are in memory: those of variables, and of how a step has moved them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+_SAFE = (1e-30, 1e30)
+"""Sums of squares between these lost nothing in float32."""
+
+
+def variable_columns(now: Array, change: Array | None, before: Array | None) -> list[float]:
+    """In the order of `VARIABLE_STATISTICS`; `None` where the value before the step is not known."""
+    if change is None or before is None:
+        return [_norm(now), np.nan, np.nan, _nonfinite(now)]
+    norms = [_norm(now), _norm(change)]
+    if all(np.isfinite(norms)) and np.isfinite(np.dot(now, now)) and np.isfinite(np.dot(change, change)):
+        return [*norms, 0.0, 0.0]
+    return [*norms, _nonfinite(before), _nonfinite(now)]
+
+
+def movement_columns(
+    gradient: Array,
+    before: Array,
+    change: Array,
+    memories: Sequence[Array],
+    rate: float,
+    epsilon: float,
+    *,
+    is_proportional: bool,
+    is_scaled: bool,
+) -> list[float]:
+    """In the order of `MOVEMENT_STATISTICS`. `epsilon` is that of the variable's type. Steps are in proportion to the
+    gradient, or as long as the rate; the length of a step is not known for a gradient that is still scaled."""
+    size = gradient.size
+    zero_count, still_count = size - np.count_nonzero(gradient), size - np.count_nonzero(change)
+    moved = remembered = unmoved = rounded = 0
+    if zero_count:
+        is_moved = (gradient == 0) & (change != 0)
+        moved = np.count_nonzero(is_moved)
+        if moved and memories:
+            remembered = np.count_nonzero(is_moved & np.logical_or.reduce([each != 0 for each in memories]))
+    if still_count:
+        is_unmoved = (gradient != 0) & (change == 0) & np.isfinite(gradient)
+        unmoved = np.count_nonzero(is_unmoved)
+        if unmoved and rate > 0 and not is_scaled:
+            # Half the distance to the next number: smaller changes are rounded away.
+            length = rate * np.abs(gradient[is_unmoved]) if is_proportional else rate
+            rounded = np.count_nonzero(length < np.abs(before[is_unmoved]) * (epsilon / 2))
+    return [zero_count, moved, remembered, unmoved, rounded, rate]
+
+
+def flat(value: Array) -> Array:
+    """One dimension, as float32, or as float64 or complex if the array has that precision."""
+    kind = value.dtype
+    wide = kind if kind in (np.float32, np.float64) or kind.kind == "c" else np.dtype(np.float32)
+    return np.ravel(value).astype(wide, copy=False)
+
+
+def _norm(value: Array) -> float:
+    """Of the finite elements."""
+    if value.dtype.kind == "c":
+        value = np.abs(value)
+    square = float(np.dot(value, value))
+    if _SAFE[0] < square < _SAFE[1]:
+        return float(np.sqrt(square))
+    finite = np.abs(value[np.isfinite(value)]).astype(np.float64)
+    largest = float(finite.max(initial=0.0))
+    # Scaled by the largest, as BLAS nrm2 does: squares of small numbers vanish.
+    return largest * float(np.linalg.norm(finite / largest)) if largest else 0.0
+
+
+def _nonfinite(value: Array) -> float:
+    return float(value.size - np.count_nonzero(np.isfinite(value)))

@@ -1,0 +1,36 @@
+"""What to record of a step."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from tb_gradflow.trace.capture.collector import Tensors
+from tb_gradflow.trace.custom_gradient_checks.step_checks import GradientChecks
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Settings:
+    """What to record of a step.
+
+    Attributes:
+        tensors: See the callback.
+        source: Whether to keep the user's files and lines.
+        exact: Whether to leave out the tensors whose measurement could change how the step rounds.
+        eager: Whether the step runs eagerly; else TensorFlow traces it.
+        among_workers: Whether other processes train in step with this one.
+        checks: Where to keep what is needed to check custom gradients; None if they are not checked.
+        barriers: See `Collector`, as of `terms`.
+        values: Whether to measure the forward pass too: in steps that are rolled back.
+        examples: Whether to also keep the rows of the batch in which something is not finite.
+    """
+
+    tensors: Tensors = "all"
+    source: bool = True
+    exact: bool = True
+    eager: bool = False
+    among_workers: bool = False
+    checks: GradientChecks | None = None
+    barriers: frozenset[str] | None = None
+    values: bool = False
+    examples: bool = False
+    terms: bool = False
