@@ -213,7 +213,10 @@ class Collector:
             # The recorder's own work runs where no tape records, so no tape could see it there.
             is_inner = is_watched_by_another(tape)
             with self.symbols.own_work():
+                before = self.root
                 self.symbols.check_request()
+                if self.root is not before:
+                    self.applied = []
                 found.append(self._prepare(tape, target, sources, rest, is_inner=is_inner))
         return found[0] if found else None
 

@@ -183,8 +183,9 @@ class ObservedSymbols(TracedSymbols):
 
     def check_request(self) -> None:
         """The graph in which a gradient is first requested is that of the step; there may be another around it."""
-        if self.root is None:
-            self.root = self.graph_now()
+        now = self.graph_now()
+        if self.root is None or _is_traced_again(self.root, now):
+            self.root = now
 
     def graph_now(self) -> Any:
         graph = tf.compat.v1.get_default_graph()
@@ -216,3 +217,8 @@ class ObservedSymbols(TracedSymbols):
 
     def with_zeros(self, ask: Any, asked: Any, target: Any, sources: Any) -> Any:
         return zeros_as_asked(ask, asked, target, sources)
+
+
+def _is_traced_again(before: Any, now: Any) -> bool:
+    """Whether a graph is the second trace of a function that has created variables in its first."""
+    return now is not before and now.name == before.name and now.outer_graph is before.outer_graph

@@ -49,11 +49,6 @@ class Definition:
     def name(self, name: str) -> None:
         self.proto.signature.name = name
 
-    @property
-    def is_for_xla(self) -> bool:
-        """Whether XLA compiles it."""
-        return bool(self.proto.attr["_XlaMustCompile"].b) if "_XlaMustCompile" in self.proto.attr else False
-
     def reference(self, tensor: Any) -> str:
         """What nodes of the definition call a tensor of its graph."""
         if self._arguments is None:
@@ -157,6 +152,11 @@ class Definition:
 
 
 _READ_ONLY = auto_control_deps_utils.READ_ONLY_RESOURCE_INPUTS_ATTR
+
+
+def is_for_xla(definition: Any) -> bool:
+    """Whether XLA compiles a function."""
+    return "_XlaMustCompile" in definition.attr and bool(definition.attr["_XlaMustCompile"].b)
 
 
 def calls_in(definition: Any) -> Iterator[tuple[Any, list[Any]]]:

@@ -16,7 +16,7 @@ from tensorflow.python.util import function_utils
 
 from tb_gradflow.trace.engine.additions import SCOPE, Additions
 from tb_gradflow.trace.engine.cells import Cell
-from tb_gradflow.trace.engine.definitions import CALLS, Definition, calls_in, made_stateful, results_of
+from tb_gradflow.trace.engine.definitions import CALLS, Definition, calls_in, is_for_xla, made_stateful, results_of
 
 _NUMBERS = itertools.count()
 
@@ -58,7 +58,7 @@ class Sibling:
         self._made: dict[str, _Made | None] = {}
         self._blamed: BaseException | None = None
         self.graphs: list[Any] = []
-        root = self._of(_text(self._plain.name))
+        root = self._of(_text(self._plain.name), in_xla=False)
         if root is None:
             raise ValueError("the function calls none of the functions that it was made for")
         self._name = self._wrapped(root) if root.left else root.name
@@ -87,21 +87,22 @@ class Sibling:
                 message = message.replace(made.name, name)
         return message
 
-    def _of(self, name: str) -> _Made | None:
+    def _of(self, name: str, *, in_xla: bool) -> _Made | None:
         """The new form of a function; `None` if nothing in it changes."""
         if name not in self._made:
             self._made[name] = None  # a function that calls itself
-            self._made[name] = self._changed(name)
+            self._made[name] = self._changed(name, in_xla=in_xla)
         return self._made[name]
 
-    def _changed(self, name: str) -> _Made | None:
+    def _changed(self, name: str, *, in_xla: bool) -> _Made | None:
         function = self._functions.get(name)
         if function is None:
             return None
         graph = function._cached_graph
         left: list[tuple[Cell, str, int]] = []
         names = {func.name for _, listed in calls_in(function.cached_definition) for func in listed}
-        inner = {each: made for each in names if (made := self._of(each)) is not None}
+        in_xla = in_xla or is_for_xla(function.cached_definition)
+        inner = {each: made for each in names if (made := self._of(each, in_xla=in_xla)) is not None}
         own = [each for each in self._additions if each.of is graph]
         if not inner and not own:
             return None
@@ -119,7 +120,7 @@ class Sibling:
         if own:
             self._change(definition)
         definition.name = f"{name}_gradflow_{next(_NUMBERS)}"
-        left = _left(definition, left)
+        left = _left(definition, left, in_xla=in_xla)
         context.context().add_function_def(definition.proto)
         return _Made(definition.name, left)
 
@@ -216,9 +217,11 @@ def _more_results(node: Any, made: _Made) -> list[tuple[Cell, str, int]]:
     ]
 
 
-def _left(definition: Definition, left: Sequence[tuple[Cell, str, int]]) -> list[tuple[Cell, str, int]]:
+def _left(
+    definition: Definition, left: Sequence[tuple[Cell, str, int]], *, in_xla: bool
+) -> list[tuple[Cell, str, int]]:
     """Lets a function leave what it computes, and returns what only its caller can."""
-    if definition.is_for_xla:
+    if in_xla:
         for _, value, kind in left:
             definition.add_result(value, kind)
         return list(left)
@@ -241,15 +244,24 @@ def _removed(names: Sequence[str]) -> None:
 
 def graphs_called(function: Any) -> list[Any]:
     """The graph of a `ConcreteFunction`, and those of the functions, branches and loops that it calls."""
-    functions, found = dict(_called(function._inference_function)), []
-    waiting, seen = [_text(function._inference_function.name)], set[str]()
+    return [graph for graph, _ in _graphs(function)]
+
+
+def graphs_in_xla(function: Any) -> list[Any]:
+    """Those of them that XLA compiles."""
+    return [graph for graph, in_xla in _graphs(function) if in_xla]
+
+
+def _graphs(function: Any) -> Iterator[tuple[Any, bool]]:
+    functions = dict(_called(function._inference_function))
+    waiting, seen = [(_text(function._inference_function.name), False)], set[str]()
     while waiting:
-        name = waiting.pop()
+        name, in_xla = waiting.pop()
         each = functions.get(name)
         if each is None or name in seen:
             continue
         seen.add(name)
+        in_xla = in_xla or is_for_xla(each.cached_definition)
         if each._cached_graph is not None:
-            found.append(each._cached_graph)
-        waiting.extend(func.name for _, listed in calls_in(each.cached_definition) for func in listed)
-    return found
+            yield each._cached_graph, in_xla
+        waiting.extend((func.name, in_xla) for _, listed in calls_in(each.cached_definition) for func in listed)

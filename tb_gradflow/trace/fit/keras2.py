@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.autograph.core import ag_ctx
 
-from tb_gradflow.trace.fidelity.python_constants import TracedNumbers
-from tb_gradflow.trace.fit.keras3 import Around, Fitting, version
-from tb_gradflow.trace.fit.train_function import AsCompiled
+from tb_gradflow.trace.fit.keras3 import Fitting, version
 from tb_gradflow.trace.graph.variables import Owned, Variables, has_weights, local
 
 
@@ -27,50 +23,6 @@ class LegacyFitting(Fitting):
     def steps_per_execution(self) -> int:
         count = self._model._steps_per_execution
         return 1 if count is None else int(count.numpy())
-
-    @property
-    def is_of_batches(self) -> bool:
-        """Its training function also counts its steps."""
-        return False
-
-    @property
-    def _base(self) -> type:
-        base: type = sys.modules["tf_keras"].Model
-        return base
-
-    @property
-    def counters(self) -> Sequence[Any]:
-        return (local(self._model._train_counter),)
-
-    @property
-    def step_as_traced(self) -> Callable[..., Any]:
-        """Keras 2 runs it unchanged, and the `call` of its layers is converted by AutoGraph if that is enabled, as in
-        Keras's own training function; ours leave the recorder's code unconverted.
-        """
-        step = self.step
-
-        @functools.wraps(step)
-        def run(*args: Any, **kwargs: Any) -> Any:
-            with ag_ctx.ControlStatusCtx(ag_ctx.Status.ENABLED):
-                return step(*args, **kwargs)
-
-        return run
-
-    def build(self) -> None:
-        """Keras 2 does this itself."""
-
-    def _as_traced(self, numbers: TracedNumbers) -> Around:
-        """The step is a part of its training function, whose argument is an iterator."""
-        return numbers.as_traced
-
-    def freeze_as_now(self, stand_in: AsCompiled) -> None:
-        """Keras 2 itself restores the flags while it trains."""
-
-    @property
-    def must_begin_alone(self) -> bool:
-        """Whether its first step builds its layers, and more steps follow in the same execution: these would measure
-        more, and TensorFlow's loop allows only results of one shape."""
-        return self.steps_per_execution > 1 and not self._model.built
 
     def variables(self) -> Variables:
         model = self._model

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -23,13 +22,6 @@ def check_backend() -> None:
         )
 
 
-def fitting(model: Any, beside: Sequence[Any] | None) -> Fitting:
-    """For whichever Keras the model belongs to, and the callbacks of the same `fit`; None if these are not known."""
-    shows_graph = beside is None or any(_is_tensorboard(each) for each in beside)
-    return (LegacyFitting if is_legacy(model) else Fitting)(model, shows_graph=shows_graph)
-
-
-def _is_tensorboard(callback: Any) -> bool:
-    legacy = sys.modules.get("tf_keras")
-    kinds = [each.callbacks.TensorBoard for each in (keras, legacy) if each is not None]
-    return isinstance(callback, tuple(kinds))
+def fitting(model: Any) -> Fitting:
+    """For whichever Keras the model belongs to."""
+    return (LegacyFitting if is_legacy(model) else Fitting)(model)

@@ -15,7 +15,7 @@ from tb_gradflow.trace.capture.optimizer_updates import Given
 from tb_gradflow.trace.engine.additions import Additions
 from tb_gradflow.trace.engine.cells import Bundle, Cell
 from tb_gradflow.trace.engine.definitions import Definition
-from tb_gradflow.trace.engine.siblings import Sibling, graphs_called
+from tb_gradflow.trace.engine.siblings import Sibling, graphs_called, graphs_in_xla
 from tb_gradflow.trace.graph.build_trace import numbered_trace_of
 from tb_gradflow.trace.graph.flat_ops import Ref
 from tb_gradflow.trace.graph.gradient_call import Call
@@ -57,7 +57,7 @@ class RecordedFunction:
     ) -> None:
         [collector] = observation.collectors
         observation.finish()
-        graphs = graphs_called(function)
+        graphs, self._in_xla = graphs_called(function), graphs_in_xla(function)
         self._collector = collector
         self._seen = seen_in(collector, graphs)
         self.has_run = False
@@ -161,11 +161,12 @@ class RecordedFunction:
                     left.scales = additions.leave(tf.stack([tf.cast(each, tf.float32) for each in scales.values()]))
             if calls:
                 left.losses = additions.leave(tf.stack([call.loss for call in calls]))
-            if updates:
+            raw = [*(tf.convert_to_tensor(each) for _, each in updates), *(tf.cast(each, tf.float32) for _, each in rates)]
+            if raw and any(additions.of is each for each in self._in_xla):
+                left.raw = [additions.leave(each) for each in raw]  # XLA has no bundles
+            elif raw:
                 left.bundle = Bundle()
-                raw = [tf.convert_to_tensor(each) for _, each in updates]
-                packed = left.bundle.packed([*raw, *(tf.cast(each, tf.float32) for _, each in rates)])
-                additions.results.append((left.bundle.cell, packed))
+                additions.results.append((left.bundle.cell, left.bundle.packed(raw)))
         self._left.append(left)
         return True
 
@@ -226,6 +227,7 @@ class _Left:
     scales: Cell | None = None
     losses: Cell | None = None
     bundle: Bundle | None = None
+    raw: Sequence[Cell] = ()
 
     def take(
         self, tables: dict[int, Array], losses: dict[int, float], updates: dict[int, Any], rates: dict[int, Any]
@@ -234,6 +236,8 @@ class _Left:
         table, values, raw = (
             None if each is None else each.take() for each in (self.table, self.losses, self.bundle)
         )
+        if self.raw:
+            raw = [each.take() for each in self.raw]
         if table is not None:
             self._take(table.numpy(), tables)
         numbers = [float("nan")] * len(self.calls) if values is None else values.numpy()

@@ -1,10 +1,5 @@
-"""Whether a fit continues with the functions that the previous fit compiled, as Keras does unless `compile` is called
-in between.
-
-Weights that were frozen or unfrozen since then, and changed Python values, have no effect in such a fit. So the
-recorder must not trace the step again either: the training would differ from one without it. If the functions were
-compiled by another recorder, or by none, they are traced again, and the fit is not recorded if flags were changed.
-"""
+"""Layers that were frozen or unfrozen since a model was compiled. Keras goes on with the step that it has compiled, in
+which that has no effect, and says nothing."""
 
 from __future__ import annotations
 
@@ -15,8 +10,7 @@ from weakref import WeakKeyDictionary
 from tensorflow.python.framework import auto_control_deps_utils, dtypes
 
 from tb_gradflow.trace.fidelity.warning import warn
-from tb_gradflow.trace.fit.keras3 import Fitting
-from tb_gradflow.trace.fit.train_function import AsCompiled, keras_own, put, traced
+from tb_gradflow.trace.fit.train_function import traced
 from tb_gradflow.trace.graph.variables import has_weights, raw_variable
 
 _compiled_for: MutableMapping[Any, dict[int, bool]] = WeakKeyDictionary()
@@ -25,54 +19,23 @@ or at the end of the fit in which the weight was created.
 """
 
 
-class LastFit:
-    """The training function of the last recorded fit."""
+class FlagsWithoutEffect:
+    """Warns about them."""
 
-    def __init__(self) -> None:
-        self._function: Any = None
-        self._kind: tuple[Any, ...] = ()
-
-    def begins(self, model: Any, fitted: Fitting) -> bool:
-        """Called when a fit begins whose functions this recorder compiles. Returns False, after a warning, if they
-        would train differently from the model's own.
-        """
-        function = keras_own(model.train_function)
-        if function is None or fitted.is_eager:
-            return True
-        changed = _changed(model)
-        if changed:
-            warn(f"{_without_effect(changed, model)} This fit is not recorded.")
-            return False
-        self._function, self._kind = function, _kind(fitted)
-        _learn(function, model)
-        return True
-
-    def goes_on(self, model: Any, fitted: Fitting) -> bool:
-        """Whether the fit that begins runs the same function; if so, warns about flags that have no effect on it."""
-        function = keras_own(model.train_function)
-        if function is None or function is not self._function or fitted.is_eager:
-            return False
-        if _kind(fitted) != self._kind:
-            return False
+    def begins(self, model: Any, *, is_eager: bool) -> None:
+        """Called when a fit begins."""
+        function = model.train_function
+        if function is None or is_eager:
+            return
         changed = _changed(model)
         if changed:
             warn(_without_effect(changed, model))
-        return True
+        _learn(function, model)
 
-    def ends(self, model: Any, fitted: Fitting) -> None:
-        """Called when the fit has ended."""
-        function = model.train_function
-        if keras_own(function) is not self._function:
-            return
-        _learn(self._function, model)
-        if isinstance(function, AsCompiled) and function.has_run:
-            put(model, function.function)
-        elif isinstance(function, AsCompiled):
-            fitted.freeze_as_now(function)
-
-
-def _kind(fitted: Fitting) -> tuple[Any, ...]:
-    return type(fitted), fitted.shows_graph
+    def ends(self, model: Any) -> None:
+        """Called when it has ended: a first step creates some weights."""
+        if model.train_function in _compiled_for:
+            _learn(model.train_function, model)
 
 
 def _trainable(model: Any) -> frozenset[int]:
@@ -85,7 +48,7 @@ def _weights(model: Any) -> Sequence[Any]:
 
 
 def _learn(function: Any, model: Any) -> None:
-    """The current flags of weights that did not exist before: a first step creates some."""
+    """The current flags of weights that were not known."""
     trainable = _trainable(model)
     known = _compiled_for.setdefault(function, {})
     for each in _weights(model):
@@ -95,13 +58,12 @@ def _learn(function: Any, model: Any) -> None:
 def _changed(model: Any) -> list[Any]:
     """The weights that were frozen or unfrozen since the model's training function was compiled."""
     trainable = _trainable(model)
-    function = keras_own(model.train_function)
-    before = _compiled_for.get(function)
+    before = _compiled_for.get(model.train_function)
     if before is not None:
         return [
             each for each in _weights(model) if before.get(id(each), id(each) in trainable) != (id(each) in trainable)
         ]
-    written = {handle for concrete in traced(function) for handle in _written(concrete.graph)}
+    written = {handle for concrete in traced(model.train_function) for handle in _written(concrete.graph)}
     optimized = {id(each) for each in getattr(model.optimizer, "_trainable_variables", ())}
     return [
         each

@@ -1,0 +1,86 @@
+"""The steps of a `fit`, compiled or eager, as the callback records them."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+from tb_gradflow.trace.engine.tracing import onlooking
+from tb_gradflow.trace.fit.keras3 import Fitting, TrainFunction
+from tb_gradflow.trace.log.recorder import Tracing
+from tb_gradflow.trace.step.instrumented_step import InstrumentedStep, OnTrace
+from tb_gradflow.trace.step.observed_steps import ObservedSteps
+from tb_gradflow.trace.step.recorded_function import Measured
+from tb_gradflow.trace.step.settings import Settings
+
+
+class ObservedFit:
+    """Compiled executions of a training function, of one step or several.
+
+    Attributes:
+        is_unseen: Whether the last one was to be recorded, and could not be, because nobody had observed its trace.
+    """
+
+    def __init__(
+        self, fitted: Fitting, settings: Settings, tracing: Tracing, on_fault: Callable[[Exception], None]
+    ) -> None:
+        self._steps = ObservedSteps(
+            fitted.variables, settings, fitted.inputs, tracing.finished, on_fault, tracing.told
+        )
+
+    @property
+    def is_unseen(self) -> bool:
+        return self._steps.is_due and not self._steps.has_recorded
+
+    def begins(self, plain: TrainFunction, *, is_due: bool) -> None:
+        """Before the next execution."""
+        self._steps.begins(is_due=is_due)
+
+    def looking_on(self) -> contextlib.AbstractContextManager[Any]:
+        """The context to run it in."""
+        return onlooking(self._steps)
+
+    def function(self, plain: TrainFunction) -> TrainFunction:
+        """What runs it: the model's own."""
+        return plain
+
+    def measured(self) -> Measured | None:
+        """After it: what was recorded of its last step; `None` if nothing was."""
+        return self._steps.measured()
+
+
+class EagerFit:
+    """Executions whose ops run as the step calls them."""
+
+    is_unseen = False
+
+    def __init__(
+        self, fitted: Fitting, settings: Settings, on_trace: OnTrace, on_fault: Callable[[Exception], None]
+    ) -> None:
+        self._fitted = fitted
+        self._step = InstrumentedStep(fitted.step, fitted.variables, settings, on_trace, fitted.inputs, on_fault)
+        self._last: Measured = {}
+        self._function: TrainFunction | None = None
+        self._around: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.nullcontext
+        self._of: TrainFunction | None = None
+        self._is_due = False
+
+    def begins(self, plain: TrainFunction, *, is_due: bool) -> None:
+        self._is_due, self._last = is_due, {}
+        if is_due and self._of is not plain:
+            self._of = plain
+            self._function, self._around = self._fitted.function_of(self._recorded)
+
+    def _recorded(self, data: Any) -> Any:
+        results, self._last = self._step(data)
+        return results
+
+    def looking_on(self) -> contextlib.AbstractContextManager[Any]:
+        return self._around() if self._is_due else contextlib.nullcontext()
+
+    def function(self, plain: TrainFunction) -> TrainFunction:
+        return self._function if self._is_due and self._function is not None else plain
+
+    def measured(self) -> Measured | None:
+        return {name: value.numpy() for name, value in self._last.items()} or None
