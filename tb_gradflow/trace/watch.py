@@ -23,6 +23,7 @@ from tb_gradflow.trace.fidelity.warning import warn
 from tb_gradflow.trace.graph.variables import Variables
 from tb_gradflow.trace.log.cadence import UpdateFreq
 from tb_gradflow.trace.log.options import checked
+from tb_gradflow.trace.log.progress import told_if_long
 from tb_gradflow.trace.log.recorder import Tracing
 from tb_gradflow.trace.protection.training import Protection, protected_method
 from tb_gradflow.trace.step.eager_steps import EagerSteps
@@ -130,8 +131,6 @@ class Watched:
         assert self._steps is not None
         measured = self._steps.measured()
         if measured is not None and self._tracing is not None:
-            if self._tracing.fault is not None:
-                raise self._tracing.fault
             self._run.write(measured, self._tracing)
         self._run.completed(time.perf_counter() - self._began, recorded=measured is not None)
 
@@ -143,20 +142,21 @@ class Watched:
             warn(HINT)
 
     def _made(self, *, eagerly: bool) -> ObservedSteps | EagerSteps:
-        self._tracing = tracing = Tracing(self._run.recorder(name_of(self._plain.python_function)))
+        self._tracing = None
         settings = dataclasses.replace(self._run.options.settings, eager=eagerly)
         inputs = arguments_of(self._plain.python_function)
         if eagerly:
-            return EagerSteps(settings, inputs, self._on_trace, tracing.failed)
+            return EagerSteps(settings, inputs, self._on_trace, self.protection.ends)
         variables = functools.partial(Variables, meets=_is_trainable)
-        return ObservedSteps(variables, settings, inputs, self._on_trace, self.protection.ends, tracing.told)
+        return ObservedSteps(variables, settings, inputs, self._on_trace, self.protection.ends, told_if_long)
 
     def _on_trace(self, trace: Trace, error: BaseException | None) -> None:
         asked = {each.variable for each in trace.variable_gradients if each.outcome != "not_asked"}
         listed = tuple(
             dataclasses.replace(variable, tracked=number in asked) for number, variable in enumerate(trace.variables)
         )
-        assert self._tracing is not None
+        if self._tracing is None:
+            self._tracing = Tracing(self._run.recorder(name_of(self._plain.python_function)))
         self._tracing.finished(dataclasses.replace(trace, variables=listed), error)
 
 

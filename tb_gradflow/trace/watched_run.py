@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import keras
@@ -12,17 +13,18 @@ from tb_gradflow.trace.fidelity.warning import warn
 from tb_gradflow.trace.log.options import Options
 from tb_gradflow.trace.log.recorder import Identity, Recorder, Tracing, fault_message, index_of
 from tb_gradflow.trace.log.workers import in_step_with_others, recorder_for
-from tb_gradflow.trace.nonfinite.monitor import CaughtStep
 from tb_gradflow.trace.protection.training import Protection
 
 
 class WatchedRun:
     """One log, and the progress of its training."""
 
-    def __init__(self, options: Options, *, compiles: bool) -> None:
-        """`compiles` means that the step was not compiled before it was watched."""
+    def __init__(self, options: Options, *, compiles: bool, begins: Callable[[], str] | None = None) -> None:
+        """`compiles` means that the step was not compiled before it was watched. `begins` returns the directory of the
+        log, when there is something to write."""
         self.options = options
         self.compiles = compiles
+        self._begins = begins
         self.protection = Protection(self._report_fault, interrupted=self.flush)
         self._recorder: Recorder | None = None
         self._calls_off: Callable[[], object] = lambda: None
@@ -30,6 +32,8 @@ class WatchedRun:
 
     def recorder(self, name: str) -> Recorder:
         if self._recorder is None:
+            if self._begins is not None:
+                self.options = replace(self.options, log_dir=self._begins())
             identity = Identity(name, keras.__version__, self.options.expected)
             self._recorder = recorder_for(self.options.log_dir, identity)
             self._recorder.meter = self.options.cadence.meter
@@ -56,10 +60,6 @@ class WatchedRun:
         self.options.cadence.meter.took(seconds, recorded=recorded)
         if not recorded and self._recorder is not None:
             self._recorder.flush_if_due()
-
-    def write_caught(self, caught: CaughtStep, tracing: Tracing) -> None:
-        """Writes a step whose gradient was not finite; all steps that have begun are completed."""
-        self.write(caught.values, tracing, self._step - caught.ago, tell=True)
 
     def write(self, values: dict[str, Any], tracing: Tracing, step: int | None = None, *, tell: bool = False) -> None:
         """Writes a step: the one that runs now if it is not said which."""

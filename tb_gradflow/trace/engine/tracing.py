@@ -22,7 +22,8 @@ class Onlooker(Protocol):
         """Open while TensorFlow traces a function that the program calls, and all that this calls."""
 
     def traced(self, function: Any) -> None:
-        """TensorFlow has traced such a function: its `ConcreteFunction`."""
+        """TensorFlow has traced such a function, or one that it calls: its `ConcreteFunction`. The program may also call
+        the latter alone."""
 
     def choose(self, function: Any) -> Ours | None:
         """A function that was `switched` is about to be called: what to run in its place."""
@@ -39,6 +40,7 @@ class _OfThread(threading.local):
         self.onlookers: list[Onlooker | None] = []
         self.depth = 0
         self.outermost: Any = None
+        self.inner: list[Any] = []
 
 
 _of_thread = _OfThread()
@@ -75,7 +77,8 @@ def switched(function: Any) -> None:
         onlooker = onlooker_here()
         if onlooker is None:
             return run(args)
-        return substituted(run, lambda: onlooker.choose(function), args, onlooker.failed, onlooker.is_own)
+        with onlooking(None):  # it calls functions of its own
+            return substituted(run, lambda: onlooker.choose(function), args, onlooker.failed, onlooker.is_own)
 
     plain.call_preflattened = call_preflattened
 
@@ -96,6 +99,7 @@ def _tracing(original: Callable[..., Any]) -> Callable[..., Any]:
         if onlooker is None or here.depth:
             return original(*args, **kwargs)
         here.depth += 1
+        here.inner = []
         try:
             graph = beside(lambda: original(*args, **kwargs), onlooker.tracing, onlooker.failed)
         finally:
@@ -109,13 +113,17 @@ def _tracing(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _traced(function: Any) -> None:
     """Called by TensorFlow with each `ConcreteFunction`."""
-    here = _of_thread
-    if here.depth or here.outermost is None or here.outermost is not function.graph:
+    here, onlooker = _of_thread, onlooker_here()
+    if onlooker is None:
         return
-    here.outermost = None
-    onlooker = onlooker_here()
-    if onlooker is not None:
+    if here.depth:
+        here.inner.append(function)
+        return
+    if here.outermost is not function.graph:
+        return
+    listed, here.inner, here.outermost = [*here.inner, function], [], None
+    for each in listed:
         try:
-            onlooker.traced(function)
+            onlooker.traced(each)
         except Exception as fault:
             onlooker.failed(fault)

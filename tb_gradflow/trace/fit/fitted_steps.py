@@ -8,6 +8,7 @@ from typing import Any
 
 from tb_gradflow.trace.engine.tracing import onlooking
 from tb_gradflow.trace.fit.keras3 import Fitting, TrainFunction
+from tb_gradflow.trace.log.progress import told_if_long
 from tb_gradflow.trace.log.recorder import Tracing
 from tb_gradflow.trace.step.instrumented_step import InstrumentedStep, OnTrace
 from tb_gradflow.trace.step.observed_steps import ObservedSteps
@@ -26,7 +27,7 @@ class ObservedFit:
         self, fitted: Fitting, settings: Settings, tracing: Tracing, on_fault: Callable[[Exception], None]
     ) -> None:
         self._steps = ObservedSteps(
-            fitted.variables, settings, fitted.inputs, tracing.finished, on_fault, tracing.told
+            fitted.variables, settings, fitted.inputs, tracing.finished, on_fault, told_if_long
         )
 
     @property

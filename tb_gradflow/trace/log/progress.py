@@ -15,7 +15,7 @@ PATIENCE = 2.0
 
 
 @contextlib.contextmanager
-def told_if_long(what: str) -> Iterator[None]:
+def told_if_long(what: str = "compiling the recorded step (once)") -> Iterator[None]:
     """If the context stays open long enough for users to wonder, a line says `what`, and another line follows when it
     is over.
     """

@@ -27,7 +27,6 @@ from tb_gradflow.store.run import StoredRun
 from tb_gradflow.store.thinning import thin
 from tb_gradflow.store.writer import VOLUME_CAP_BYTES, LogWriter
 from tb_gradflow.trace.log.meter import Meter
-from tb_gradflow.trace.log.progress import told_if_long
 from tb_gradflow.trace.log.trials import trials_of_now
 from tb_gradflow.trace.step.forward_values import step_values
 from tb_gradflow.version import VERSION
@@ -281,11 +280,6 @@ class Tracing:
     def failed(self, fault: Exception) -> None:
         """Called when the recorder itself has failed while the step was traced."""
         self.fault = fault
-
-    def told(self) -> contextlib.AbstractContextManager[None]:
-        """Open while a recorded step runs: the first one is compiled, which may take long."""
-        first = not self.indices and self.fault is None
-        return told_if_long("compiling the instrumented step (once)") if first else contextlib.nullcontext()
 
     def finished(self, trace: Trace, error: BaseException | None) -> None:
         assert self._recorder is not None

@@ -95,7 +95,7 @@ class RecordedFunction:
             [updates.get(number) for number in numbers], [rates.get(number) for number in numbers]
         )
         tables[id(self._moved)] = moved
-        variables = np.full((len(self._collector.variables), len(VARIABLE_STATISTICS)), np.nan, np.float32)
+        variables = np.full((len(self.trace.variables), len(VARIABLE_STATISTICS)), np.nan, np.float32)
         variables[self._with_norms] = norms
         blocks = [tables[id(block)] if id(block) in tables else _unknown(block) for block in self._seen.rows]
         return {
@@ -177,7 +177,7 @@ class RecordedFunction:
         norms = {
             number: (item.variable, has_one_shape(item))
             for number, item in enumerate(self._collector.variables)
-            if is_floating(item)
+            if number < len(self.trace.variables) and is_floating(item)
         }
         self._with_norms = list(norms)
         places = {number: place for place, number in enumerate(norms)}

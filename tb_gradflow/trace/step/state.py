@@ -83,11 +83,13 @@ class State:
         known = [given if rate is None else rate for given, rate in zip(own, rates, strict=True)]
         for number, (variable, has_change) in enumerate(self._variables):
             now = kept(variable)
-            here = [(self._moved[at], gradients[at], memories[at], known[at]) for at in moves.get(number, ())]
-            on_host = "CPU" in now.device
-            measure = _in_memory if on_host else _on_device
-            norms[number], rows = measure(now, before[number] if has_change else None, here)
-            for at, row in zip(moves.get(number, ()), rows, strict=True):
+            # A variable that the step itself has initialised had no value before it.
+            is_known = has_change and before[number].shape == now.shape
+            places = moves.get(number, ()) if is_known else ()
+            here = [(self._moved[at], gradients[at], memories[at], known[at]) for at in places]
+            measure = _in_memory if "CPU" in now.device else _on_device
+            norms[number], rows = measure(now, before[number] if is_known else None, here)
+            for at, row in zip(places, rows, strict=True):
                 movements[at] = row
         return norms, movements
 

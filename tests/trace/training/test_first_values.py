@@ -55,7 +55,7 @@ def test_fit_gives_them_their_values_and_is_recorded_from_its_first_step(tmp_pat
 
 
 @pytest.mark.parametrize("recorded", [False, True])
-def test_a_watched_step_gives_them_their_values_and_is_recorded_from_its_second(recorded: bool, tmp_path: Path) -> None:
+def test_a_watched_step_gives_them_their_values_and_is_recorded_from_its_first(recorded: bool, tmp_path: Path) -> None:
     keras.utils.set_random_seed(3)
     model = Retrieval()
     optimizer = keras.optimizers.SGD(0.1)
@@ -75,4 +75,4 @@ def test_a_watched_step_gives_them_their_values_and_is_recorded_from_its_second(
     assert losses[1] < losses[0]
     if recorded:
         step.flush()
-        assert list(read(tmp_path).steps) == [1, 2, 3]
+        assert list(read(tmp_path).steps) == [0, 1, 2, 3]

@@ -111,16 +111,13 @@ def norm_of(recorded: Recorded, variable: str, target: int) -> float:
 
 @pytest.mark.parametrize("compile_again", [True, False], ids=["compiled again", "without compile"])
 def test_layers_that_are_frozen_between_fits(compile_again: bool, tmp_path: Path) -> None:
-    """Keras freezes a layer at the next `compile`, or at the next `fit`, as its version does: the log says which. Where
-    only `compile` does, a fit that was to train something else is not recorded, and trains what Keras would."""
+    """Keras freezes a layer at the next `compile`, or at the next `fit`, as its version does: the log says which."""
     made = fresh("clipvalue")
 
     def fit(directory: Path) -> Any:
         before = made.model.get_layer("a").kernel.numpy()
         made.model.fit(made.x, made.y, batch_size=16, verbose=0, callbacks=[GradFlowCallback(directory, 1)])
         moved = bool((before != made.model.get_layer("a").kernel.numpy()).any())
-        if not any(directory.rglob("*.gradflow")):
-            return moved, "not recorded"
         return moved, tb_gradflow.open_log(directory).report().variables["a/kernel"].status
 
     first = fit(tmp_path / "first")
@@ -135,7 +132,7 @@ def test_layers_that_are_frozen_between_fits(compile_again: bool, tmp_path: Path
     third = fit(tmp_path / "third")
 
     assert first == third == (True, "connected")
-    assert second in ((False, "frozen"), (True, "not recorded"))
+    assert second in ((False, "frozen"), (True, "connected"))
     if compile_again:
         assert second == (False, "frozen")
 
