@@ -18,7 +18,7 @@ from tensorflow.python.eager.polymorphic_function import polymorphic_function
 from tb_gradflow.record.schema import Trace
 from tb_gradflow.trace.capture.collector import Tensors
 from tb_gradflow.trace.eager.compilability import HINT, needs_numbers
-from tb_gradflow.trace.engine.tracing import onlooking
+from tb_gradflow.trace.engine.tracing import Onlooker, onlooking
 from tb_gradflow.trace.fidelity.warning import warn
 from tb_gradflow.trace.graph.variables import Variables
 from tb_gradflow.trace.log.cadence import UpdateFreq
@@ -64,8 +64,12 @@ def watch(
 class Watched:
     """A compiled training step, some of whose calls are recorded."""
 
-    def __init__(self, plain: Any, run: WatchedRun) -> None:
+    def __init__(
+        self, plain: Any, run: WatchedRun, onlooker: Callable[[Onlooker], Onlooker] = lambda steps: steps
+    ) -> None:
+        """`onlooker` returns what looks on in the place of the steps."""
         self._plain = plain
+        self._onlooker = onlooker
         self._run = run
         self._began = 0.0
         self._steps: ObservedSteps | EagerSteps | None = None
@@ -85,7 +89,7 @@ class Watched:
 
     def _bound_to(self, instance: Any) -> Watched:
         bound = self._plain._clone(python_function=types.MethodType(self._plain.python_function, instance))
-        return Watched(bound, self._run)
+        return Watched(bound, self._run, self._onlooker)
 
     def __getattr__(self, name: str) -> Any:
         # Other attributes of a `tf.function`: `get_concrete_function`, `pretty_printed_concrete_signatures`, …
@@ -124,7 +128,7 @@ class Watched:
 
     def _looking_on(self) -> contextlib.AbstractContextManager[Any]:
         if isinstance(self._steps, ObservedSteps) and not self.protection.is_over:
-            return onlooking(self._steps)
+            return onlooking(self._onlooker(self._steps))
         return contextlib.nullcontext()
 
     def _ended(self) -> None:

@@ -5,26 +5,35 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
-
-import keras
+from typing import Any, Protocol
 
 from tb_gradflow.trace.fidelity.warning import warn
 from tb_gradflow.trace.log.options import Options
 from tb_gradflow.trace.log.recorder import Identity, Recorder, Tracing, fault_message, index_of
-from tb_gradflow.trace.log.workers import in_step_with_others, recorder_for
+from tb_gradflow.trace.log.workers import SilentRecorder, in_step_with_others, recorder_for
 from tb_gradflow.trace.protection.training import Protection
+from tb_gradflow.trace.tf_internals.versions import keras_version
+
+
+class OnDemand(Protocol):
+    """A directory of a log that is created when there is something to write."""
+
+    def begin(self) -> str | None:
+        """Creates it; `None` if that is impossible."""
+
+    def drop(self) -> None:
+        """Removes it."""
 
 
 class WatchedRun:
     """One log, and the progress of its training."""
 
-    def __init__(self, options: Options, *, compiles: bool, begins: Callable[[], str] | None = None) -> None:
-        """`compiles` means that the step was not compiled before it was watched. `begins` returns the directory of the
-        log, when there is something to write."""
+    def __init__(self, options: Options, *, compiles: bool, place: OnDemand | None = None) -> None:
+        """`compiles` means that the step was not compiled before it was watched; `place` is where the log will be, if
+        the options do not say it."""
         self.options = options
         self.compiles = compiles
-        self._begins = begins
+        self._place = place
         self.protection = Protection(self._report_fault, interrupted=self.flush)
         self._recorder: Recorder | None = None
         self._calls_off: Callable[[], object] = lambda: None
@@ -32,10 +41,8 @@ class WatchedRun:
 
     def recorder(self, name: str) -> Recorder:
         if self._recorder is None:
-            if self._begins is not None:
-                self.options = replace(self.options, log_dir=self._begins())
-            identity = Identity(name, keras.__version__, self.options.expected)
-            self._recorder = recorder_for(self.options.log_dir, identity)
+            identity = Identity(name, keras_version(), self.options.expected)
+            self._recorder = self._made(identity)
             self._recorder.meter = self.options.cadence.meter
             self._calls_off = self._recorder.flush_at_end_of(self)
         return self._recorder
@@ -45,6 +52,8 @@ class WatchedRun:
         self.protection.stop()
         self._recorder = None
         self._calls_off()
+        if self._place is not None:
+            self._place.drop()
 
     def flush(self) -> None:
         if self._recorder is not None:
@@ -71,6 +80,16 @@ class WatchedRun:
     def report_fault(self, error: Exception, cost: str = "") -> None:
         """Reports a fault in a warning."""
         warn(fault_message(self._step, error, cost))
+
+    def _made(self, identity: Identity) -> Recorder:
+        if self._place is None:
+            return recorder_for(self.options.log_dir, identity)
+        log_dir = self._place.begin()
+        if log_dir is None:
+            self.protection.stop()
+            return SilentRecorder("", identity)
+        self.options = replace(self.options, log_dir=log_dir)
+        return recorder_for(log_dir, identity)
 
     def _report_fault(self, error: Exception, cost: str = "") -> None:
         self.report_fault(error, cost)

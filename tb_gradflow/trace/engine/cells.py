@@ -37,15 +37,20 @@ class Cell:
 
     def nodes(self, name: str, value: str) -> tuple[node_def_pb2.NodeDef, node_def_pb2.NodeDef]:
         """Two nodes of a function's definition, of this name and below it; the second writes `value` here."""
-        handle = node_def_pb2.NodeDef(name=f"{name}/cell", op="VarHandleOp", device=self._device)
-        handle.attr["dtype"].type = self._dtype.as_datatype_enum
-        handle.attr["shape"].shape.unknown_rank = True
-        handle.attr["shared_name"].s = self._name.encode()
-        handle.attr["container"].s = b""
+        handle = self.handle(f"{name}/cell")
         write = node_def_pb2.NodeDef(name=name, op="AssignVariableOp", device=self._device)
         write.input.extend([f"{handle.name}:resource:0", value])
         write.attr["dtype"].type = self._dtype.as_datatype_enum
         return handle, write
+
+    def handle(self, name: str) -> node_def_pb2.NodeDef:
+        """A node of this name that gives the handle of the resource."""
+        handle = node_def_pb2.NodeDef(name=name, op="VarHandleOp", device=self._device)
+        handle.attr["dtype"].type = self._dtype.as_datatype_enum
+        handle.attr["shape"].shape.unknown_rank = True
+        handle.attr["shared_name"].s = self._name.encode()
+        handle.attr["container"].s = b""
+        return handle
 
     def write(self, tensor: Any) -> None:
         """In Python: puts a tensor here, for a function that reads it."""

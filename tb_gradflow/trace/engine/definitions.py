@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import tensorflow as tf
 from tensorflow.core.framework import function_pb2, node_def_pb2, types_pb2
 from tensorflow.python.framework import auto_control_deps_utils
 
@@ -152,6 +153,19 @@ class Definition:
 
 
 _READ_ONLY = auto_control_deps_utils.READ_ONLY_RESOURCE_INPUTS_ATTR
+
+
+def new_node(name: str, op: str, inputs: Sequence[str], **attributes: Any) -> Any:
+    """A node of a definition, whose attributes are types, ints or bools."""
+    node = node_def_pb2.NodeDef(name=name, op=op, input=inputs)
+    for key, value in attributes.items():
+        if isinstance(value, tf.DType):
+            node.attr[key].type = value.as_datatype_enum
+        elif isinstance(value, bool):
+            node.attr[key].b = value
+        else:
+            node.attr[key].i = value
+    return node
 
 
 def is_for_xla(definition: Any) -> bool:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 import re
 import weakref
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ from tensorflow.python.util import function_utils
 from tb_gradflow.trace.engine.additions import SCOPE, Additions
 from tb_gradflow.trace.engine.cells import Cell
 from tb_gradflow.trace.engine.definitions import CALLS, Definition, calls_in, is_for_xla, made_stateful, results_of
+from tb_gradflow.trace.engine.draws import Draws, Path, draws_in, unshared_in
 
 _NUMBERS = itertools.count()
 
@@ -34,6 +36,7 @@ class Sibling:
         function: The user's `ConcreteFunction`.
         additions: What it has in addition, for graphs of functions that it calls or for its own.
         change: What else is done to the definitions of these functions.
+        draws: Where its random ops draw; `None` if they keep positions of their own.
         optimized: Whether TensorFlow optimises its graph, as it does the user's.
 
     Attributes:
@@ -46,6 +49,7 @@ class Sibling:
         function: Any,
         additions: Sequence[Additions],
         change: Change = lambda definition: None,
+        draws: Draws | None = None,
         *,
         optimized: bool = True,
     ) -> None:
@@ -55,10 +59,12 @@ class Sibling:
         self._change = change
         self._optimized = optimized
         self._functions = dict(_called(self._plain))
-        self._made: dict[str, _Made | None] = {}
+        self._draws = draws
+        self._drawing = set() if draws is None else _names_of_drawing(self._plain)
+        self._made: dict[tuple[str, Path], _Made | None] = {}
         self._blamed: BaseException | None = None
         self.graphs: list[Any] = []
-        root = self._of(_text(self._plain.name), in_xla=False)
+        root = self._of(_text(self._plain.name), (), in_xla=False)
         if root is None:
             raise ValueError("the function calls none of the functions that it was made for")
         self._name = self._wrapped(root) if root.left else root.name
@@ -82,34 +88,42 @@ class Sibling:
         return error is self._blamed or isinstance(error, tf.errors.ResourceExhaustedError)
 
     def _as_of_plain(self, message: str) -> str:
-        for name, made in self._made.items():
+        for (name, _), made in self._made.items():
             if made is not None:
                 message = message.replace(made.name, name)
         return message
 
-    def _of(self, name: str, *, in_xla: bool) -> _Made | None:
-        """The new form of a function; `None` if nothing in it changes."""
-        if name not in self._made:
-            self._made[name] = None  # a function that calls itself
-            self._made[name] = self._changed(name, in_xla=in_xla)
-        return self._made[name]
+    def _of(self, name: str, path: Path, *, in_xla: bool) -> _Made | None:
+        """The new form of a function that is called so; `None` if nothing in it changes."""
+        key = (name, path if name in self._drawing else ())
+        if key not in self._made:
+            self._made[key] = None  # a function that calls itself
+            self._made[key] = self._changed(*key, in_xla=in_xla)
+        return self._made[key]
 
-    def _changed(self, name: str, *, in_xla: bool) -> _Made | None:
+    def _changed(self, name: str, path: Path, *, in_xla: bool) -> _Made | None:
         function = self._functions.get(name)
         if function is None:
             return None
         graph = function._cached_graph
         left: list[tuple[Cell, str, int]] = []
-        names = {func.name for _, listed in calls_in(function.cached_definition) for func in listed}
         in_xla = in_xla or is_for_xla(function.cached_definition)
-        inner = {each: made for each in names if (made := self._of(each, in_xla=in_xla)) is not None}
+        inner = {
+            (node.name, func.name): made
+            for node, listed in calls_in(function.cached_definition)
+            for func in listed
+            if (made := self._of(func.name, (*path, node.name), in_xla=in_xla)) is not None
+        }
         own = [each for each in self._additions if each.of is graph]
-        if not inner and not own:
+        draws = self._draws if name in self._drawing and not in_xla else None
+        if not inner and not own and draws is None:
             return None
         definition = Definition(function.cached_definition, graph)
+        if draws is not None:
+            draws.share(definition, path)
         for node, listed in list(definition.calls()):
             for func in listed:
-                made = inner.get(func.name)
+                made = inner.get((node.name, func.name))
                 if made is not None:
                     func.name = made.name
                     made_stateful(node)
@@ -212,9 +226,7 @@ def _more_results(node: Any, made: _Made) -> list[tuple[Cell, str, int]]:
     if made.left and node.op not in CALLS:
         raise ValueError(f"{node.name} is a {node.op} of a function that XLA compiles")
     node.attr["Tout"].list.type.extend(kind for _, _, kind in made.left)
-    return [
-        (cell, f"{node.name}:output:{first + number}", kind) for number, (cell, _, kind) in enumerate(made.left)
-    ]
+    return [(cell, f"{node.name}:output:{first + number}", kind) for number, (cell, _, kind) in enumerate(made.left)]
 
 
 def _left(
@@ -241,18 +253,46 @@ def _removed(names: Sequence[str]) -> None:
             here.remove_function(name.encode())
 
 
+def _names_of_drawing(function: Any) -> set[str]:
+    """The functions that draw random numbers from positions that can be shared, and those that call one."""
+    functions = dict(_called(function))
+    found = {name for name, each in functions.items() if draws_in(each.cached_definition)}
+    callers: dict[str, set[str]] = defaultdict(set)
+    for name, each in functions.items():
+        for _, listed in calls_in(each.cached_definition):
+            for func in listed:
+                callers[func.name].add(name)
+    waiting = list(found)
+    while waiting:
+        waiting.extend(new := callers[waiting.pop()] - found)
+        found |= new
+    return found
+
+
+def can_draw(function: Any) -> bool:
+    """Whether a `ConcreteFunction` has random ops whose positions a sibling can share."""
+    return _text(function._inference_function.name) in _names_of_drawing(function._inference_function)
+
+
+def unshared(function: Any) -> list[str]:
+    """The types of its seeded random ops for which that is impossible. XLA has generators of its own, whose numbers
+    differ from run to run."""
+    reached = [each for each, in_xla in _reached(function) if not in_xla]
+    return [op for each in reached for op in unshared_in(each.cached_definition)]
+
 
 def graphs_called(function: Any) -> list[Any]:
     """The graph of a `ConcreteFunction`, and those of the functions, branches and loops that it calls."""
-    return [graph for graph, _ in _graphs(function)]
+    return [each._cached_graph for each, _ in _reached(function) if each._cached_graph is not None]
 
 
 def graphs_in_xla(function: Any) -> list[Any]:
     """Those of them that XLA compiles."""
-    return [graph for graph, in_xla in _graphs(function) if in_xla]
+    return [each._cached_graph for each, in_xla in _reached(function) if in_xla and each._cached_graph is not None]
 
 
-def _graphs(function: Any) -> Iterator[tuple[Any, bool]]:
+def _reached(function: Any) -> Iterator[tuple[Any, bool]]:
+    """The functions that one really calls, itself included, each with whether XLA compiles it."""
     functions = dict(_called(function._inference_function))
     waiting, seen = [(_text(function._inference_function.name), False)], set[str]()
     while waiting:
@@ -262,6 +302,5 @@ def _graphs(function: Any) -> Iterator[tuple[Any, bool]]:
             continue
         seen.add(name)
         in_xla = in_xla or is_for_xla(each.cached_definition)
-        if each._cached_graph is not None:
-            yield each._cached_graph, in_xla
+        yield each, in_xla
         waiting.extend((func.name, in_xla) for _, listed in calls_in(each.cached_definition) for func in listed)

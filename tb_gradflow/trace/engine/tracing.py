@@ -1,18 +1,18 @@
-"""Who is told what a thread traces and calls: TensorFlow traces the user's functions when the user's program calls them,
-and never for the recorder."""
+"""Who is told what a thread traces and calls. TensorFlow traces the user's functions when the user's program calls
+them, and never for the recorder."""
 
 from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 from tensorflow.python.eager.polymorphic_function import transform
 from tensorflow.python.framework import func_graph
 
 from tb_gradflow.trace.protection.beside import beside
-from tb_gradflow.trace.protection.substitutes import Ours, substituted
+from tb_gradflow.trace.protection.substitutes import Ours
 
 
 class Onlooker(Protocol):
@@ -22,11 +22,11 @@ class Onlooker(Protocol):
         """Open while TensorFlow traces a function that the program calls, and all that this calls."""
 
     def traced(self, function: Any) -> None:
-        """TensorFlow has traced such a function, or one that it calls: its `ConcreteFunction`. The program may also call
-        the latter alone."""
+        """TensorFlow has traced such a function, or one that it calls, which the program may also call alone: its
+        `ConcreteFunction`."""
 
     def choose(self, function: Any) -> Ours | None:
-        """A function that was `switched` is about to be called: what to run in its place."""
+        """A function with a `switch` is about to be called: what to run in its place."""
 
     def is_own(self, error: BaseException) -> bool:
         """Whether the recorder is to blame for an error that this has raised."""
@@ -64,23 +64,6 @@ def onlooker_here() -> Onlooker | None:
     """Who is told about this thread."""
     onlookers = _of_thread.onlookers
     return onlookers[-1] if onlookers else None
-
-
-def switched(function: Any) -> None:
-    """From now on, who looks on decides how a `ConcreteFunction` is called."""
-    plain = function._inference_function
-    if "call_preflattened" in vars(plain):
-        return
-    run = plain.call_preflattened
-
-    def call_preflattened(args: Sequence[Any]) -> Any:
-        onlooker = onlooker_here()
-        if onlooker is None:
-            return run(args)
-        with onlooking(None):  # it calls functions of its own
-            return substituted(run, lambda: onlooker.choose(function), args, onlooker.failed, onlooker.is_own)
-
-    plain.call_preflattened = call_preflattened
 
 
 def _install() -> None:

@@ -38,8 +38,8 @@ from tb_gradflow.trace.source.frames import Frame, stack_now
 from tb_gradflow.trace.source.variable_names import names_in
 from tb_gradflow.trace.step.forward_values import has_nonfinite
 from tb_gradflow.trace.step.instrumented_step import InstrumentedStep, owned_variables
-from tb_gradflow.trace.step.settings import Settings
 from tb_gradflow.trace.step.named_inputs import arguments_of, batch_of_keras
+from tb_gradflow.trace.step.settings import Settings
 from tb_gradflow.trace.tf_internals.captured_tensors import passed_on
 
 

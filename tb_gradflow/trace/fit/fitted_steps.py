@@ -26,9 +26,7 @@ class ObservedFit:
     def __init__(
         self, fitted: Fitting, settings: Settings, tracing: Tracing, on_fault: Callable[[Exception], None]
     ) -> None:
-        self._steps = ObservedSteps(
-            fitted.variables, settings, fitted.inputs, tracing.finished, on_fault, told_if_long
-        )
+        self._steps = ObservedSteps(fitted.variables, settings, fitted.inputs, tracing.finished, on_fault, told_if_long)
 
     @property
     def is_unseen(self) -> bool:

@@ -11,7 +11,6 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-import keras
 import tensorflow as tf
 
 from tb_gradflow.trace.graph.variables import Variables, local

@@ -32,7 +32,6 @@ from tb_gradflow.trace.graph.flat_ops import FlatOp, Ref, consumers
 from tb_gradflow.trace.graph.flatten import Flattener
 from tb_gradflow.trace.graph.gradient_call import Answer, Call
 from tb_gradflow.trace.graph.gradient_overrides import overrides_in
-from tb_gradflow.trace.graph.random_ops import SEEDED, is_seeded, is_stateful
 from tb_gradflow.trace.graph.reach import influenced_by, needed_for
 from tb_gradflow.trace.graph.variables import MadeTensor, Variables, distinct
 from tb_gradflow.trace.numerics.statistics_table import StatisticsTable
@@ -458,18 +457,7 @@ class _Builder:
 
     def _notes(self) -> tuple[str, ...]:
         problems = tuple(call.terms.problem for call in self._collector.calls if call.terms.problem)
-        return (*problems, *missing(), *self._notes_of_seeds())
-
-    def _notes_of_seeds(self) -> tuple[str, ...]:
-        if not self._collector.by_tape:
-            return ()
-        ops = [op for flattener in self._flatteners for op in flattener.ops if not op.backward]
-        if self._collector.ran_eagerly:
-            # TensorFlow has run those of the step itself once, as it would without the recorder.
-            ops = [op for op in ops if op.nested]
-        if any(is_stateful(op.op) and is_seeded(op.op) for op in ops):
-            return (SEEDED,)
-        return ()
+        return (*problems, *missing())
 
 
 def _computes_floats(op: FlatOp) -> bool:

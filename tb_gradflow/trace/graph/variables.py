@@ -16,7 +16,6 @@ from tensorflow.python.framework import ops
 
 from tb_gradflow.record import schema
 from tb_gradflow.trace.graph.differentiable import shape_of
-from tb_gradflow.trace.graph.random_ops import is_place
 from tb_gradflow.trace.source.variable_names import is_unnamed, names_here, names_in
 from tb_gradflow.trace.tf_internals.tapes import flat_sources
 
@@ -166,7 +165,7 @@ class Variables:
             self._ask_owner()
         if key not in self._by_handle and key not in self._ignored:
             for variable in getattr(graph, "variables", ()):
-                if _key(variable) == key and not is_place(variable) and self._meets(variable):
+                if _key(variable) == key and self._meets(variable):
                     return self.index_of(variable)
         return self._by_handle.get(key, -1 - self._unlisted.setdefault(key, len(self._unlisted)))
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from tb_gradflow.errors import SetupError
 from tb_gradflow.store.elsewhere import is_elsewhere, local_path
@@ -23,7 +24,7 @@ class Options:
     """The arguments of a recorder.
 
     Attributes:
-        log_dir: Absolute, or the address of another filesystem.
+        log_dir: Absolute, or the address of another filesystem; empty if it is not known yet.
         cadence: Which steps to record.
         expected: Name patterns of variables that are meant to get no gradient.
         settings: What to record of a step.
@@ -38,7 +39,7 @@ class Options:
 
 
 def checked(
-    log_dir: str | os.PathLike[str],
+    log_dir: str | os.PathLike[str] | None,
     update_freq: UpdateFreq,
     overhead: float,
     tensors: Tensors,
@@ -48,11 +49,18 @@ def checked(
     terms: bool = False,
     examples: bool = False,
 ) -> Options:
-    """Raises SetupError if an argument is wrong, or if `log_dir` cannot be written."""
+    """Raises SetupError if an argument is wrong, or if `log_dir` cannot be written; `None` is a directory that is
+    created later."""
     if tensors not in ("all", "layers", "variables"):
         raise SetupError(f"tensors must be 'all', 'layers' or 'variables', got {tensors!r}")
     if isinstance(expected, str) or not all(isinstance(pattern, str) for pattern in expected):
         raise SetupError(f"expected must be a sequence of name patterns, got {expected!r}")
+    settings = Settings(tensors, bool(source), terms=bool(terms), examples=bool(examples))
+    options = Options("", cadence(update_freq, overhead), tuple(expected), settings, bool(catch_nonfinite))
+    return options if log_dir is None else replace(options, log_dir=_writable(log_dir))
+
+
+def _writable(log_dir: Any) -> str:
     if not isinstance(log_dir, (str, os.PathLike)) or not os.fspath(log_dir):
         raise SetupError(f"log_dir must name a directory, got {log_dir!r}")
     if (address := _ADDRESS_IN_PATH.match(os.fspath(log_dir))) and not isinstance(log_dir, str):
@@ -60,11 +68,9 @@ def checked(
             f"log_dir is the path object {log_dir!r}, which cannot hold the address of another filesystem: give the "
             f"string '{address['scheme']}://{address['rest']}'"
         )
-    rule = cadence(update_freq, overhead)
     directory = _fixed(os.fspath(log_dir))
     check_directory(directory)
-    settings = Settings(tensors, bool(source), terms=bool(terms), examples=bool(examples))
-    return Options(directory, rule, tuple(expected), settings, bool(catch_nonfinite))
+    return directory
 
 
 def _fixed(log_dir: str) -> str:

@@ -23,7 +23,6 @@ from tensorflow.core.framework import attr_value_pb2
 from tensorflow.python.ops import cond_v2
 
 from tb_gradflow.trace.fidelity.rollback import undone
-from tb_gradflow.trace.graph.random_ops import is_place
 from tb_gradflow.trace.nonfinite.gradient_observer import GradientObserver, may_run_twice, observed
 from tb_gradflow.trace.nonfinite.monitor import CaughtStep, NonfiniteMonitor, caught_step
 from tb_gradflow.trace.protection.beside import beside
@@ -124,7 +123,7 @@ class CatchingBranch:
         graph = tf.compat.v1.get_default_graph()
         # The positions of random ops in their sequences are read at the beginning of the step, by ops that are added at
         # its end.
-        updated = [variable for variable in self.state if not is_place(variable)]
+        updated = [variable for variable in self.state]
         if updated:
             tf.raw_ops.IdentityN(input=[graph.capture(variable.handle) for variable in updated])
 

@@ -11,7 +11,6 @@ from tensorflow.python.eager import record
 
 from tb_gradflow.trace.capture.patches import is_for_xla, watching
 from tb_gradflow.trace.capture.symbols import is_of_graph
-from tb_gradflow.trace.graph.random_ops import is_replaced
 from tb_gradflow.trace.numerics.finiteness import not_finite
 from tb_gradflow.trace.numerics.fusion import recomputed
 from tb_gradflow.trace.numerics.loss_scale import ScaledLosses
@@ -125,10 +124,7 @@ def observed(observers: Sequence[GradientObserver], failed: Failed) -> Iterator[
 
 def may_run_twice(graph: Any) -> bool:
     """Whether the step that was traced to `graph` could run twice without side effects."""
-    return not any(
-        node.op.startswith(_NOT_TWICE) and OWN_OP not in node.name and not is_replaced(node)
-        for node in _nodes_of(graph)
-    )
+    return not any(node.op.startswith(_NOT_TWICE) and OWN_OP not in node.name for node in _nodes_of(graph))
 
 
 _DRAWING = (

@@ -1,5 +1,4 @@
-"""What a thread is doing: a part of a training that is already recorded, which the hooks ignore; or the first call of a
-function.
+"""Whether a thread runs a part of a training that is already recorded, which the hooks ignore.
 
 An eager step is recorded with patches that all threads share. So while one thread records an eager step, the hooks
 ignore all others, and no eager recording begins while another thread is in a recorded training.
@@ -14,25 +13,11 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import CodeType
-from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.eager import record
 
 from tb_gradflow.trace.program.faults import reported
-
-
-class Call:
-    """The first call of a function.
-
-    Attributes:
-        takes_gradients: Whether a gradient was requested during it.
-        by_author: Whether the program has recorded them itself.
-    """
-
-    def __init__(self) -> None:
-        self.takes_gradients = False
-        self.by_author = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +45,10 @@ class _EagerStep:
 
 class _OfThread(threading.local):
     depth = 0
-    call: Call | None = None
 
 
 _of_thread = _OfThread()
 _lock = threading.Lock()
-_observed: list[Call] = []
 _busy = 0
 _eager: _EagerStep | None = None
 
@@ -118,54 +101,6 @@ def is_over_elsewhere() -> bool:
     """Whether the eager step that is being recorded is over, in a thread that has not noticed."""
     eager = _eager
     return eager is not None and eager.thread is not threading.current_thread() and eager.is_over
-
-
-def first_call() -> Call | None:
-    """The call that is being observed in this thread."""
-    return _of_thread.call
-
-
-def calls_of_replicas() -> list[Call]:
-    """The calls that a thread of one of several replicas may belong to. It does not know which thread has started it,
-    so these are all that are being observed: as a rule a single one."""
-    with _lock:
-        return [*_observed]
-
-
-@contextlib.contextmanager
-def observed() -> Iterator[Call]:
-    """While the context is open, observes a function that is called for the first time."""
-    before, call = _of_thread.call, Call()
-    _of_thread.call = call
-    with _lock:
-        _observed.append(call)
-    try:
-        yield call
-    finally:
-        with _lock:
-            _observed.remove(call)
-        _of_thread.call = before
-        if before is not None:
-            before.takes_gradients |= call.takes_gradients
-
-
-def called_alone(run: Callable[..., Any], _: Any, /, *args: Any, **kwargs: Any) -> Any:
-    """Calls `run` in place of the function that the program calls, while the hooks ignore this thread."""
-    with left_alone():
-        return run(*args, **kwargs)
-
-
-def called_observed(
-    run: Callable[..., Any], ended: Callable[[Call], None], function: Any, /, *args: Any, **kwargs: Any
-) -> Any:
-    """The same for the first call of a function; then calls `ended` with what was observed, whose faults are
-    reported."""
-    with observed() as call:
-        try:
-            return called_alone(run, function, *args, **kwargs)
-        finally:
-            with reported():
-                ended(call)
 
 
 def claim(code: CodeType, end: Callable[[], None]) -> bool:

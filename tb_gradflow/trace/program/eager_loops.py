@@ -25,7 +25,7 @@ from tensorflow.python.eager import record
 from tb_gradflow.trace.program import hooks
 from tb_gradflow.trace.program.attention import claim, is_left_alone, is_over_elsewhere, release
 from tb_gradflow.trace.program.faults import report, reported
-from tb_gradflow.trace.program.recording import Place, Recording
+from tb_gradflow.trace.program.recording import Recording
 from tb_gradflow.trace.protection.beside import surely
 from tb_gradflow.trace.protection.functions import protected
 
@@ -60,6 +60,11 @@ def install(tensorflow: Any) -> None:
 def open_tape() -> tuple[str, int] | None:
     """The file and line that opened the outermost eager tape of this thread; None if none is open."""
     return _of_thread.opened_at if _of_thread.tapes > 0 else None
+
+
+def is_open() -> bool:
+    """Whether an eager step of this thread is being recorded, and may go on."""
+    return _of_thread.loop is not None and _of_thread.loop.is_open
 
 
 def is_part_of_a_step() -> bool:
@@ -202,7 +207,6 @@ class Loop:
         self._uncounted: threading.Thread | None = None
         self._counted: set[threading.Thread] = set()
         self._owner: threading.Thread | None = None
-        self._place: Place | None = None
         self._run: WatchedRun | None = None
         self._open: OpenStep | None = None
         self._recorded = False
@@ -214,6 +218,11 @@ class Loop:
         self._instrumented: InstrumentedStep | None = None
         self._tracing: Any = None
 
+    @property
+    def is_open(self) -> bool:
+        """Whether a step of it is being recorded."""
+        return self._open is not None
+
     def flush(self) -> None:
         """Makes everything recorded so far readable."""
         if self._run is not None:
@@ -223,10 +232,9 @@ class Loop:
         """Called if the program records this loop itself."""
         self.abandon()
         self.is_left_alone = True
-        if self._place is not None and self._run is not None:
+        if self._run is not None:
             self._run.discard()
-            self.recording.drop(self._place)
-            self._place = self._run = None
+            self._run = None
 
     def begins(self) -> None:
         """Called when the step's outermost tape opens."""
@@ -422,10 +430,7 @@ class Loop:
             from tb_gradflow.trace.log.recorder import Tracing
             from tb_gradflow.trace.program.recorders import run_of_loop
 
-            self._place = self.recording.begin(self._name)
-            if self._place is None:
-                return
-            self._run = run_of_loop(self.recording, self._place)
+            self._run = run_of_loop(self.recording, self._name)
             self._tracing = Tracing(self._run.recorder(self._name))
             self.recording.keeps(self)
         asked = {each.variable for each in trace.variable_gradients if each.outcome != "not_asked"}

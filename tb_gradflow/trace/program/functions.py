@@ -5,167 +5,154 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.eager.polymorphic_function import polymorphic_function
 from tensorflow.python.util import traceback_utils
 
+from tb_gradflow.trace.engine.tracing import Onlooker, onlooker_here
 from tb_gradflow.trace.program import eager_loops, hooks
-from tb_gradflow.trace.program.attention import (
-    Call,
-    called_alone,
-    called_observed,
-    calls_of_replicas,
-    first_call,
-    is_left_alone,
-    left_alone,
-    observed,
-)
-from tb_gradflow.trace.program.code import of_library, seems_to_take_gradients
-from tb_gradflow.trace.program.faults import report, reported
-from tb_gradflow.trace.program.recording import Place, Recording, keep_with, kept_with
+from tb_gradflow.trace.program.attention import is_left_alone, left_alone
+from tb_gradflow.trace.program.faults import report
+from tb_gradflow.trace.program.recording import Recording, keep_with, kept_with
 from tb_gradflow.trace.protection.functions import chosen, protected
+from tb_gradflow.trace.protection.substitutes import Ours
 
-_LEFT_ALONE, _NOT_YET, _LIKELY = object(), object(), object()
-"""Functions that are not recorded; that have taken no gradient yet; and that probably take one, but were not called
-yet.
-"""
+_LIBRARIES = frozenset({"tensorflow", "keras", "tf_keras", "numpy", "tb_gradflow", "builtins"})
 
 
 def install() -> None:
-    """Permanently replaces the functions that call a `tf.function`."""
+    """Permanently replaces the functions that call a `tf.function`, or take a gradient."""
     kind = polymorphic_function.Function
     original = vars(kind)["__call__"]
-    kind.__call__ = chosen(original, _choosing(original), report)
+    kind.__call__ = chosen(original, functools.partial(_chosen, original), report)
     kind.__getstate__ = protected(vars(kind)["__getstate__"], _without_kept, report)
     for name in ("gradient", "jacobian", "batch_jacobian"):
-        setattr(tf.GradientTape, name, protected(vars(tf.GradientTape)[name], _taking, report))
+        own = vars(tf.GradientTape)[name]
+        setattr(tf.GradientTape, name, chosen(own, functools.partial(_taking, name, _taken(own)), report))
 
 
 def is_recorded_by_its_author() -> None:
     """Called when the program has called `summary.gradients`."""
-    if (call := first_call()) is not None:
-        call.by_author = True
+    trainer = onlooker_here()
+    if isinstance(trainer, Trainer):
+        trainer.leaves_alone()
 
 
-def _taking(original: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(original)
+class Trainer:
+    """What looks on while a function is traced and called that may take a gradient: see `engine.tracing.Onlooker`.
+
+    Args:
+        steps: Looks on in its place.
+        leave_alone: Called if the program records the function itself.
+    """
+
+    def __init__(self, steps: Onlooker, leave_alone: Callable[[], None]) -> None:
+        self._steps = steps
+        self._leave_alone = leave_alone
+        self._is_left_alone = False
+        self._waiting: contextlib.ExitStack | None = None
+        self.is_own, self.failed = steps.is_own, steps.failed
+
+    @contextlib.contextmanager
+    def tracing(self) -> Iterator[None]:
+        with contextlib.ExitStack() as opened:
+            if eager_loops.is_open():
+                self._waiting = opened  # a function without gradients is a part of that step
+            else:
+                opened.enter_context(self._steps.tracing())
+            try:
+                yield
+            finally:
+                self._waiting = None
+
+    def traced(self, function: Any) -> None:
+        self._steps.traced(function)
+
+    def choose(self, function: Any) -> Ours | None:
+        eager_loops.close()  # it takes a gradient
+        return None if self._is_left_alone else self._steps.choose(function)
+
+    def leaves_alone(self) -> None:
+        """The program records the function itself."""
+        self._is_left_alone = True
+        self._leave_alone()
+
+    def takes_a_gradient(self) -> bool:
+        """Called before a gradient is requested. Whether from now on more is observed than before."""
+        waiting, self._waiting = self._waiting, None
+        if waiting is None:
+            return False
+        eager_loops.close()
+        waiting.enter_context(self._steps.tracing())
+        return True
+
+
+def _taking(name: str, take: Callable[..., Any], *_: Any, **__: Any) -> Callable[..., Any]:
+    """Chooses how a gradient is taken."""
+    trainer = onlooker_here()
+    begins = isinstance(trainer, Trainer) and trainer.takes_a_gradient()
+    return getattr(tf.GradientTape, name) if begins else take
+
+
+def _taken(original: Callable[..., Any]) -> Callable[..., Any]:
     def take(*args: Any, **kwargs: Any) -> Any:
-        call = first_call()
-        in_replica = call is None and eager_loops.is_one_of_several()
-        for each in calls_of_replicas() if in_replica else [call]:
-            if each is not None:
-                each.takes_gradients = True
         with eager_loops.taking_gradient():
             return original(*args, **kwargs)
 
     return take
 
 
-def _choosing(original: Callable[..., Any]) -> Callable[..., Callable[..., Any]]:
-    """Returns the function that chooses how a call is made."""
-    seen: Callable[..., Any] = protected(original, _observing, report)
-
-    def choose(function: Any, *args: Any, **kwargs: Any) -> Callable[..., Any]:
-        recording = hooks.current()
-        if recording is None or is_left_alone() or not tf.executing_eagerly() or eager_loops.is_part_of_a_step():
-            return original
-        kept = kept_with(function, recording)
-        state = _first_seen(recording, function) if kept is None else kept.value
-        if state is _LEFT_ALONE:
-            return original
-        if state is _NOT_YET:
-            return seen
-        if state is _LIKELY:
-            return _trying(original, recording, function)
-        eager_loops.close()
-        return functools.partial(called_alone, _step_of(state))
-
-    return choose
-
-
-def _first_seen(recording: Recording, function: Any) -> object:
-    """Decides what to do with a function that is not known yet."""
-    plain = function.python_function
-    with reported():
-        if of_library(plain):
-            return keep_with(function, recording, _LEFT_ALONE).value
-        if seems_to_take_gradients(plain):
-            return _LIKELY
-    return keep_with(function, recording, _NOT_YET).value
-
-
-def _step_of(watched: Any) -> Any:
-    """A recorded step whose exceptions have the traceback that TensorFlow gives those of a `tf.function`."""
-    return traceback_utils.filter_traceback(watched)
-
-
-def _trying(original: Callable[..., Any], recording: Recording, function: Any) -> Callable[..., Any]:
-    """Makes the first call of a function that probably trains: if it does, it is recorded from its first step on."""
-    place, watched = _watched(recording, function)
-    if place is None:
-        keep_with(function, recording, _LEFT_ALONE)
+def _chosen(original: Callable[..., Any], function: Any, *_: Any, **__: Any) -> Callable[..., Any]:
+    """Chooses how a `tf.function` is called."""
+    recording = hooks.current()
+    if recording is None or is_left_alone() or not tf.executing_eagerly() or eager_loops.is_part_of_a_step():
         return original
-    eager_loops.close()
-
-    def ended(call: Call) -> None:
-        if call.takes_gradients and not call.by_author:
-            keep_with(function, recording, watched)
-        else:
-            watched.discard()
-            recording.drop(place)
-            keep_with(function, recording, _LEFT_ALONE if call.by_author else _NOT_YET)
-
-    return functools.partial(called_observed, _step_of(watched), ended)
+    kept = kept_with(function, recording) or keep_with(function, recording, _watched(recording, function))
+    if kept.value is None:
+        return original
+    return functools.partial(_called, kept.value)
 
 
-def _observing(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Makes a call of a function that has taken no gradient yet. Once a trace of it takes one, it is recorded from the
-    next call on.
-    """
-
-    def see(function: Any, *args: Any, **kwargs: Any) -> Any:
-        recording = hooks.current()
-        # If functions run eagerly, its gradients do not belong to an eager loop.
-        with observed() as call, left_alone() if tf.config.functions_run_eagerly() else contextlib.nullcontext():
-            outputs = original(function, *args, **kwargs)
-        if recording is None:
-            return outputs
-        if call.by_author:
-            keep_with(function, recording, _LEFT_ALONE)
-        elif call.takes_gradients:
-            _, watched = _watched(recording, function)
-            keep_with(function, recording, _LEFT_ALONE if watched is None else watched)
-        return outputs
-
-    return see
+def _called(watched: Callable[..., Any], _: Any, /, *args: Any, **kwargs: Any) -> Any:
+    with left_alone():
+        return watched(*args, **kwargs)
 
 
-def _watched(recording: Recording, function: Any) -> tuple[Place | None, Any]:
-    with reported():
-        place = recording.begin(name_of(function.python_function))
-        if place is not None:
-            # Keras is loaded here at the latest; a program that trains nothing does not load it.
-            from tb_gradflow.trace.program.recorders import watching
+def _watched(recording: Recording, function: Any) -> Any:
+    """The replacement of a function; `None` if it is left alone."""
+    plain = _taken_apart(function.python_function)
+    if str(getattr(plain, "__module__", "")).partition(".")[0] in _LIBRARIES:
+        return None
+    from tb_gradflow.trace.program.recorders import watching
 
-            watched = watching(recording, place, function)
-            recording.keeps(watched)
-            return place, watched
-    return None, None
+    def leave_alone() -> None:
+        watched.discard()
+        keep_with(function, recording, None)
+
+    name = name_of(function.python_function)
+    watched = watching(recording, function, name, lambda steps: Trainer(steps, leave_alone))
+    # An exception has the traceback that TensorFlow gives those of a `tf.function`.
+    return traceback_utils.filter_traceback(watched)
 
 
 def name_of(function: Any) -> str:
     """The name that its author uses; for a lambda, the line that contains it."""
-    plain = inspect.unwrap(function)
-    while isinstance(plain, functools.partial):
-        plain = inspect.unwrap(plain.func)
-    plain = getattr(plain, "__func__", plain)
+    plain = _taken_apart(function)
     name = str(getattr(plain, "__name__", type(plain).__name__))
     if name != "<lambda>":
         return name
     return eager_loops.name_of_line(plain.__code__.co_filename, plain.__code__.co_firstlineno)
+
+
+def _taken_apart(function: Any) -> Any:
+    """The Python function in a method, a partial function or a decorated one."""
+    plain = inspect.unwrap(function)
+    while isinstance(plain, functools.partial):
+        plain = inspect.unwrap(plain.func)
+    return getattr(plain, "__func__", plain)
 
 
 def _without_kept(original: Callable[..., Any]) -> Callable[..., Any]:

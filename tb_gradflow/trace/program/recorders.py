@@ -1,42 +1,35 @@
-"""The public recorders, as the hooks use them. Imports Keras, so it is not imported before something trains."""
+"""The public recorders, as the hooks use them."""
 
 from __future__ import annotations
 
-import contextlib
 import random
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
+from tb_gradflow.trace.engine.tracing import Onlooker
+from tb_gradflow.trace.graph.variables import Variables
+from tb_gradflow.trace.log.options import checked
+from tb_gradflow.trace.program.recording import Place, PlaceOnDemand, Recording
+from tb_gradflow.trace.step.instrumented_step import InstrumentedStep
+from tb_gradflow.trace.step.settings import Settings
+from tb_gradflow.trace.watch import Watched
+from tb_gradflow.trace.watched_run import WatchedRun
 
-@contextlib.contextmanager
-def _same_random_numbers() -> Iterator[None]:
-    """As in `tb_gradflow.__getattr__`: Keras 3 draws numbers from `random` while it is imported, and the program's
-    numbers must stay the same."""
-    state = random.getstate()
-    try:
-        yield
-    finally:
-        random.setstate(state)
-
-
-with _same_random_numbers():
+if TYPE_CHECKING:
     from tb_gradflow.trace.callback import GradFlowCallback
-    from tb_gradflow.trace.graph.variables import Variables
-    from tb_gradflow.trace.program.recording import Place, Recording
-    from tb_gradflow.trace.step.instrumented_step import InstrumentedStep
-    from tb_gradflow.trace.step.settings import Settings
-    from tb_gradflow.trace.watch import Watched
-    from tb_gradflow.trace.watched_run import WatchedRun
 
 
-def watching(recording: Recording, place: Place, function: Any) -> Watched:
-    """The replacement of a `tf.function` that is recorded."""
-    return Watched(function, WatchedRun(recording.checked(place), compiles=False))
+def watching(recording: Recording, function: Any, name: str, onlooker: Callable[[Onlooker], Onlooker]) -> Watched:
+    """The replacement of a `tf.function`, whose run of this name begins when it takes a gradient. `onlooker` returns
+    what looks on in place of the recorder's own."""
+    watched = Watched(function, _run(recording, name), onlooker)
+    recording.keeps(watched)
+    return watched
 
 
-def run_of_loop(recording: Recording, place: Place) -> WatchedRun:
-    """The log of an eager loop."""
-    return WatchedRun(recording.checked(place), compiles=False)
+def run_of_loop(recording: Recording, name: str) -> WatchedRun:
+    """The log of an eager loop, whose run of this name begins with its first recorded step."""
+    return _run(recording, name)
 
 
 def step_of_loop(
@@ -50,9 +43,24 @@ def step_of_loop(
 
 def callback(recording: Recording, place: Place) -> GradFlowCallback:
     """The recorder of each `fit` of one model."""
-    return GradFlowCallback(place.log_dir, **recording.options)
+    return _of_keras()(place.log_dir, **recording.options)
 
 
 def is_recorder(value: Any) -> bool:
     """Whether the program itself records a `fit`."""
-    return isinstance(value, GradFlowCallback)
+    return isinstance(value, _of_keras())
+
+
+def _run(recording: Recording, name: str) -> WatchedRun:
+    return WatchedRun(checked(None, **recording.options), compiles=False, place=PlaceOnDemand(recording, name))
+
+
+def _of_keras() -> type[GradFlowCallback]:
+    """Imports Keras 3, which a program of Keras 2 may not have done: see `tb_gradflow.__getattr__`."""
+    state = random.getstate()
+    try:
+        from tb_gradflow.trace.callback import GradFlowCallback
+
+        return GradFlowCallback
+    finally:
+        random.setstate(state)

@@ -10,7 +10,7 @@ import shutil
 import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import tensorflow as tf
 
@@ -18,9 +18,6 @@ from tb_gradflow.store.elsewhere import is_elsewhere, local_path
 from tb_gradflow.trace.fidelity.warning import warn
 from tb_gradflow.trace.program.faults import reported
 from tb_gradflow.trace.protection.beside import surely
-
-if TYPE_CHECKING:
-    from tb_gradflow.trace.log.options import Options
 
 DEFAULTS: Mapping[str, Any] = {
     "update_freq": "auto",
@@ -118,13 +115,6 @@ class Recording:
                 else:
                     shutil.rmtree(place.log_dir)
 
-    def checked(self, place: Place) -> Options:
-        """The options of a recorder of that run."""
-        # Imports half of the recorder, so not before something trains.
-        from tb_gradflow.trace.log.options import checked
-
-        return checked(place.log_dir, **self.options)
-
     def keeps(self, recorder: Flushable) -> None:
         """Registers something to flush when the program ends."""
         self._recorders.add(recorder)
@@ -134,6 +124,25 @@ class Recording:
         for recorder in list(self._recorders):
             with reported():  # one that failed must not keep the others from being readable
                 surely(recorder.flush)
+
+
+class PlaceOnDemand:
+    """A run that begins when there is something to write: see `WatchedRun`."""
+
+    def __init__(self, recording: Recording, name: str) -> None:
+        self._recording = recording
+        self._name = name
+        self._place: Place | None = None
+
+    def begin(self) -> str | None:
+        """Its directory; None if it cannot be written."""
+        self._place = self._recording.begin(self._name)
+        return None if self._place is None else self._place.log_dir
+
+    def drop(self) -> None:
+        """Nothing of it was worth recording."""
+        if self._place is not None:
+            self._recording.drop(self._place)
 
 
 class Kept:

@@ -6,7 +6,6 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-import keras
 import tensorflow as tf
 from tensorflow.python.distribute.values import DistributedValues
 
@@ -19,6 +18,8 @@ NameInputs = Callable[[Sequence[Any], Mapping[str, Any]], Named]
 
 def batch_of_keras(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Named:
     """For the single argument of `train_step`: `x`, `y` and `sample_weight`, or their parts."""
+    import keras
+
     [data] = args or kwargs.values()
     try:
         parts = keras.utils.unpack_x_y_sample_weight(data)

@@ -12,7 +12,7 @@ from tb_gradflow.trace.capture.collector import Collector, Scope
 from tb_gradflow.trace.capture.instruments import Instrument
 from tb_gradflow.trace.capture.symbols import ObservedSymbols
 from tb_gradflow.trace.capture.term_gradients import TermGradients
-from tb_gradflow.trace.engine.tracing import switched
+from tb_gradflow.trace.engine.switches import switch_of
 from tb_gradflow.trace.graph.build_trace import trace_of
 from tb_gradflow.trace.graph.variables import Variables
 from tb_gradflow.trace.protection.substitutes import Ours, Run
@@ -72,13 +72,13 @@ class ObservedSteps:
 
     def traced(self, function: Any) -> None:
         if observation_in(function) is not None:
-            switched(function)
+            switch_of(function)
 
     def choose(self, function: Any) -> Ours | None:
-        if not self.is_due or self.has_recorded:
+        if (not self.is_due or self.has_recorded) and not switch_of(function).unshared:
             return None
         recorded = self._form_of(function)
-        return None if recorded is None else self._recording(recorded)
+        return self._recording(recorded) if recorded is not None and self.is_due and not self.has_recorded else None
 
     def is_own(self, error: BaseException) -> bool:
         return self._last is not None and self._last.is_own(error)

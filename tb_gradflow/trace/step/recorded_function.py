@@ -16,6 +16,7 @@ from tb_gradflow.trace.engine.additions import Additions
 from tb_gradflow.trace.engine.cells import Bundle, Cell
 from tb_gradflow.trace.engine.definitions import Definition
 from tb_gradflow.trace.engine.siblings import Sibling, graphs_called, graphs_in_xla
+from tb_gradflow.trace.engine.switches import switch_of
 from tb_gradflow.trace.graph.build_trace import numbered_trace_of
 from tb_gradflow.trace.graph.flat_ops import Ref
 from tb_gradflow.trace.graph.gradient_call import Call
@@ -69,7 +70,12 @@ class RecordedFunction:
         self.trace = self._trace_with(more, settings, index)
         self._left: list[_Left] = []
         additions = [each for each in collector.symbols.additions if any(each.of is graph for graph in graphs)]
-        self._sibling = Sibling(function, [each for each in additions if self._leaves(each)], Definition.keep_in_order)
+        own = [each for each in additions if self._leaves(each)]
+        switch = switch_of(function)
+        self._sibling = Sibling(function, own, Definition.keep_in_order, switch.draws)
+        if switch.unshared:
+            switch.stay_with(self._sibling)
+            self.trace = dataclasses.replace(self.trace, notes=(*self.trace.notes, _own_draws(switch.unshared)))
         self._state = self._state_measured()
 
     def __call__(self, run: Run, args: Sequence[Any]) -> None:
@@ -161,7 +167,10 @@ class RecordedFunction:
                     left.scales = additions.leave(tf.stack([tf.cast(each, tf.float32) for each in scales.values()]))
             if calls:
                 left.losses = additions.leave(tf.stack([call.loss for call in calls]))
-            raw = [*(tf.convert_to_tensor(each) for _, each in updates), *(tf.cast(each, tf.float32) for _, each in rates)]
+            raw = [
+                *(tf.convert_to_tensor(each) for _, each in updates),
+                *(tf.cast(each, tf.float32) for _, each in rates),
+            ]
             if raw and any(additions.of is each for each in self._in_xla):
                 left.raw = [additions.leave(each) for each in raw]  # XLA has no bundles
             elif raw:
@@ -181,7 +190,9 @@ class RecordedFunction:
         }
         self._with_norms = list(norms)
         places = {number: place for place, number in enumerate(norms)}
-        moved = [Moved(places[each.variable], self._collector.applied[each.applied], each.given) for each in self._updates]
+        moved = [
+            Moved(places[each.variable], self._collector.applied[each.applied], each.given) for each in self._updates
+        ]
         return State(list(norms.values()), moved)
 
 
@@ -233,9 +244,7 @@ class _Left:
         self, tables: dict[int, Array], losses: dict[int, float], updates: dict[int, Any], rates: dict[int, Any]
     ) -> None:
         """Adds it to what others have left; what belongs to a branch that was not taken is not known."""
-        table, values, raw = (
-            None if each is None else each.take() for each in (self.table, self.losses, self.bundle)
-        )
+        table, values, raw = (None if each is None else each.take() for each in (self.table, self.losses, self.bundle))
         if self.raw:
             raw = [each.take() for each in self.raw]
         if table is not None:
@@ -245,7 +254,6 @@ class _Left:
         if raw is not None:
             updates.update(zip(self.updates, raw, strict=False))
             rates.update(zip(self.rates, raw[len(self.updates) :], strict=True))
-
 
     def _take(self, rows: Array, tables: dict[int, Array]) -> None:
         entries = [each for block in self.blocks for each in block.entries]
@@ -259,6 +267,14 @@ class _Left:
             rows[:, :SCALED] /= np.array([[1.0 if scale is None else values[id(scale)]] for _, scale in entries])
         for block in self.blocks:
             tables[id(block)], rows = rows[: block.row_count], rows[block.row_count :]
+
+
+def _own_draws(ops: Sequence[str]) -> str:
+    return (
+        f"The step draws seeded random numbers with {', '.join(sorted(set(ops)))}, whose generator belongs to one compiled "
+        "function. To draw the numbers that it draws without the recorder, every step runs in its recorded form, which "
+        "takes longer. tf.random.Generator, keras.random with a SeedGenerator and Keras's random layers do not need that."
+    )
 
 
 def _graph_of(value: Any) -> Any:

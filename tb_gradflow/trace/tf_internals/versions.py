@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import re
+import sys
 
 OLDEST = (2, 16)
 
@@ -25,6 +27,16 @@ def require(version: str) -> None:
 def replicas_begin_alone(version: str) -> bool:
     """Whether a step with several replicas must have run before it may be traced again for recording."""
     return _is_before(version, LIFTS_FOR_REPLICAS)
+
+
+def keras_version() -> str:
+    """The version of Keras 3, which a program may not have imported; empty if it is not installed."""
+    if "keras" in sys.modules:
+        return str(sys.modules["keras"].__version__)
+    try:
+        return importlib.metadata.version("keras")
+    except importlib.metadata.PackageNotFoundError:
+        return ""
 
 
 def _is_before(version: str, other: tuple[int, int]) -> bool:

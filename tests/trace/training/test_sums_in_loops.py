@@ -11,9 +11,9 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from tb_gradflow.trace.fit.keras_call import called_as_by_keras
 
 import tb_gradflow
-from tb_gradflow.trace.fit.keras_call import called_as_by_keras
 
 _ROWS, _STEPS, _WIDTH = 20, 3, 16
 _RANDOM = np.random.default_rng(0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,6 @@ import pytest
 import tensorflow as tf
 
 import tb_gradflow
-from tb_gradflow.trace.fidelity import rng_sharing
-from tb_gradflow.trace.graph.random_ops import is_replaced
 from tests.trace.recording import read
 
 SETTINGS: dict[str, Any] = {
@@ -208,14 +205,25 @@ def noise_of_a_sampler(x: Any) -> Any:
     return x + 0.01 * tf.cast(sampled[0], tf.float32)
 
 
-@pytest.mark.parametrize(
-    "noise", [noise_of_a_function, noise_in_a_loop, noise_now_and_then, noise_of_other_kinds, noise_of_a_sampler]
-)
-def test_what_is_not_shared_is_told_of(tmp_path: Path, noise: Callable[[Any], Any]) -> None:
-    fitted(noise, tb_gradflow.GradFlowCallback(tmp_path))
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("noise", [noise_of_a_function, noise_in_a_loop, noise_now_and_then])
+def test_functions_loops_and_branches_draw_what_they_would(
+    tmp_path: Path, noise: Callable[[Any], Any], setting: str
+) -> None:
+    assert_same(fitted(noise, tb_gradflow.GradFlowCallback(tmp_path, **SETTINGS[setting])), fitted(noise))
+
+    assert read(tmp_path).trace.notes == ()
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("noise", [noise_of_other_kinds, noise_of_a_sampler])
+def test_ops_without_a_stateless_form_draw_in_one_function(
+    tmp_path: Path, noise: Callable[[Any], Any], setting: str
+) -> None:
+    assert_same(fitted(noise, tb_gradflow.GradFlowCallback(tmp_path, **SETTINGS[setting])), fitted(noise))
 
     [note] = read(tmp_path).trace.notes
-    assert "tf.random" in note
+    assert "every step runs in its recorded form" in note
 
 
 def test_numbers_that_nobody_can_expect_are_not_told_of(tmp_path: Path) -> None:
@@ -299,25 +307,27 @@ def resized(watched: Callable[[Any], Any]) -> list[Any]:
     return list(model.get_weights())
 
 
-def test_of_a_step_that_is_compiled_for_any_size_it_is_told_when_another_size_comes(tmp_path: Path) -> None:
-    with pytest.warns(RuntimeWarning, match="draws seeded random numbers") as told:
-        resized(tb_gradflow.watch(tmp_path, update_freq=4))
-    assert len([each for each in told if "draws seeded" in str(each.message)]) == 1
+def test_a_step_that_is_compiled_for_any_size_draws_what_it_would(tmp_path: Path) -> None:
+    assert_same(resized(tb_gradflow.watch(tmp_path, update_freq=4)), resized(lambda step: step))
 
 
-def test_a_fit_on_batches_of_another_size_is_told_of(tmp_path: Path) -> None:
-    model = network(noise_of_all_kinds)
-    model.compile("adam", "mse")
-    recorder = [tb_gradflow.GradFlowCallback(str(tmp_path), update_freq=2)]
+def test_fits_on_batches_of_different_sizes_draw_what_they_would(tmp_path: Path) -> None:
+    def trained(*callbacks: Any) -> list[Any]:
+        model = network(noise_of_all_kinds)
+        model.compile("adam", "mse")
+        for rows in (8, 8, 4):
+            batches = tf.data.Dataset.from_tensor_slices(data(32)).batch(rows, drop_remainder=True)
+            model.fit(batches, verbose=0, callbacks=list(callbacks))
+        return list(model.get_weights())
 
-    def fit(rows: int) -> list[str]:
-        batches = tf.data.Dataset.from_tensor_slices(data(32)).batch(rows, drop_remainder=True)
-        with warnings.catch_warnings(record=True) as told:
-            model.fit(batches, verbose=0, callbacks=recorder)
-        return [str(each.message) for each in told if "draws seeded random numbers" in str(each.message)]
+    assert_same(trained(tb_gradflow.GradFlowCallback(str(tmp_path), update_freq=2)), trained())
 
-    assert [fit(8), fit(8)] == [[], []]
-    assert len(fit(4)) == 1
+
+def test_a_fit_without_the_recorder_goes_on_where_one_with_it_has_ended(tmp_path: Path) -> None:
+    assert_same(
+        fitted_twice(lambda name: [tb_gradflow.GradFlowCallback(tmp_path)] if name == "first" else []),
+        fitted_twice(lambda name: []),
+    )
 
 
 class Noisy(keras.Model):
@@ -348,33 +358,3 @@ def test_a_trace_that_never_runs_tells_nothing(tmp_path: Path, caplog: pytest.Lo
     model.fit(*data(32), batch_size=8, verbose=0, callbacks=[tb_gradflow.GradFlowCallback(str(tmp_path))])
 
     assert "draws seeded" not in caplog.text
-
-
-@pytest.mark.parametrize("failing", ["_drawn", "_rewire", "_move_on"])
-def test_a_step_that_cannot_be_rewired_as_a_whole_is_left_as_it_is(
-    failing: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Else what it returns would be of another sequence than what it computes."""
-    whole, calls = getattr(rng_sharing, failing), []
-
-    def fail(*args: Any) -> Any:
-        calls.append(args)
-        if len(calls) == 2:
-            raise RuntimeError("injected")
-        return whole(*args)
-
-    def step(x: Any) -> Any:
-        first = tf.raw_ops.RandomStandardNormal(shape=[6], dtype=tf.float32, seed=1)
-        second = tf.raw_ops.RandomUniform(shape=[6], dtype=tf.float32, seed=2)
-        return x + first, first, x * second, second
-
-    monkeypatch.setattr(rng_sharing, failing, fail)
-    shared = rng_sharing.RandomDraws(is_shared=True, relaxes=True).shared(step)
-    graph = tf.function(shared).get_concrete_function(tf.zeros([6])).graph
-
-    assert len(calls) == 2
-    added, first, product, second = (output.op.inputs[0].op for output in graph.structured_outputs)
-    assert {each.type for each in (first, second)} == {"RandomStandardNormal", "RandomUniform"}
-    assert added.inputs[1].op is first
-    assert product.inputs[1].op is second
-    assert not any(is_replaced(each.node_def) for each in (first, second))
