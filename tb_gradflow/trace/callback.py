@@ -131,14 +131,16 @@ class GradFlowCallback(KerasCallback):
         measured = self._steps.measured()
         if measured is not None:
             self._count.correct()
-            self._write(self._count.now - 1, measured)
+            self._write(self._count.now - self._steps.ago, measured)
         else:
             self._tell_if_unseen()
             if self._recorder is not None:
                 self._recorder.flush_if_due()
         now = time.perf_counter()
         own = self._ready - self._began + now - done
-        self._options.cadence.meter.took(now - self._began, recorded=measured is not None, own=own)
+        self._options.cadence.meter.took(
+            now - self._began, recorded=self._steps.has_recorded, own=own, rented=self._steps.is_rented
+        )
 
     @protected_method
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:

@@ -136,7 +136,9 @@ class Watched:
         measured = self._steps.measured()
         if measured is not None and self._tracing is not None:
             self._run.write(measured, self._tracing)
-        self._run.completed(time.perf_counter() - self._began, recorded=measured is not None)
+        self._run.completed(
+            time.perf_counter() - self._began, recorded=self._steps.has_recorded, rented=self._steps.is_rented
+        )
 
     def _raised(self, error: BaseException) -> None:
         """The user's step has raised."""

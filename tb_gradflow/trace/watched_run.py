@@ -64,9 +64,9 @@ class WatchedRun:
             self.options = in_step_with_others(self.options)
         return self.options.cadence.is_due(self._step, self._step == 0)
 
-    def completed(self, seconds: float, *, recorded: bool) -> None:
+    def completed(self, seconds: float, *, recorded: bool, rented: bool = False) -> None:
         self._step += 1
-        self.options.cadence.meter.took(seconds, recorded=recorded)
+        self.options.cadence.meter.took(seconds, recorded=recorded, rented=rented)
         if not recorded and self._recorder is not None:
             self._recorder.flush_if_due()
 

@@ -26,7 +26,7 @@ from tb_gradflow.trace.graph.differentiable import is_differentiable_dtype
 from tb_gradflow.trace.graph.dropped_masks import Dropped, at_padding, dropped_by, made_with_mask
 from tb_gradflow.trace.graph.flat_ops import Ref, consumers
 from tb_gradflow.trace.graph.flatten import Flattener, symbol_in
-from tb_gradflow.trace.graph.gradient_call import Answer, Call
+from tb_gradflow.trace.graph.gradient_call import Answer, Call, Checked
 from tb_gradflow.trace.graph.reach import influenced_by, last_of_scopes, needed_for
 from tb_gradflow.trace.graph.variables import (
     MadeTensor,
@@ -102,7 +102,7 @@ class Collector:
         self.calls: list[Call] = []
         self.rows = StatisticsTable()
         self.layers: dict[str, Layer] = {}
-        self.keeps_gradients = False
+        self.keeps_gradients = isinstance(symbols, ObservedSymbols)
         self.raised: Exception | None = None
         self.leaves_out_xla = scope.barriers is not None
         self.only_observes = isinstance(symbols, ObservedSymbols)
@@ -176,6 +176,7 @@ class Collector:
             raise
         with self._own_work(), record.stop_recording():
             self._keep(request, asked, extra, on_the_way)
+            request.call.checked = self._checked(request, asked)
             self._close(request, readings, asked)
         asked = asked if self._scope.barriers is None else _filled(asked, sources)
         return self.symbols.with_zeros(original, asked, target, sources) if fills_zeros else asked
@@ -492,6 +493,11 @@ class Collector:
                 call.tensors[ref] = call.tensors[call.aliases[ref]]
         call.tensors.update(only_reads(call.flattener.ops, call.variables))
         self._stack(request)
+
+    def _checked(self, request: Request, asked: Any) -> Checked:
+        targets = [each for each in tf.nest.flatten(request.target) if self.knows(each) and each.dtype.is_floating]
+        known = [self._unscaled[id(each)][1] for each in targets if id(each) in self._unscaled]
+        return Checked(targets, [each for each in flat_gradients(asked) if tf.is_tensor(each)], request.scale, known)
 
     def _stack(self, request: Request) -> None:
         """The statistics and the loss of a request, for which there are no more rows to come."""

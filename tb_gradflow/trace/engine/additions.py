@@ -7,6 +7,7 @@ that graph, and nothing is added to the user's.
 from __future__ import annotations
 
 import contextlib
+import copy
 from collections.abc import Iterator
 from typing import Any
 
@@ -25,26 +26,32 @@ class Additions:
 
     Args:
         of: The traced graph.
+        part: A name for them, where a function has others in addition for the same graph.
 
     Attributes:
         of: See above.
         graph: The graph that they are in.
-        results: What leaves the function: each cell, with the tensor that it gets.
-        early: Tensors that are to be computed before the function changes any variable that they read.
+        results: What leaves the function: the tensors, each with what takes it.
     """
 
-    def __init__(self, of: Any) -> None:
+    def __init__(self, of: Any, part: str = "") -> None:
         self.of = of
+        self._scope = f"{SCOPE}/{part}/" if part else f"{SCOPE}/"
         with of.as_default():
             self.graph: Any = func_graph.FuncGraph(SCOPE)
-        self.results: list[tuple[Cell, Any]] = []
-        self.early: list[Any] = []
+        self.results: list[tuple[Any, Any]] = []
+
+    def anew(self) -> Additions:
+        """The same ops, for a function from which something else leaves."""
+        made = copy.copy(self)
+        made.results = []
+        return made
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[None]:
         """While the context is open, ops that are created belong to these."""
         # The slash makes the scope absolute, and the same one every time.
-        with unobserved(), self.graph.as_default(), tf.name_scope(f"{SCOPE}/"), tf.control_dependencies(None):
+        with unobserved(), self.graph.as_default(), tf.name_scope(self._scope), tf.control_dependencies(None):
             yield
 
     def leave(self, tensor: Any, device: str = "/device:CPU:0") -> Cell:

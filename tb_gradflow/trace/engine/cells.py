@@ -15,6 +15,8 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.core.framework import node_def_pb2
 
+from tb_gradflow.trace.engine.definitions import Definition
+
 _NUMBERS = itertools.count()
 
 _UNKNOWN = tf.TensorShape(None)
@@ -35,6 +37,11 @@ class Cell:
         self._handle: Any = None
         weakref.finalize(self, _freed, self._name, dtype, device).atexit = False
 
+    def put(self, definition: Definition, name: str, value: str) -> None:
+        """A function writes a value here."""
+        definition.proto.node_def.extend(self.nodes(name, value))
+        definition.run_always(name)
+
     def nodes(self, name: str, value: str) -> tuple[node_def_pb2.NodeDef, node_def_pb2.NodeDef]:
         """Two nodes of a function's definition, of this name and below it; the second writes `value` here."""
         handle = self.handle(f"{name}/cell")
@@ -42,6 +49,14 @@ class Cell:
         write.input.extend([f"{handle.name}:resource:0", value])
         write.attr["dtype"].type = self._dtype.as_datatype_enum
         return handle, write
+
+    def reading(self, name: str) -> tuple[node_def_pb2.NodeDef, node_def_pb2.NodeDef]:
+        """The same for nodes that read it: the value of the second one is what is here."""
+        handle = self.handle(f"{name}/cell")
+        read = node_def_pb2.NodeDef(name=name, op="ReadVariableOp", device=self._device)
+        read.input.append(f"{handle.name}:resource:0")
+        read.attr["dtype"].type = self._dtype.as_datatype_enum
+        return handle, read
 
     def handle(self, name: str) -> node_def_pb2.NodeDef:
         """A node of this name that gives the handle of the resource."""

@@ -11,7 +11,12 @@ import tensorflow as tf
 from tensorflow.core.framework import function_pb2, node_def_pb2, types_pb2
 from tensorflow.python.framework import auto_control_deps_utils
 
-from tb_gradflow.trace.engine.cells import Cell
+BRANCHES = frozenset({"If", "StatelessIf", "Case", "StatelessCase"})
+"""Their first input is none of the function's arguments."""
+
+LOOPS = frozenset({"While", "StatelessWhile"})
+
+_XLA = "_XlaMustCompile"
 
 CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
 
@@ -22,7 +27,7 @@ _STATEFUL = {
     "StatelessCase": "Case",
     "StatelessWhile": "While",
 }
-_CALLING = frozenset({*_STATEFUL, *_STATEFUL.values()})
+CALLING = frozenset({*_STATEFUL, *_STATEFUL.values()})
 
 _TRIGGER = "ControlTrigger"
 
@@ -72,11 +77,6 @@ class Definition:
         name = f"tb_gradflow_{len(self.proto.signature.control_output)}"
         self.proto.control_ret[name] = node
         self.proto.signature.control_output.append(name)
-
-    def leave(self, name: str, cell: Cell, value: str) -> None:
-        """The function leaves a value in a cell, by nodes of this name."""
-        self.proto.node_def.extend(cell.nodes(name, value))
-        self.run_always(name)
 
     def add_result(self, value: str, dtype: int) -> int:
         """One more result; returns which of them it is."""
@@ -147,6 +147,34 @@ class Definition:
                 [each for place, each in used if place not in only_read],
             )
 
+    def without_xla(self) -> None:
+        """TensorFlow runs it, and the functions that it calls."""
+        self.proto.attr.pop(_XLA, None)
+        for node in self.proto.node_def:
+            node.attr.pop(_XLA, None)
+
+    def ancestors(self, references: Iterable[str]) -> set[str]:
+        """The nodes that run before these values, or nodes, are there; those of the latter included."""
+        nodes = {node.name: node for node in self.proto.node_def}
+        found: set[str] = set()
+        waiting = [node_of(each) for each in references]
+        while waiting:
+            name = waiting.pop()
+            if name in nodes and name not in found:
+                found.add(name)
+                waiting.extend(node_of(each) for each in nodes[name].input)
+        return found
+
+    def redirect(self, references: Mapping[str, str]) -> None:
+        """What takes the values of the first takes those of the second."""
+        for node in self.proto.node_def:
+            for place, given in enumerate(node.input):
+                if given in references:
+                    node.input[place] = references[given]
+        for name, given in self.proto.ret.items():
+            if given in references:
+                self.proto.ret[name] = references[given]
+
     def node(self, name: str) -> Any:
         """The node of this name."""
         return next(each for each in self.proto.node_def if each.name == name)
@@ -170,13 +198,13 @@ def new_node(name: str, op: str, inputs: Sequence[str], **attributes: Any) -> An
 
 def is_for_xla(definition: Any) -> bool:
     """Whether XLA compiles a function."""
-    return "_XlaMustCompile" in definition.attr and bool(definition.attr["_XlaMustCompile"].b)
+    return _XLA in definition.attr and bool(definition.attr[_XLA].b)
 
 
 def calls_in(definition: Any) -> Iterator[tuple[Any, list[Any]]]:
     """The nodes of a definition that call functions, each with the names that it calls them by."""
     for node in definition.node_def:
-        if node.op in _CALLING:
+        if node.op in CALLING:
             listed = [each.func for each in node.attr.values() if each.HasField("func")]
             listed += [func for each in node.attr.values() if each.HasField("list") for func in each.list.func]
             yield node, listed
@@ -200,6 +228,11 @@ def output_of(op: Any, number: int) -> str:
             return f"{op.name}:{argument.name}:{number}"
         number -= size
     raise ValueError(f"{op.name} has no such output")
+
+
+def node_of(reference: str) -> str:
+    """The name of the node, or argument, that a node's input refers to."""
+    return reference.removeprefix("^").partition(":")[0]
 
 
 def results_of(definition: Any) -> Sequence[str]:

@@ -9,12 +9,15 @@ seed, and whose counter has the second seed in its upper half and grows, with ea
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 from tensorflow.python.framework import op_def_registry
 
+from tb_gradflow.trace.engine.calls import Path, Place, called, callers_of, places
 from tb_gradflow.trace.engine.cells import Cell
 from tb_gradflow.trace.engine.definitions import Definition, new_node
 
@@ -27,50 +30,64 @@ _WITHOUT_STATE = {
     "RandomUniformInt": "StatelessRandomUniformIntV2",
 }
 
-Path = tuple[str, ...]
-"""The nodes that call each other, down to a function. TensorFlow runs a function that is called at two places as
-two."""
-
 
 class Draws:
-    """The positions of a function's seeded random ops, and of those of functions that it calls."""
+    """The positions of the random ops of a function, an `AtomicFunction`, and of those that it calls. As an edit, it
+    lets a sibling draw there.
 
-    def __init__(self) -> None:
+    Attributes:
+        apart: See `Edit`.
+        has_seeds: Whether one of the ops gives the same numbers in each run of a program, whose position is shared.
+        unshared: The types of those that do, but whose position cannot be shared.
+    """
+
+    def __init__(self, function: Any) -> None:
         self._positions: dict[Path, Cell] = {}
+        drawing = {
+            name for name, each in called(function).items() if any(map(_is_shareable, each.cached_definition.node_def))
+        }
+        self.apart = frozenset(callers_of(called(function), drawing))
+        # XLA has generators of its own, whose numbers differ from run to run.
+        seeded = [
+            node
+            for place in places(function)
+            if not place.in_xla
+            for node in place.definition.node_def
+            if _is_stateful(node) and _is_seeded(node)
+        ]
+        self.has_seeds = any(map(_is_shareable, seeded))
+        self.unshared = sorted({node.op for node in seeded if not _is_shareable(node)})
 
-    def share(self, definition: Definition, path: Path) -> None:
-        """Changes a definition, of a function that is called so, to draw from here."""
+    def changes(self, place: Place) -> bool:
+        return not place.in_xla and place.name in self.apart
+
+    def make(self, definition: Definition, place: Place) -> Sequence[Any]:
         for node in [each for each in definition.proto.node_def if _is_shareable(each)]:
-            definition.proto.node_def.extend(_drawing(node, self._position((*path, node.name), node)))
+            definition.proto.node_def.extend(_drawing(node, self._position((*place.path, node.name), node)))
+        return []
 
     def _position(self, of: Path, node: Any) -> Cell:
         if of not in self._positions:
+            seeds = [node.attr["seed2"].i, node.attr["seed"].i]
+            if not any(seeds):  # no particular numbers are expected
+                seeds = list(np.frombuffer(os.urandom(16), np.int64))
             cell = self._positions[of] = Cell(tf.int64)
-            cell.write(tf.constant([0, node.attr["seed2"].i, node.attr["seed"].i], tf.int64))
+            cell.write(tf.constant([0, *seeds], tf.int64))
         return self._positions[of]
 
 
-def draws_in(definition: Any) -> bool:
-    """Whether a definition has random ops whose position can be shared."""
-    return any(map(_is_shareable, definition.node_def))
-
-
-def unshared_in(definition: Any) -> list[str]:
-    """The types of the seeded random ops in a definition whose position cannot be shared."""
-    return [node.op for node in definition.node_def if _is_seeded(node) and not _is_shareable(node)]
+def _is_stateful(node: Any) -> bool:
+    kind = op_def_registry.get(node.op)
+    return "seed" in node.attr and kind is not None and bool(kind.is_stateful)
 
 
 def _is_seeded(node: Any) -> bool:
-    """Whether a node gives the same random numbers in each run of a program; otherwise no particular numbers are
-    expected."""
-    if not any(name in node.attr and node.attr[name].i for name in ("seed", "seed2")):
-        return False
-    kind = op_def_registry.get(node.op)
-    return kind is not None and bool(kind.is_stateful)
+    """Whether a node gives the same random numbers in each run of a program."""
+    return any(name in node.attr and node.attr[name].i for name in ("seed", "seed2"))
 
 
 def _is_shareable(node: Any) -> bool:
-    return node.op in _WITHOUT_STATE and "GPU" not in node.device.upper() and _is_seeded(node)
+    return node.op in _WITHOUT_STATE and "GPU" not in node.device.upper()
 
 
 def _drawing(node: Any, position: Cell) -> Iterator[Any]:

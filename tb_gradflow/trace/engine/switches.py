@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tb_gradflow.trace.engine.draws import Draws
-from tb_gradflow.trace.engine.siblings import Sibling, can_draw, unshared
+from tb_gradflow.trace.engine.siblings import Sibling
 from tb_gradflow.trace.engine.tracing import onlooker_here, onlooking
 from tb_gradflow.trace.fidelity.warning import warn
 from tb_gradflow.trace.protection.substitutes import substituted
@@ -19,13 +19,11 @@ class Switch:
         function: The user's `ConcreteFunction`, which has not run yet.
 
     Attributes:
-        draws: Where all functions that are made from it draw random numbers; `None` if it has no such ops.
-        unshared: The types of its seeded random ops that draw from generators of their own in each of these functions.
+        draws: Where all functions that are made from it draw random numbers.
     """
 
     def __init__(self, function: Any) -> None:
-        self.draws = Draws() if can_draw(function) else None
-        self.unshared = unshared(function)
+        self.draws = Draws(function._inference_function)
         self._function = function
         self._run = function._inference_function.call_preflattened
         self._plain: Sibling | None = None
@@ -44,11 +42,11 @@ class Switch:
 
     def plain(self, args: Sequence[Any]) -> Any:
         """What the function does."""
-        if self.draws is not None and self._plain is None:
+        if self.draws.has_seeds and self._plain is None:
             try:
-                self._plain = Sibling(self._function, (), draws=self.draws)
+                self._plain = Sibling(self._function._inference_function, [self.draws])
             except Exception as fault:
-                self.draws = None
+                self.draws.has_seeds = False
                 warn(_DRAWS_ANEW.format(fault=f"{type(fault).__name__}: {fault}"))
         return self._run(args) if self._plain is None else self._plain(args)
 

@@ -26,11 +26,36 @@ class ObservedFit:
     def __init__(
         self, fitted: Fitting, settings: Settings, tracing: Tracing, on_fault: Callable[[Exception], None]
     ) -> None:
-        self._steps = ObservedSteps(fitted.variables, settings, fitted.inputs, tracing.finished, on_fault, told_if_long)
+        self._steps = ObservedSteps(
+            fitted.variables, settings, fitted.inputs, tracing.finished, on_fault, told_if_long, fitted.counter
+        )
 
     @property
     def is_unseen(self) -> bool:
         return self._steps.is_due and not self._steps.has_recorded
+
+    @property
+    def has_recorded(self) -> bool:
+        return self._steps.has_recorded
+
+    @property
+    def ago(self) -> int:
+        """See `ObservedSteps`."""
+        return self._steps.ago
+
+    @property
+    def is_rented(self) -> bool:
+        """See `ObservedSteps`."""
+        return self._steps.is_rented
+
+    @property
+    def has_recorded(self) -> bool:
+        return self._steps.has_recorded
+
+    @property
+    def is_rented(self) -> bool:
+        """See `ObservedSteps`."""
+        return self._steps.is_rented
 
     def begins(self, plain: TrainFunction, *, is_due: bool) -> None:
         """Before the next execution."""
@@ -52,7 +77,8 @@ class ObservedFit:
 class EagerFit:
     """Executions whose ops run as the step calls them."""
 
-    is_unseen = False
+    is_unseen = is_rented = False
+    ago = 1
 
     def __init__(
         self, fitted: Fitting, settings: Settings, on_trace: OnTrace, on_fault: Callable[[Exception], None]
@@ -80,6 +106,10 @@ class EagerFit:
 
     def function(self, plain: TrainFunction) -> TrainFunction:
         return self._function if self._is_due and self._function is not None else plain
+
+    @property
+    def has_recorded(self) -> bool:
+        return bool(self._last)
 
     def measured(self) -> Measured | None:
         return {name: value.numpy() for name, value in self._last.items()} or None

@@ -53,11 +53,16 @@ class Fitting:
     def steps_per_execution(self) -> int:
         return int(self._model.steps_per_execution)
 
+    def counter(self) -> Any:
+        """The variable in which its optimizer counts steps; None without an optimizer."""
+        optimizer = getattr(self._model, "optimizer", None)
+        return local(optimizer.iterations) if optimizer is not None else None
+
     @property
     def iterations(self) -> int | None:
         """The number of steps of its optimizer; None without an optimizer."""
-        optimizer = getattr(self._model, "optimizer", None)
-        return int(local(optimizer.iterations).numpy()) if optimizer is not None else None
+        counter = self.counter()
+        return None if counter is None else int(counter.numpy())
 
     @property
     def step(self) -> Callable[..., Any]:

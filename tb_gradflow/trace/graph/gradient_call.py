@@ -23,6 +23,23 @@ class Answer:
     row: Row | None
 
 
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What shows whether a request's answer is finite.
+
+    Attributes:
+        targets: The floating tensors that were differentiated.
+        gradients: The answer, without what is missing.
+        scale: The factor by which an optimizer has multiplied the loss; `None` if it has not.
+        unscaled: The loss without it, if known.
+    """
+
+    targets: Sequence[Any]
+    gradients: Sequence[Any]
+    scale: Any
+    unscaled: Sequence[Any]
+
+
 @dataclass(slots=True)
 class Call:
     """One call of `tape.gradient`.
@@ -51,6 +68,7 @@ class Call:
         padded: For each dropped mask, its tensor and the row of the gradient at padded steps.
         terms: If the target is a sum, the results for its terms; without terms if they were not requested.
         given: The tensor of the graph for the gradient that the caller got, by index of the variable.
+        checked: See `Checked`; `None` before the answer, and for a Jacobian.
     """
 
     flattener: Flattener
@@ -75,3 +93,4 @@ class Call:
     padded: list[tuple[Dropped, Ref, Row]] = field(default_factory=list)
     terms: TermAnswers = field(default_factory=TermAnswers)
     given: dict[int, Any] = field(default_factory=dict)
+    checked: Checked | None = None

@@ -32,13 +32,19 @@ class Meter:
         self._extra: deque[float] = deque(maxlen=_RECORDED)
         self._before_plain: list[float] = []
         self._compiled: dict[bool, float] = {}
+        self._rented = (0, 0.0)
 
-    def took(self, seconds: float, *, recorded: bool, own: float = 0.0) -> None:
+    def took(self, seconds: float, *, recorded: bool, own: float = 0.0, rented: bool = False) -> None:
         """Adds the duration of one execution, including the recorder's work for it.
 
-        `own` are the seconds that the recorder took before and after it: the cost of a plain execution.
+        `own` are the seconds that the recorder took before and after it: the cost of a plain execution. One that is
+        `rented` ran in its recorded form because that is cheaper than to compile another form.
         """
         self._steps += 1
+        if rented:
+            self._rented = (self._rented[0] + 1, self._rented[1] + seconds)
+            self.expected = 0.0  # it would have been recorded at no further cost
+            return
         self._recorded += recorded
         if recorded not in self._compiled:
             self._compiled[recorded] = seconds
@@ -55,7 +61,9 @@ class Meter:
     def cost(self) -> Cost:
         """The cost so far."""
         usual = (median(self._plain) if self._plain else 0.0) + (self.expected or 0.0)
-        set_up = max(self._compiled.get(True, 0.0) - usual, 0.0)
+        count, seconds = self._rented
+        rent = seconds - count * median(self._plain) if self._plain else 0.0
+        set_up = max(self._compiled.get(True, 0.0) - usual, 0.0) + max(rent, 0.0)
         return Cost(self._steps, self._recorded, self.elapsed, self.spent + self.around, set_up)
 
     def _settle(self) -> None:

@@ -28,14 +28,12 @@ class Options:
         cadence: Which steps to record.
         expected: Name patterns of variables that are meant to get no gradient.
         settings: What to record of a step.
-        catch_nonfinite: Whether to record the first step with a gradient that is not finite, whatever the cadence.
     """
 
     log_dir: str
     cadence: Cadence
     expected: tuple[str, ...]
     settings: Settings
-    catch_nonfinite: bool = True
 
 
 def checked(
@@ -55,8 +53,10 @@ def checked(
         raise SetupError(f"tensors must be 'all', 'layers' or 'variables', got {tensors!r}")
     if isinstance(expected, str) or not all(isinstance(pattern, str) for pattern in expected):
         raise SetupError(f"expected must be a sequence of name patterns, got {expected!r}")
-    settings = Settings(tensors, bool(source), terms=bool(terms), examples=bool(examples))
-    options = Options("", cadence(update_freq, overhead), tuple(expected), settings, bool(catch_nonfinite))
+    settings = Settings(
+        tensors, bool(source), terms=bool(terms), examples=bool(examples), guarded=bool(catch_nonfinite)
+    )
+    options = Options("", cadence(update_freq, overhead), tuple(expected), settings)
     return options if log_dir is None else replace(options, log_dir=_writable(log_dir))
 
 

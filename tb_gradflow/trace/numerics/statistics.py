@@ -34,6 +34,11 @@ def gradient_statistics(gradient: Any) -> Any:
     return Later(sums, gradient) if is_later() else shared_call(_gradient_columns, gradient)
 
 
+def exactly(later: Later) -> Later:
+    """The same statistics; those of a gradient without what a function that trains leaves out."""
+    return Later(_gradient_columns, later.tensor) if later.of is sums else later
+
+
 def gradient_cosine(one: Any, other: Any) -> Any:
     """float32 scalar: the cosine of the angle between two gradients of one variable; NaN if one of them is zero or not
     finite.

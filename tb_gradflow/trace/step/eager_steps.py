@@ -28,11 +28,12 @@ class EagerSteps:
         self._known = Variables()
         self._step = InstrumentedStep(_nothing, self._variables, settings, on_trace, inputs, on_fault)
         self._open: OpenStep | None = None
+        self.has_recorded = self.is_rented = False
         self._given: tuple[Sequence[Any], Mapping[str, Any]] = ((), {})
 
     def begins(self, *, is_due: bool, args: Sequence[Any] = (), kwargs: Mapping[str, Any] = {}) -> None:
         """Before the next step, which has these arguments."""
-        self._given = args, kwargs
+        self._given, self.has_recorded = (args, kwargs), False
         self._open = self._step.opened() if is_due else None
 
     def measured(self) -> Measured | None:
@@ -42,6 +43,7 @@ class EagerSteps:
             return None
         seen = opened.closed(*self._given)
         measured = {} if seen is None else seen.joined(None)
+        self.has_recorded = bool(measured)
         return {name: value.numpy() for name, value in measured.items()} or None
 
     def raised(self, error: BaseException) -> None:

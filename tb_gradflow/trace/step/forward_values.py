@@ -11,8 +11,9 @@ import tensorflow as tf
 
 from tb_gradflow.record.schema import GRADIENT_STATISTICS, Example, GradientRows, OpValue, Rows, StepValues
 from tb_gradflow.record.values import MOST_NUMBERS
-from tb_gradflow.trace.capture.collector import Collector
+from tb_gradflow.trace.capture.symbols import Symbols
 from tb_gradflow.trace.graph.build_trace import NumberOf, Place
+from tb_gradflow.trace.graph.gradient_call import Call
 from tb_gradflow.trace.numerics.values import PLACE_COLUMNS, bad_columns, bad_rows, size_of, value_statistics
 from tb_gradflow.trace.step.named_inputs import Named
 
@@ -26,13 +27,15 @@ _MOST_EXAMPLES = 8
 _NOWHERE = [0] + [-1] * (PLACE_COLUMNS - 1)
 
 
-def forward_values(collector: Collector, places: Sequence[Place], number_of: NumberOf, given: Any) -> dict[str, Any]:
-    """Tensors for `step_values`, to be measured in the step. `given` are the arguments of the step."""
+def forward_values(
+    calls: Sequence[Call], symbols: Symbols, places: Sequence[Place], number_of: NumberOf, given: Any
+) -> dict[str, Any]:
+    """Tensors for `step_values`, to be measured in the step, which makes these `calls`. `given` are its arguments."""
     batch = _batch_of(given)
-    known = [(place, tensor) for place in places if (tensor := collector.symbols.actual(place.symbol)) is not None]
+    known = [(place, tensor) for place in places if (tensor := symbols.actual(place.symbol)) is not None]
     gradients = [
         ((target, number, ref.output), gradient)
-        for target, call in enumerate(collector.calls)
+        for target, call in enumerate(calls)
         for ref, gradient in call.gradients.items()
         if (number := number_of(call.flattener, ref)) >= 0 and _may_be_of(batch, gradient)
     ]

@@ -11,7 +11,7 @@ from tb_gradflow.record.schema import Layer
 from tb_gradflow.trace.capture.collector import Collector
 from tb_gradflow.trace.capture.patches import watching
 from tb_gradflow.trace.capture.snapshots import link_snapshots
-from tb_gradflow.trace.engine.siblings import graphs_called
+from tb_gradflow.trace.engine.calls import graphs_called
 from tb_gradflow.trace.graph.gradient_call import Call
 from tb_gradflow.trace.graph.variables import Variables
 from tb_gradflow.trace.numerics.statistics_table import StatisticsTable

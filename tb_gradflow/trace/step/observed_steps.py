@@ -4,6 +4,7 @@ functions made from that trace."""
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -13,12 +14,16 @@ from tb_gradflow.trace.capture.instruments import Instrument
 from tb_gradflow.trace.capture.symbols import ObservedSymbols
 from tb_gradflow.trace.capture.term_gradients import TermGradients
 from tb_gradflow.trace.engine.switches import switch_of
+from tb_gradflow.trace.fidelity.warning import warn
 from tb_gradflow.trace.graph.build_trace import trace_of
 from tb_gradflow.trace.graph.variables import Variables
-from tb_gradflow.trace.protection.substitutes import Ours, Run
+from tb_gradflow.trace.nonfinite.guard import Caught
+from tb_gradflow.trace.nonfinite.replayed_step import NotRepeatable, ReplayedStep, is_broken
+from tb_gradflow.trace.protection.substitutes import Ours
+from tb_gradflow.trace.step.forms import Forms, Told
 from tb_gradflow.trace.step.named_inputs import NameInputs
-from tb_gradflow.trace.step.observation import observation_in, observed
-from tb_gradflow.trace.step.recorded_function import Measured, RecordedFunction
+from tb_gradflow.trace.step.observation import Observation, observation_in, observed
+from tb_gradflow.trace.step.recorded_function import Measured, Measurements
 from tb_gradflow.trace.step.settings import Settings
 
 OnTrace = Callable[[Trace, BaseException | None], None]
@@ -35,11 +40,14 @@ class ObservedSteps:
         inputs: Names the arguments of a step.
         on_trace: See `OnTrace`.
         on_fault: Called with a fault of the recorder.
-        told: Returns the context in which a recorded form is made and first run, which may take long.
+        told: Returns the context in which a form of a function is made and first run, which may take long.
+        counter: Returns a variable that each step increments; `None` if there is none.
 
     Attributes:
         is_due: Whether the next step is recorded.
         has_recorded: Whether the last one was.
+        is_rented: Whether it ran in its recorded form all the same.
+        ago: What was recorded belongs to the last step but this many, the last one being 1.
     """
 
     def __init__(
@@ -49,17 +57,21 @@ class ObservedSteps:
         inputs: NameInputs,
         on_trace: OnTrace,
         on_fault: Callable[[Exception], None],
-        told: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.nullcontext,
+        told: Told = contextlib.nullcontext,
+        counter: Callable[[], Any] = lambda: None,
     ) -> None:
-        self.is_due = self.has_recorded = False
+        self.ago = 1
+        self.is_due = self.has_recorded = self.is_rented = False
         self._variables = variables
         self._settings = settings
         self._inputs = inputs
         self._on_trace = on_trace
         self._told = told
+        self._counter = counter
         self._traces = 0
-        self._recorded: dict[int, tuple[Any, RecordedFunction | None]] = {}
-        self._last: RecordedFunction | None = None
+        self._forms: dict[int, tuple[Any, Observation, Forms] | None] = {}
+        self._last: tuple[Any, Observation, Forms] | None = None
+        self._has_caught = False
         self.failed = on_fault
 
     @contextlib.contextmanager
@@ -75,48 +87,75 @@ class ObservedSteps:
             switch_of(function)
 
     def choose(self, function: Any) -> Ours | None:
-        if (not self.is_due or self.has_recorded) and not switch_of(function).unshared:
+        if self._last is not None:  # a step has one function that takes gradients
             return None
-        recorded = self._form_of(function)
-        return self._recording(recorded) if recorded is not None and self.is_due and not self.has_recorded else None
+        self._last = self._forms_of(function)
+        if self._last is None:
+            return None
+        _, _, forms = self._last
+        return forms.record if self.is_due else forms.run
 
     def is_own(self, error: BaseException) -> bool:
-        return self._last is not None and self._last.is_own(error)
+        return self._last is not None and self._last[2].is_own(error)
 
     def begins(self, *, is_due: bool, args: Sequence[Any] = (), kwargs: Mapping[str, Any] = {}) -> None:
         """Before the next step."""
-        self.is_due, self.has_recorded, self._last = is_due, False, None
+        self.is_due, self.has_recorded, self.is_rented, self._last, self.ago = is_due, False, False, None, 1
 
     def raised(self, error: BaseException) -> None:
         """It has raised."""
 
     def measured(self) -> Measured | None:
         """After it: what was recorded of it; `None` if it was not recorded."""
-        if self._last is None or not self.has_recorded:
+        if self._last is None:
             return None
-        return self._last.take()
+        _, observation, forms = self._last
+        self.has_recorded, self.is_rented = self.is_due, forms.is_rented and not self.is_due
+        measured = forms.recorded.take() if self.is_due else None
+        caught = None if self._has_caught or forms.guard is None else forms.guard.caught
+        if caught is not None:
+            self._has_caught = True
+            replayed = self._replayed(caught, observation)
+            if replayed is not None:
+                self.ago = caught.ago(self._counter())
+                return replayed
+        return measured
 
-    def _recording(self, recorded: RecordedFunction) -> Ours:
-        def ours(run: Run, args: Sequence[Any]) -> None:
-            self._last = recorded
-            with contextlib.nullcontext() if recorded.has_run else self._told():
-                recorded(run, args)
-            self.has_recorded = True
+    def _replayed(self, caught: Caught, observation: Observation) -> Measured | None:
+        """What a step with gradients that are not finite has computed."""
+        try:
+            with self._told():
+                replayed = ReplayedStep(caught, observation, self._settings, self._inputs, self._traces)
+                measured = replayed.measured()
+        except NotRepeatable as reason:
+            warn(_UNREPEATABLE.format(reason=reason))
+            return None
+        if not is_broken(replayed.trace, measured):
+            return None
+        self._traces += 1
+        self._on_trace(replayed.trace, None)
+        return measured
 
-        return ours
-
-    def _form_of(self, function: Any) -> RecordedFunction | None:
-        """The recorded form of a function, which is made when it is first needed."""
-        if id(function) not in self._recorded:
+    def _forms_of(self, function: Any) -> tuple[Any, Observation, Forms] | None:
+        """The forms of a function, which are made when they are first needed."""
+        if id(function) not in self._forms:
+            self._forms[id(function)] = None
             observation = observation_in(function)
-            self._recorded[id(function)] = (function, None)
             if observation is not None:
                 with self._told():
-                    made = RecordedFunction(observation, function, self._settings, self._inputs, self._traces)
+                    forms = self._made(function, observation)
                 self._traces += 1
-                self._on_trace(made.trace, None)
-                self._recorded[id(function)] = (function, made)
-        return self._recorded[id(function)][1]
+                self._on_trace(forms.recorded.trace, None)
+                self._forms[id(function)] = function, observation, forms
+        return self._forms[id(function)]
+
+    def _made(self, function: Any, observation: Observation) -> Forms:
+        switch, plain = switch_of(function), function._inference_function
+        measurements = Measurements(observation, plain, self._settings, self._inputs, self._traces)
+        if switch.draws.unshared:
+            notes = (*measurements.trace.notes, _OWN_DRAWS.format(ops=", ".join(switch.draws.unshared)))
+            measurements.trace = dataclasses.replace(measurements.trace, notes=notes)
+        return Forms(function, switch, measurements, self._told, guarded=self._settings.guarded)
 
     def _instruments(self) -> list[Instrument]:
         return [TermGradients(exact=True)] if self._settings.terms else []
@@ -130,3 +169,15 @@ class ObservedSteps:
                 trace = trace_of(collector, self._traces, keep_source=self._settings.source)
                 self._traces += 1
                 self._on_trace(trace, error)
+
+
+_OWN_DRAWS = (
+    "The step draws seeded random numbers with {ops}, whose generator belongs to one compiled function. To draw the "
+    "numbers that it draws without the recorder, every step runs in its recorded form, which takes longer. "
+    "tf.random.Generator, keras.random with a SeedGenerator and Keras's random layers do not need that."
+)
+
+_UNREPEATABLE = (
+    "tb_gradflow: a gradient of this step is not finite. The step is not recorded: it cannot be run again without "
+    "repeating what it did besides computing: {reason}. With update_freq=1 it is recorded while it runs."
+)

@@ -13,23 +13,22 @@ import tensorflow as tf
 from tb_gradflow.record.schema import GRADIENT_STATISTICS, VARIABLE_STATISTICS, Input, Movement, Trace, ValueRange
 from tb_gradflow.trace.capture.optimizer_updates import Given
 from tb_gradflow.trace.engine.additions import Additions
+from tb_gradflow.trace.engine.calls import places
 from tb_gradflow.trace.engine.cells import Bundle, Cell
-from tb_gradflow.trace.engine.definitions import Definition
-from tb_gradflow.trace.engine.siblings import Sibling, graphs_called, graphs_in_xla
-from tb_gradflow.trace.engine.switches import switch_of
-from tb_gradflow.trace.graph.build_trace import numbered_trace_of
+from tb_gradflow.trace.engine.siblings import Added, Edit, InOrder, Sibling
+from tb_gradflow.trace.graph.build_trace import numbered_trace_of, trace_with_places
 from tb_gradflow.trace.graph.flat_ops import Ref
 from tb_gradflow.trace.graph.gradient_call import Call
 from tb_gradflow.trace.graph.variables import has_one_shape, is_floating
 from tb_gradflow.trace.numerics.later import Later, gradient_columns, measured_later, sums, table
 from tb_gradflow.trace.numerics.loss_scale import SCALED
-from tb_gradflow.trace.numerics.statistics import gradient_statistics
+from tb_gradflow.trace.numerics.statistics import exactly, gradient_statistics
 from tb_gradflow.trace.numerics.statistics_table import Block, LaterBlock, Row
-from tb_gradflow.trace.protection.substitutes import Run
-from tb_gradflow.trace.step.named_inputs import NameInputs, arguments_of_graph
+from tb_gradflow.trace.step.forward_values import examples_of, forward_values
+from tb_gradflow.trace.step.named_inputs import Named, NameInputs, arguments_of_graph
 from tb_gradflow.trace.step.observation import Observation, seen_in
 from tb_gradflow.trace.step.settings import Settings
-from tb_gradflow.trace.step.state import Moved, State
+from tb_gradflow.trace.step.state import Moved, Read, State, kept
 from tb_gradflow.trace.step.value_ranges import Ranged, value_ranges
 
 Array = npt.NDArray[np.float32]
@@ -38,19 +37,22 @@ Measured = dict[str, Any]
 """The numbers of a step, by the names that the recorder knows them by."""
 
 
-class RecordedFunction:
-    """The recorded form of one trace.
+class Measurements:
+    """What functions made from one trace measure.
 
     Args:
         observation: What was observed.
-        function: The `ConcreteFunction` that the program calls.
-        settings: What to record.
+        function: The `AtomicFunction` that is called.
+        settings: What to record. With `values`, the forward pass too, and all statistics exactly: in a function that
+            trains nothing.
         inputs: Names the arguments of the step.
         index: The number of the trace.
 
     Attributes:
-        trace: Its structure.
-        has_run: Whether TensorFlow has compiled it.
+        seen: What was observed of this function.
+        trace: The structure of the step.
+        additions: The ops that measure it.
+        state: What is measured of its variables.
     """
 
     def __init__(
@@ -58,38 +60,25 @@ class RecordedFunction:
     ) -> None:
         [collector] = observation.collectors
         observation.finish()
-        graphs, self._in_xla = graphs_called(function), graphs_in_xla(function)
+        called = list(places(function))
+        graphs = [place.graph for place in called]
+        self._in_xla = [place.graph for place in called if place.in_xla and not settings.values]
         self._collector = collector
-        self._seen = seen_in(collector, graphs)
-        self.has_run = False
+        self.seen = seen_in(collector, graphs)
         self._updates = [
             _Update(variable, number, given) for variable, number, given in collector.moving(len(collector.variables))
         ]
         self._moved = Block()
+        self._values: dict[str, Cell] = {}
         more = self._more_rows(settings, inputs)
         self.trace = self._trace_with(more, settings, index)
         self._left: list[_Left] = []
-        additions = [each for each in collector.symbols.additions if any(each.of is graph for graph in graphs)]
-        own = [each for each in additions if self._leaves(each)]
-        switch = switch_of(function)
-        self._sibling = Sibling(function, own, Definition.keep_in_order, switch.draws)
-        if switch.unshared:
-            switch.stay_with(self._sibling)
-            self.trace = dataclasses.replace(self.trace, notes=(*self.trace.notes, _own_draws(switch.unshared)))
-        self._state = self._state_measured()
+        listed = [each.anew() for each in collector.symbols.additions if any(each.of is graph for graph in graphs)]
+        self.additions = [each for each in listed if self._leaves(each, settings, more)]
+        self.state = self._state_measured()
 
-    def __call__(self, run: Run, args: Sequence[Any]) -> None:
-        """Does what the user's function does."""
-        self._state.begin()
-        run.of(self._sibling, args)
-        self.has_run = True
-
-    def is_own(self, error: BaseException) -> bool:
-        """Whether something that it does in addition has raised an error."""
-        return self._sibling.is_own(error)
-
-    def take(self) -> Measured:
-        """After that: what was measured."""
+    def take(self, read: Read = kept) -> Measured:
+        """After a function with these additions: what was measured. `read` returns the value of a variable."""
         tables: dict[int, Array] = {}
         losses: dict[int, float] = {}
         updates: dict[int, Any] = {}
@@ -97,18 +86,20 @@ class RecordedFunction:
         for each in self._left:
             each.take(tables, losses, updates, rates)
         numbers = range(len(self._updates))
-        norms, moved = self._state.end(
-            [updates.get(number) for number in numbers], [rates.get(number) for number in numbers]
+        norms, moved = self.state.end(
+            [updates.get(number) for number in numbers], [rates.get(number) for number in numbers], read
         )
         tables[id(self._moved)] = moved
         variables = np.full((len(self.trace.variables), len(VARIABLE_STATISTICS)), np.nan, np.float32)
         variables[self._with_norms] = norms
-        blocks = [tables[id(block)] if id(block) in tables else _unknown(block) for block in self._seen.rows]
+        blocks = [tables[id(block)] if id(block) in tables else _unknown(block) for block in self.seen.rows]
+        values = {name: cell.take() for name, cell in self._values.items()}
         return {
             "trace": np.int32(self.trace.index),
             "losses": np.array([losses[id(call)] for call in self._measured_calls()], np.float32),
             "gradients": np.concatenate([np.zeros((0, len(GRADIENT_STATISTICS)), np.float32), *blocks]),
             "variables": variables,
+            **{name: value.numpy() for name, value in values.items() if value is not None},
         }
 
     def _more_rows(self, settings: Settings, inputs: NameInputs) -> _MoreRows:
@@ -116,18 +107,26 @@ class RecordedFunction:
         collector, root = self._collector, self._collector.root
         block = LaterBlock(collector.symbols.of_graph(root).graph)
         with collector.symbols.of_graph(root).opened(), measured_later():
-            named = inputs(*arguments_of_graph(root))
+            given = arguments_of_graph(root)
+            named = inputs(*given)
             rows = [(name, block.add(gradient_statistics(tensor))) for name, tensor in named]
-            ranges = value_ranges(collector, block, exact=settings.exact) if settings.tensors == "all" else []
+            exact = settings.exact and not settings.values
+            ranges = value_ranges(collector, block, exact=exact) if settings.tensors == "all" else []
             block.stack()
-        self._seen.rows.append(block)
-        self._seen.rows.append(self._moved)
-        return _MoreRows(rows, [self._moved.add() for _ in self._updates], ranges)
+        self.seen.rows.append(block)
+        self.seen.rows.append(self._moved)
+        return _MoreRows(given, named, rows, [self._moved.add() for _ in self._updates], ranges)
 
     def _trace_with(self, more: _MoreRows, settings: Settings, index: int) -> Trace:
         collector = self._collector
-        trace, number_of_op = numbered_trace_of(self._seen, index, keep_source=settings.source)
-        number_of = self._seen.rows.numbers()
+        if settings.values:
+            trace, self._places, number_of_op = trace_with_places(
+                self.seen, collector.root, index, keep_source=settings.source
+            )
+        else:
+            trace, number_of_op = numbered_trace_of(self.seen, index, keep_source=settings.source)
+        self._number_of_op = number_of_op
+        number_of = self.seen.rows.numbers()
         return dataclasses.replace(
             trace,
             inputs=tuple(Input(name, number_of(row)) for name, row in more.inputs),
@@ -143,10 +142,13 @@ class RecordedFunction:
             ),
         )
 
-    def _leaves(self, additions: Additions) -> bool:
+    def _leaves(self, additions: Additions, settings: Settings, more: _MoreRows) -> bool:
         """Lets one of the step's graphs leave what is measured in it, if anything is."""
         collector, graph = self._collector, additions.graph
-        blocks = [block for block in self._seen.rows if isinstance(block, LaterBlock) and block.graph is graph]
+        blocks = [block for block in self.seen.rows if isinstance(block, LaterBlock) and block.graph is graph]
+        entries = [each for block in blocks for each in block.entries]
+        if settings.values:
+            entries = [(exactly(each) if isinstance(each, Later) else each, scale) for each, scale in entries]
         calls = [call for call in self._measured_calls() if call.loss.graph is graph]
         updates, rates = [], []
         for number, each in enumerate(self._updates):
@@ -155,32 +157,35 @@ class RecordedFunction:
                 updates.append((number, gradient))
             if tf.is_tensor(rate) and _graph_of(rate) is additions.of:
                 rates.append((number, rate))
-        if not (blocks or calls or updates):
-            return False
-        left = _Left(blocks, calls, [number for number, _ in updates], [number for number, _ in rates])
+        left = _Left(blocks, entries, calls, [number for number, _ in updates], [number for number, _ in rates])
         with additions.opened():
-            if any(block.entries for block in blocks):
-                entries = [each for block in blocks for each in block.entries]
+            if entries:
                 left.table = additions.leave(table([statistics for statistics, _ in entries]))
                 scales = {id(scale): scale for _, scale in entries if scale is not None}
                 if scales:
                     left.scales = additions.leave(tf.stack([tf.cast(each, tf.float32) for each in scales.values()]))
             if calls:
                 left.losses = additions.leave(tf.stack([call.loss for call in calls]))
-            raw = [
-                *(tf.convert_to_tensor(each) for _, each in updates),
-                *(tf.cast(each, tf.float32) for _, each in rates),
-            ]
+            raw = [tf.convert_to_tensor(each) for _, each in updates]
+            raw += [tf.cast(each, tf.float32) for _, each in rates]
             if raw and any(additions.of is each for each in self._in_xla):
                 left.raw = [additions.leave(each) for each in raw]  # XLA has no bundles
             elif raw:
                 left.bundle = Bundle()
                 additions.results.append((left.bundle.cell, left.bundle.packed(raw)))
+            if settings.values and additions.of is collector.root:
+                self._leave_values(additions, settings, more)
         self._left.append(left)
-        return True
+        return bool(additions.results)
+
+    def _leave_values(self, additions: Additions, settings: Settings, more: _MoreRows) -> None:
+        """Lets the step's own graph leave the values of the forward pass."""
+        values = forward_values(self.seen.calls, self._collector.symbols, self._places, self._number_of_op, more.given)
+        values.update(examples_of(more.named) if settings.examples else {})
+        self._values = {name: additions.leave(tensor) for name, tensor in values.items()}
 
     def _measured_calls(self) -> list[Call]:
-        return [call for call in self._seen.calls if call.rows.is_measured]
+        return [call for call in self.seen.calls if call.rows.is_measured]
 
     def _state_measured(self) -> State:
         norms = {
@@ -194,6 +199,34 @@ class RecordedFunction:
             Moved(places[each.variable], self._collector.applied[each.applied], each.given) for each in self._updates
         ]
         return State(list(norms.values()), moved)
+
+
+class RecordedFunction:
+    """The recorded form of one trace.
+
+    Args:
+        measurements: What it measures.
+        function: The user's `AtomicFunction`.
+        edits: What is different in all forms of the function.
+
+    Attributes:
+        trace: The structure of the step.
+        sibling: Does what the user's function does.
+    """
+
+    def __init__(self, measurements: Measurements, function: Any, edits: Sequence[Edit]) -> None:
+        own = measurements.additions
+        self.trace = measurements.trace
+        self.sibling = Sibling(function, [*edits, Added(own), InOrder([each.of for each in own])])
+        self._measurements = measurements
+
+    def begins(self) -> None:
+        """It is about to run, and what it measures will be taken."""
+        self._measurements.state.begin()
+
+    def take(self) -> Measured:
+        """After that: what was measured."""
+        return self._measurements.take()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -216,11 +249,15 @@ class _MoreRows:
     """The rows of a step that are not results of a tape.
 
     Attributes:
+        given: The arguments of the step, by position and by name.
+        named: Those that are measured, by their names.
         inputs: The name of each, with its row.
         movements: For each update.
         ranges: The ranges of values that functions are given.
     """
 
+    given: Any
+    named: Named
     inputs: Sequence[tuple[str, Row]]
     movements: Sequence[Row]
     ranges: Sequence[Ranged]
@@ -231,6 +268,7 @@ class _Left:
     """What one of the step's graphs leaves."""
 
     blocks: Sequence[LaterBlock]
+    entries: Sequence[tuple[Any, Any]]
     calls: Sequence[Call]
     updates: Sequence[int]
     rates: Sequence[int]
@@ -256,7 +294,7 @@ class _Left:
             rates.update(zip(self.rates, raw[len(self.updates) :], strict=True))
 
     def _take(self, rows: Array, tables: dict[int, Array]) -> None:
-        entries = [each for block in self.blocks for each in block.entries]
+        entries = self.entries
         is_of_gradient = np.array([isinstance(each, Later) and each.of is sums for each, _ in entries], bool)
         rows = rows.copy()
         rows[is_of_gradient] = gradient_columns(rows[is_of_gradient])
@@ -267,14 +305,6 @@ class _Left:
             rows[:, :SCALED] /= np.array([[1.0 if scale is None else values[id(scale)]] for _, scale in entries])
         for block in self.blocks:
             tables[id(block)], rows = rows[: block.row_count], rows[block.row_count :]
-
-
-def _own_draws(ops: Sequence[str]) -> str:
-    return (
-        f"The step draws seeded random numbers with {', '.join(sorted(set(ops)))}, whose generator belongs to one compiled "
-        "function. To draw the numbers that it draws without the recorder, every step runs in its recorded form, which "
-        "takes longer. tf.random.Generator, keras.random with a SeedGenerator and Keras's random layers do not need that."
-    )
 
 
 def _graph_of(value: Any) -> Any:

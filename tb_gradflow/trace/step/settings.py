@@ -22,6 +22,7 @@ class Settings:
         barriers: See `Collector`, as of `terms`.
         values: Whether to measure the forward pass too: in steps that are rolled back.
         examples: Whether to also keep the rows of the batch in which something is not finite.
+        guarded: Whether to record the first step with a gradient that is not finite, whatever the cadence.
     """
 
     tensors: Tensors = "all"
@@ -34,3 +35,4 @@ class Settings:
     values: bool = False
     examples: bool = False
     terms: bool = False
+    guarded: bool = False

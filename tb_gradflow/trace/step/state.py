@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,10 @@ def kept(variable: Any) -> Any:
     if isinstance(variable, BaseResourceVariable):  # takes a quarter of the time of the variable's own read method
         return tf.raw_ops.ReadVariableOp(resource=variable.handle, dtype=variable.dtype)
     return variable.read_value()
+
+
+Read = Callable[[Any], Any]
+"""Returns the value of a variable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +65,15 @@ class State:
         self._memories: list[list[Any]] = []
         self._rates: list[Any] = []
 
-    def begin(self) -> None:
+    def begin(self, read: Read = kept) -> None:
         """Before the step."""
-        self._before = [kept(each) for each, _ in self._variables]
-        self._memories = [[kept(each) for each in moved.given.memories] for moved in self._moved]
+        self._before = [read(each) for each, _ in self._variables]
+        self._memories = [[read(each) for each in moved.given.memories] for moved in self._moved]
         rates = {id(each.applied): each.applied.rate for each in self._moved}
-        known = {key: kept(rate) if isinstance(rate, tf.Variable) else rate for key, rate in rates.items()}
+        known = {key: read(rate) if isinstance(rate, tf.Variable) else rate for key, rate in rates.items()}
         self._rates = [known[id(each.applied)] for each in self._moved]
 
-    def end(self, gradients: Sequence[Any], rates: Sequence[Any]) -> tuple[Array, Array]:
+    def end(self, gradients: Sequence[Any], rates: Sequence[Any], read: Read = kept) -> tuple[Array, Array]:
         """After it: `[variables, 4]` and `[moved, 6]`. `gradients` are those that the optimizers got, `None` where that
         is not known, and `rates` the learning rates that are tensors of the step, `None` for others."""
         before, memories, own = self._before, self._memories, self._rates
@@ -82,7 +86,7 @@ class State:
                 moves.setdefault(moved.number, []).append(place)
         known = [given if rate is None else rate for given, rate in zip(own, rates, strict=True)]
         for number, (variable, has_change) in enumerate(self._variables):
-            now = kept(variable)
+            now = read(variable)
             # A variable that the step itself has initialised had no value before it.
             is_known = has_change and before[number].shape == now.shape
             places = moves.get(number, ()) if is_known else ()

@@ -1,0 +1,128 @@
+"""The functions that a compiled function calls: branches and loops are functions too."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tb_gradflow.trace.engine.definitions import BRANCHES, LOOPS, calls_in, is_for_xla
+
+Path = tuple[str, ...]
+"""The nodes that call each other, down to a function. TensorFlow runs a function that is called at two places as
+two."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a function is called.
+
+    Attributes:
+        function: The called one, an `AtomicFunction`.
+        path: How it is reached.
+        in_xla: Whether XLA compiles it.
+        in_loop: Whether it may run several times.
+        above: The functions that the nodes of the path belong to.
+    """
+
+    function: Any
+    path: Path = ()
+    in_xla: bool = False
+    in_loop: bool = False
+    above: tuple[Any, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return name_of(self.function)
+
+    @property
+    def definition(self) -> Any:
+        return self.function.cached_definition
+
+    @property
+    def graph(self) -> Any:
+        """The graph that it was made from; `None` if that is not known."""
+        return self.function._cached_graph
+
+
+def name_of(function: Any) -> str:
+    name = function.name
+    return name.decode() if isinstance(name, bytes) else str(name)
+
+
+def called(function: Any) -> dict[str, Any]:
+    """An `AtomicFunction` and those that may be called from it, by name."""
+    found: dict[str, Any] = {}
+    waiting = [function]
+    while waiting:
+        each = waiting.pop()
+        if found.setdefault(name_of(each), each) is each:
+            waiting.extend(
+                child for child in each.children if hasattr(child, "cached_definition") and name_of(child) not in found
+            )
+    return found
+
+
+def places(function: Any, stop: Iterable[Any] = ()) -> Iterator[Place]:
+    """Where these functions are really called, the first one first; nothing below those with one of the graphs `stop`.
+    A function that calls itself is called once."""
+    functions, ends = called(function), list(stop)
+
+    def below(place: Place, above: Sequence[str]) -> Iterator[Place]:
+        yield place
+        if any(place.graph is each for each in ends):
+            return
+        for node, listed in calls_in(place.definition):
+            for func in listed:
+                each = functions.get(func.name)
+                if each is not None and func.name not in above:
+                    in_xla = place.in_xla or is_for_xla(each.cached_definition)
+                    in_loop, callers = place.in_loop or node.op in LOOPS, (*place.above, place.function)
+                    inner = Place(each, (*place.path, node.name), in_xla, in_loop, callers)
+                    yield from below(inner, [*above, func.name])
+
+    yield from below(Place(function, in_xla=is_for_xla(function.cached_definition)), [name_of(function)])
+
+
+def argument_of_root(place: Place, number: int) -> int | None:
+    """Which argument of the first function on the path an argument of the last one is; `None` if it is computed."""
+    for function, name in zip(reversed(place.above), reversed(place.path), strict=True):
+        definition = function.cached_definition
+        node = next(each for each in definition.node_def if each.name == name)
+        given = node.input[number + (node.op in BRANCHES)]
+        names = [each.name for each in definition.signature.input_arg]
+        if given not in names:
+            return None
+        number = names.index(given)
+    return number
+
+
+def graphs_called(function: Any) -> list[Any]:
+    """The graph of a `ConcreteFunction`, and those of the functions that it calls."""
+    return _distinct(place.graph for place in places(function._inference_function))
+
+
+def graphs_in_xla(function: Any) -> list[Any]:
+    """Those of them that XLA compiles."""
+    return _distinct(place.graph for place in places(function._inference_function) if place.in_xla)
+
+
+def callers_of(functions: Mapping[str, Any], names: Iterable[str]) -> set[str]:
+    """Of these functions, those of these names and those from which they are called."""
+    callers: dict[str, set[str]] = defaultdict(set)
+    for name, each in functions.items():
+        for _, listed in calls_in(each.cached_definition):
+            for func in listed:
+                callers[func.name].add(name)
+    found = set(names)
+    waiting = list(found)
+    while waiting:
+        new = callers[waiting.pop()] - found
+        waiting.extend(new)
+        found |= new
+    return found
+
+
+def _distinct(graphs: Iterable[Any]) -> list[Any]:
+    return list({id(graph): graph for graph in graphs if graph is not None}.values())

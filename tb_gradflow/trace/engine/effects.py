@@ -1,0 +1,154 @@
+"""What a function does besides computing: it takes a batch out of an iterator, prints, calls a Python function. When a
+copy of it runs again, this must not happen again: the copy is given what it resulted in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.framework import op_def_registry
+
+from tb_gradflow.trace.engine.additions import SCOPE
+from tb_gradflow.trace.engine.calls import Path, Place, called, callers_of, places
+from tb_gradflow.trace.engine.cells import Cell
+from tb_gradflow.trace.engine.definitions import CALLING, Definition, new_node
+
+# A variable is an argument, and so a copy is given another one. Others live as long as the call, or only look as if
+# they had effects.
+_HARMLESS = (
+    *("Assign", "ReadVariable", "Resource", "VarHandleOp", "VarIsInitialized", "VariableShape", "Stateful", "RngSkip"),
+    *(
+        "TensorArray",
+        "Stack",
+        "Stateless",
+        "DeepCopy",
+        "GuaranteeConst",
+        "Empty",
+        "DeviceIndex",
+        "CudnnRNN",
+        "IsTensor",
+    ),
+)
+
+_PASSING_ON = ("CheckNumerics", "CheckNumericsV2", "DebugIdentityV2", "DebugIdentityV3", "Print")
+"""These do something with a tensor, and pass it on."""
+
+Output = tuple[Path, str]
+"""An output of a node: the path to its function, and what this function calls it."""
+
+
+class Effects:
+    """The effects of a function, an `AtomicFunction`, and of those that it calls.
+
+    Attributes:
+        apart: See `Edit`.
+        unknown: The types of the ops whose results cannot be kept, because they run several times or in XLA.
+    """
+
+    def __init__(self, function: Any) -> None:
+        self._cells: dict[Output, Cell] = {}
+        found = {name for name, each in called(function).items() if any(_of(Definition(each.cached_definition)))}
+        self.apart = frozenset(callers_of(called(function), found))
+        unclear = [place for place in places(function) if place.in_loop or place.in_xla]
+        nodes = [node for place in unclear for node in _of(Definition(place.definition))]
+        self.unknown = sorted({node.op for node in nodes if node.op not in _PASSING_ON and any(_outputs(node))})
+
+    def keeping(self, of: Path) -> Keeping:
+        """An edit of a function that calls this one at a place."""
+        return Keeping(self.apart, of, self._cell)
+
+    def taken(self) -> dict[Output, Any]:
+        """What the last run has resulted in."""
+        return {output: value for output, cell in self._cells.items() if (value := cell.take()) is not None}
+
+    def given(self, values: Mapping[Output, Any]) -> Giving:
+        """An edit of this function: these are the results of its effects."""
+        return Giving(self.apart, values)
+
+    def _cell(self, of: Output, dtype: Any) -> Cell:
+        if of not in self._cells:
+            self._cells[of] = Cell(dtype)
+        return self._cells[of]
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """See `Effects.keeping`."""
+
+    apart: frozenset[str]
+    _path: Path
+    _cell: Callable[[Output, Any], Cell]
+
+    def changes(self, place: Place) -> bool:
+        return not place.in_xla and place.name in self.apart and place.path[: len(self._path)] == self._path
+
+    def make(self, definition: Definition, place: Place) -> Sequence[Any]:
+        path = place.path[len(self._path) :]
+        for node in list(_of(definition)):
+            if node.op not in _PASSING_ON:
+                for name, dtype in _outputs(node):
+                    number = len(definition.proto.node_def)
+                    self._cell((path, name), dtype).put(definition, f"{SCOPE}/kept_{number}", name)
+        return []
+
+
+class Giving:
+    """See `Effects.given`."""
+
+    def __init__(self, apart: frozenset[str], values: Mapping[Output, Any]) -> None:
+        self.apart = apart
+        self._values = values
+        self._cells: list[Cell] = []
+
+    def changes(self, place: Place) -> bool:
+        return place.name in self.apart
+
+    def make(self, definition: Definition, place: Place) -> Sequence[Any]:
+        added: list[Any] = []
+        given: dict[str, str] = {}
+        for node in list(_of(definition)):
+            if node.op in _PASSING_ON:
+                node.CopyFrom(new_node(node.name, "Identity", node.input[:1], T=tf.as_dtype(node.attr["T"].type)))
+                continue
+            for name, dtype in _outputs(node):
+                value = self._values.get((place.path, name))
+                if value is None:
+                    raise ValueError(f"the result of the {node.op} {node.name} is not known")
+                cell = Cell(dtype)
+                cell.write(value)
+                self._cells.append(cell)
+                scope = f"{SCOPE}/given_{len(added)}"
+                added += cell.reading(scope)
+                given[name] = f"{scope}:value:0"
+            node.CopyFrom(new_node(node.name, "NoOp", []))
+        definition.proto.node_def.extend(added)
+        definition.redirect(given)
+        return []
+
+
+def _of(definition: Definition) -> Iterator[Any]:
+    """The nodes of a definition that have effects."""
+    handles = definition.handles()
+    for node in definition.proto.node_def:
+        kind = op_def_registry.get(node.op)
+        if kind is None or not kind.is_stateful or node.op in CALLING or node.op.startswith(_HARMLESS):
+            continue
+        if node.op == "RngReadAndSkip" and node.input[0] in handles:
+            continue  # a generator of the user's is a variable
+        if any(dtype == tf.resource for _, dtype in _outputs(node)):
+            continue  # a new one for each call
+        yield node
+
+
+def _outputs(node: Any) -> Iterator[tuple[str, Any]]:
+    """What a definition calls the outputs of a node, each with its type."""
+    for argument in op_def_registry.get(node.op).output_arg:
+        if argument.type_list_attr:
+            kinds = list(node.attr[argument.type_list_attr].list.type)
+        else:
+            kind = node.attr[argument.type_attr].type if argument.type_attr else argument.type
+            kinds = [kind] * (node.attr[argument.number_attr].i if argument.number_attr else 1)
+        for number, kind in enumerate(kinds):
+            yield f"{node.name}:{argument.name}:{number}", tf.as_dtype(kind)

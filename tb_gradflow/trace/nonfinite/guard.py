@@ -1,0 +1,299 @@
+"""Notices the first step whose gradients are not finite, and keeps what it takes to run that step again.
+
+By the next recorded step all weights are NaN, and the op where it began is one of thousands. So functions made from a
+trace also check the gradients, and have a branch that runs once, when one of them is not finite. In that moment the
+variables are as they were before the step: their updates wait for the branch. What the step was given, and what it has
+drawn and read, is kept in every step, as references.
+
+The branch is an `If` that TensorFlow does not lower, one op that does nothing until it is needed. It calls Python,
+which reads the variables: each of them would be a microsecond in every step as an input.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.eager import record
+from tensorflow.python.eager.polymorphic_function import atomic_function
+from tensorflow.python.framework import func_graph
+from tensorflow.python.ops import handle_data_util
+
+from tb_gradflow.trace.engine.additions import SCOPE, Additions, unobserved
+from tb_gradflow.trace.engine.calls import Path, Place, argument_of_root, places
+from tb_gradflow.trace.engine.cells import Cell
+from tb_gradflow.trace.engine.definitions import Definition, new_node, node_of
+from tb_gradflow.trace.engine.effects import Effects, Output
+from tb_gradflow.trace.engine.siblings import Added, Edit
+from tb_gradflow.trace.graph.gradient_call import Call
+from tb_gradflow.trace.numerics.finiteness import not_finite
+from tb_gradflow.trace.numerics.fusion import recomputed
+from tb_gradflow.trace.protection.functions import held_weakly, in_step
+
+_NUMBERS = itertools.count()
+
+
+@dataclass(frozen=True, slots=True)
+class Caught:
+    """A step whose gradients are not finite, before it has changed anything.
+
+    Attributes:
+        unit: The function that takes them.
+        arguments: What it was given, by number; for a variable, its value.
+        effects: What its effects have resulted in.
+    """
+
+    unit: Unit
+    arguments: Mapping[int, Any]
+    effects: Mapping[Output, Any]
+
+    def ago(self, counter: Any) -> int:
+        """How many steps have begun since then, this one included, by a variable that each step increments; one where
+        there is none."""
+        if counter is None:
+            return 1
+        before = [
+            self.arguments[number] for number in self.unit.variables if self.unit.resource(number) is counter.handle
+        ]
+        return max(int(counter.numpy()) - int(before[0].numpy()), 1) if before else 1
+
+
+class Guard:
+    """What functions made from one function have in addition.
+
+    Args:
+        function: The user's `AtomicFunction`.
+        calls: The gradients that it takes.
+
+    Attributes:
+        units: The functions that take gradients, wherever they are called.
+        caught: The first step whose gradients are not finite; `None` while there is none.
+        fault: An exception in here; `None` while there is none.
+    """
+
+    def __init__(self, function: Any, calls: Sequence[Call]) -> None:
+        self.caught: Caught | None = None
+        self.fault: Exception | None = None
+        self._function = function
+        self._handles: Sequence[Any] = ()
+        checked = [call for call in calls if call.checked is not None and not call.inner]
+        graphs = [call.flattener.graph for call in checked]
+        self.units = [Unit(self, place, checked) for place in _units(function, graphs)]
+
+    @property
+    def edits(self) -> list[Edit]:
+        """Of each function that is made."""
+        return [edit for unit in self.units for edit in unit.edits]
+
+    def begins(self, args: Sequence[Any]) -> None:
+        """A function is about to be called with these arguments."""
+        if self.caught is None:
+            self._handles = args
+
+    def handle(self, number: int) -> Any:
+        """The argument of that number."""
+        return self._handles[number]
+
+    def keep(self, caught: Caught) -> None:
+        self.caught = caught
+
+    def failed(self, fault: Exception) -> None:
+        self.fault = self.fault or fault
+
+
+class Unit:
+    """A function that takes gradients, at one of the places where it is called. If XLA compiles it, this is the whole
+    function that XLA compiles.
+
+    Attributes:
+        function: It.
+        effects: Its effects.
+    """
+
+    def __init__(self, guard: Guard, place: Place, calls: Sequence[Call]) -> None:
+        self.function = place.function
+        self.effects = Effects(place.function)
+        self.in_xla = place.in_xla
+        self.in_loop = place.in_loop
+        self._guard = guard
+        self._cells: dict[int, Cell] = {}
+        self._dtypes = {
+            number: tf.as_dtype(handle.shape_and_type[0].dtype)
+            for number, each in enumerate(place.graph.inputs)
+            if each.dtype == tf.resource
+            and (handle := handle_data_util.get_resource_handle_data(each)).is_set
+            and len(handle.shape_and_type) == 1
+        }
+        self._numbers = {number: argument_of_root(place, number) for number in self.resources}
+        graph = next(graph for graph in _inside(place) if any(call.flattener.graph is graph for call in calls))
+        check = _check_of([call for call in calls if call.flattener.graph is graph], self)
+        self.edits: list[Edit] = [
+            _At(place.path, place.name, [check]),
+            self.effects.keeping(place.path),
+            _Waiting(place.path),
+        ]
+        self._noting = in_step(self._note, True, guard.failed)
+        self._branches = _branches(held_weakly(self._noting, True))
+
+    @property
+    def variables(self) -> list[int]:
+        """Which of its arguments are variables."""
+        return list(self._dtypes)
+
+    @property
+    def resources(self) -> list[int]:
+        """Which of its arguments are resources."""
+        return [number for number, each in enumerate(self.function.graph.inputs) if each.dtype == tf.resource]
+
+    def resource(self, number: int) -> Any:
+        """The resource that this argument is in the current step."""
+        of_root = self._numbers[number]
+        if of_root is None:
+            raise ValueError(f"argument {number} of {self.function.name} is computed in the step")
+        return self._guard.handle(of_root)
+
+    def put(self, definition: Definition, name: str, wrong: str) -> None:
+        """Adds the branch where it is known whether the gradients are not finite: in the function itself, or next to
+        its call."""
+        call = definition.node(node_of(wrong)) if self.in_xla else None
+        arguments = [each.name for each in definition.proto.signature.input_arg]
+        given = arguments if call is None else [each for each in call.input if not each.startswith("^")]
+        early = definition.ancestors([wrong])
+        own = early if call is None else {call.name}  # of these, the nodes that belong to the function
+        writers = [(node, written) for node, _, written in definition.uses() if written]
+        before: list[str] = []
+        for number, each in enumerate(self.function.cached_definition.signature.input_arg):
+            scope, value = f"{name}/argument_{number}", given[number]
+            if number in self._dtypes:
+                changing = [node for node, written in writers if value in written and node.name in own]
+                if not changing:
+                    continue
+                read = new_node(f"{scope}/read", "ReadVariableOp", [value], dtype=self._dtypes[number])
+                definition.proto.node_def.append(read)
+                for node in changing:
+                    definition.wait(node, [read.name])
+                self._kept(number, self._dtypes[number]).put(definition, scope, f"{read.name}:value:0")
+            elif each.type != tf.resource.as_datatype_enum:
+                self._kept(number, tf.as_dtype(each.type)).put(definition, scope, value)
+            else:
+                continue
+            before.append(scope)
+        branch = _branch(name, wrong, self._branches)
+        definition.wait(branch, before)
+        definition.proto.node_def.append(branch)
+        definition.run_always(name)
+        for node, _ in writers:
+            if node.name not in early:
+                definition.wait(node, [name])
+
+    def _kept(self, number: int, dtype: Any) -> Cell:
+        if number not in self._cells:
+            self._cells[number] = Cell(dtype)
+        return self._cells[number]
+
+    def _note(self) -> None:
+        """Called by the branch."""
+        if self._guard.caught is not None:
+            return
+        with record.stop_recording():
+            arguments = {number: value for number, cell in self._cells.items() if (value := cell.take()) is not None}
+            for number, dtype in self._dtypes.items():
+                if number not in arguments:
+                    handle = self.resource(number)
+                    arguments[number] = tf.raw_ops.ReadVariableOp(resource=handle, dtype=dtype)
+            self._guard.keep(Caught(self, arguments, self.effects.taken()))
+
+
+class _At(Added):
+    """An edit: additional ops where a function is called, and in those that it calls."""
+
+    def __init__(self, path: Path, name: str, additions: Sequence[Additions]) -> None:
+        super().__init__(additions)
+        self.apart = (name,)
+        self._path = path
+
+    def changes(self, place: Place) -> bool:
+        return place.path[: len(self._path)] == self._path and super().changes(place)
+
+
+class _Waiting:
+    """An edit of the functions that lead to one: what writes variables beside its call waits for that."""
+
+    def __init__(self, path: Path) -> None:
+        self.apart: Sequence[str] = ()
+        self._path = path
+
+    def changes(self, place: Place) -> bool:
+        return len(place.path) < len(self._path) and place.path == self._path[: len(place.path)]
+
+    def make(self, definition: Definition, place: Place) -> Sequence[Any]:
+        call = self._path[len(place.path)]
+        early = definition.ancestors([call])
+        for node, _, written in definition.uses():
+            if written and node.name not in early:
+                definition.wait(node, [call])
+        return []
+
+
+def _units(function: Any, graphs: Sequence[Any]) -> Iterator[Place]:
+    """The outermost functions with these graphs, or those which XLA compiles with them."""
+    found: list[Path] = []
+    for place in places(function):
+        if any(place.path[: len(path)] == path for path in found) or place.graph is None:
+            continue
+        if any(each is graph for each in _inside(place) for graph in graphs):
+            found.append(place.path)
+            yield place
+
+
+def _inside(place: Place) -> list[Any]:
+    """The graph of a function, and all graphs that XLA compiles with it."""
+    return [each.graph for each in places(place.function)] if place.in_xla else [place.graph]
+
+
+def _check_of(calls: Sequence[Call], unit: Unit) -> Additions:
+    """The ops that check the gradients that are taken in one graph."""
+    additions = Additions(calls[0].flattener.graph, "guard")
+    with additions.opened():
+        wrong = [_wrong(call) for call in calls]
+        additions.results.append((unit, wrong[0] if len(wrong) == 1 else tf.reduce_any(tf.stack(wrong))))
+    return additions
+
+
+def _wrong(call: Call) -> Any:
+    assert call.checked is not None
+    checked = call.checked
+    found = not_finite([recomputed(each) for each in checked.targets], checked.gradients)
+    if checked.scale is None:
+        return found
+    # A scale that is too large produces infinities all the time, and the optimizer skips those steps.
+    found &= tf.cast(checked.scale, tf.float32) < 1.0
+    return found | not_finite([recomputed(each) for each in checked.unscaled], []) if checked.unscaled else found
+
+
+def _branch(name: str, wrong: str, branches: Sequence[Any]) -> Any:
+    node = new_node(name, "If", [wrong], Tcond=tf.bool)
+    node.device = "/device:CPU:0"
+    node.attr["Tin"].list.SetInParent()
+    node.attr["Tout"].list.type.append(tf.bool.as_datatype_enum)
+    node.attr["output_shapes"].list.shape.add()
+    for attribute, made in zip(("then_branch", "else_branch"), branches, strict=True):
+        node.attr[attribute].func.name = made.name
+    return node
+
+
+def _branches(noting: Any) -> list[Any]:
+    """Functions without arguments: the first calls Python, and the second does nothing."""
+    return [_function(lambda: tf.numpy_function(noting, [], tf.bool)), _function(lambda: tf.constant(False))]
+
+
+def _function(result: Callable[[], Any]) -> Any:
+    graph: Any = func_graph.FuncGraph(SCOPE)
+    with unobserved(), graph.as_default():
+        output = result()
+        output.set_shape([])
+    graph.outputs = [output]
+    return atomic_function.from_func_graph(f"{SCOPE}_branch_{next(_NUMBERS)}", graph, {})
