@@ -131,7 +131,7 @@ class GradFlowCallback(KerasCallback):
         measured = self._steps.measured()
         if measured is not None:
             self._count.correct()
-            self._write(self._count.now - self._steps.ago, measured)
+            self._write(self._count.now - self._steps.ago, measured, tell=self._steps.tells)
         else:
             self._tell_if_unseen()
             if self._recorder is not None:
@@ -234,11 +234,11 @@ class GradFlowCallback(KerasCallback):
         if self.plain is not None and owner(self.model) is self:
             put(self.model, self.plain)
 
-    def _write(self, step: int, measured: Measured) -> None:
+    def _write(self, step: int, measured: Measured, *, tell: bool) -> None:
         assert self._recorder is not None
         if self._tracing.fault is not None:
             raise self._tracing.fault
-        self._recorder.add_step(step, self._tracing.indices[index_of(measured)], measured)
+        self._recorder.add_step(step, self._tracing.indices[index_of(measured)], measured, tell=tell)
 
 
 UNSEEN = (

@@ -135,7 +135,7 @@ class Watched:
         assert self._steps is not None
         measured = self._steps.measured()
         if measured is not None and self._tracing is not None:
-            self._run.write(measured, self._tracing)
+            self._run.write(measured, self._tracing, tell=self._steps.tells)
         self._run.completed(
             time.perf_counter() - self._began, recorded=self._steps.has_recorded, rented=self._steps.is_rented
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import graphlib
 import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -164,6 +165,30 @@ class Definition:
                 found.add(name)
                 waiting.extend(node_of(each) for each in nodes[name].input)
         return found
+
+    def descendants(self, references: Iterable[str]) -> set[str]:
+        """The nodes that can only run once these values, or nodes, are there; those of the latter included."""
+        users: dict[str, list[str]] = defaultdict(list)
+        for node in self.proto.node_def:
+            for each in node.input:
+                users[node_of(each)].append(node.name)
+        found: set[str] = set()
+        waiting = [node_of(each) for each in references]
+        while waiting:
+            name = waiting.pop()
+            if name not in found:
+                found.add(name)
+                waiting.extend(users[name])
+        return found
+
+    def check(self) -> None:
+        """Raises ValueError if its nodes wait for each other."""
+        waits = {node.name: {node_of(each) for each in node.input} for node in self.proto.node_def}
+        graph = {name: before & waits.keys() for name, before in waits.items()}
+        try:
+            graphlib.TopologicalSorter(graph).prepare()
+        except graphlib.CycleError as error:
+            raise ValueError(f"nodes of {self.name} wait for each other: {error.args[1]}") from None
 
     def redirect(self, references: Mapping[str, str]) -> None:
         """What takes the values of the first takes those of the second."""

@@ -72,6 +72,7 @@ class Sibling:
         self._apart = callers_of(self._functions, {name for edit in edits for name in edit.apart})
         self._made: dict[tuple[str, Path], _Made | None] = {}
         self._blamed: BaseException | None = None
+        self._has_run = False
         root = self._of(Place(function, in_xla=optimized and is_for_xla(function.cached_definition)))
         if root is None:
             raise ValueError("the function calls none of the functions that it was made for")
@@ -89,14 +90,19 @@ class Sibling:
             try:
                 results = here.call_function(self._name.encode(), list(args), len(plain.function_type.flat_outputs))
             except tf.errors.OpError as error:
-                self._blamed = error if _OWN_NODE.search(error.message) else None
+                self._blamed = error if self._is_blamed(error.message) else None
                 error._message = self._as_of_plain(error.message)
                 raise
+        self._has_run = True
         return plain.function_type.pack_output(results)
 
     def is_own(self, error: BaseException) -> bool:
         """Whether an op of the edits has raised an error, or there was no memory for them."""
         return error is self._blamed or isinstance(error, tf.errors.ResourceExhaustedError)
+
+    def _is_blamed(self, message: str) -> bool:
+        # An op that fails is named; what TensorFlow says before it runs a function for the first time may name none.
+        return _OWN_NODE.search(message) is not None or not (self._has_run or "{{node" in message)
 
     def _as_of_plain(self, message: str) -> str:
         for (name, _), made in self._made.items():
@@ -137,6 +143,7 @@ class Sibling:
         if not self._optimized:
             definition.without_xla()
         left = _left(definition, left, in_xla=place.in_xla)
+        definition.check()
         context.context().add_function_def(definition.proto)
         return _Made(definition.name, left)
 

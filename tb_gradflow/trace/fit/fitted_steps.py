@@ -44,13 +44,9 @@ class ObservedFit:
         return self._steps.ago
 
     @property
-    def is_rented(self) -> bool:
+    def tells(self) -> bool:
         """See `ObservedSteps`."""
-        return self._steps.is_rented
-
-    @property
-    def has_recorded(self) -> bool:
-        return self._steps.has_recorded
+        return self._steps.tells
 
     @property
     def is_rented(self) -> bool:
@@ -77,7 +73,7 @@ class ObservedFit:
 class EagerFit:
     """Executions whose ops run as the step calls them."""
 
-    is_unseen = is_rented = False
+    is_unseen = is_rented = tells = False
     ago = 1
 
     def __init__(

@@ -54,15 +54,15 @@ class Fitting:
         return int(self._model.steps_per_execution)
 
     def counter(self) -> Any:
-        """The variable in which its optimizer counts steps; None without an optimizer."""
+        """The variable in which its optimizer counts the steps of an execution of several; None if nobody needs to."""
         optimizer = getattr(self._model, "optimizer", None)
-        return local(optimizer.iterations) if optimizer is not None else None
+        return local(optimizer.iterations) if optimizer is not None and self.steps_per_execution > 1 else None
 
     @property
     def iterations(self) -> int | None:
         """The number of steps of its optimizer; None without an optimizer."""
-        counter = self.counter()
-        return None if counter is None else int(counter.numpy())
+        optimizer = getattr(self._model, "optimizer", None)
+        return int(local(optimizer.iterations).numpy()) if optimizer is not None else None
 
     @property
     def step(self) -> Callable[..., Any]:

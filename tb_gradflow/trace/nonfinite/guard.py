@@ -2,8 +2,9 @@
 
 By the next recorded step all weights are NaN, and the op where it began is one of thousands. So functions made from a
 trace also check the gradients, and have a branch that runs once, when one of them is not finite. In that moment the
-variables are as they were before the step: their updates wait for the branch. What the step was given, and what it has
-drawn and read, is kept in every step, as references.
+variables are as they were before the step: what follows from the gradients waits for the branch, and the values of
+variables that the step changes whatever its gradients are, such as seeds, are kept in every step, as references. So is
+what the step was given, and what it has drawn and read.
 
 The branch is an `If` that TensorFlow does not lower, one op that does nothing until it is needed. It calls Python,
 which reads the variables: each of them would be a microsecond in every step as an input.
@@ -129,11 +130,12 @@ class Unit:
         }
         self._numbers = {number: argument_of_root(place, number) for number in self.resources}
         graph = next(graph for graph in _inside(place) if any(call.flattener.graph is graph for call in calls))
-        check = _check_of([call for call in calls if call.flattener.graph is graph], self)
+        own = [call for call in calls if call.flattener.graph is graph]
+        check = _check_of(own, self)
+        self._checked = [gradient for call in own if call.checked is not None for gradient in call.checked.gradients]
         self.edits: list[Edit] = [
             _At(place.path, place.name, [check]),
             self.effects.keeping(place.path),
-            _Waiting(place.path),
         ]
         self._noting = in_step(self._note, True, guard.failed)
         self._branches = _branches(held_weakly(self._noting, True))
@@ -161,14 +163,16 @@ class Unit:
         call = definition.node(node_of(wrong)) if self.in_xla else None
         arguments = [each.name for each in definition.proto.signature.input_arg]
         given = arguments if call is None else [each for each in call.input if not each.startswith("^")]
-        early = definition.ancestors([wrong])
-        own = early if call is None else {call.name}  # of these, the nodes that belong to the function
+        # Where a step fails before it has its gradients, it must have changed what it changes without the recorder.
+        late = definition.descendants(self._gradients(definition)) if call is None else set()
+        late -= definition.ancestors([wrong])
         writers = [(node, written) for node, _, written in definition.uses() if written]
+        early = [each for each in writers if each[0].name not in late] if call is None else [(call, given)]
         before: list[str] = []
         for number, each in enumerate(self.function.cached_definition.signature.input_arg):
             scope, value = f"{name}/argument_{number}", given[number]
             if number in self._dtypes:
-                changing = [node for node, written in writers if value in written and node.name in own]
+                changing = [node for node, written in early if value in written]
                 if not changing:
                     continue
                 read = new_node(f"{scope}/read", "ReadVariableOp", [value], dtype=self._dtypes[number])
@@ -186,8 +190,12 @@ class Unit:
         definition.proto.node_def.append(branch)
         definition.run_always(name)
         for node, _ in writers:
-            if node.name not in early:
+            if node.name in late:
                 definition.wait(node, [name])
+
+    def _gradients(self, definition: Definition) -> list[str]:
+        parts = [part for each in self._checked for part in tf.nest.flatten(each, expand_composites=True)]
+        return [definition.reference(each) for each in parts if getattr(each, "graph", None) is self.function.graph]
 
     def _kept(self, number: int, dtype: Any) -> Cell:
         if number not in self._cells:
@@ -217,25 +225,6 @@ class _At(Added):
 
     def changes(self, place: Place) -> bool:
         return place.path[: len(self._path)] == self._path and super().changes(place)
-
-
-class _Waiting:
-    """An edit of the functions that lead to one: what writes variables beside its call waits for that."""
-
-    def __init__(self, path: Path) -> None:
-        self.apart: Sequence[str] = ()
-        self._path = path
-
-    def changes(self, place: Place) -> bool:
-        return len(place.path) < len(self._path) and place.path == self._path[: len(place.path)]
-
-    def make(self, definition: Definition, place: Place) -> Sequence[Any]:
-        call = self._path[len(place.path)]
-        early = definition.ancestors([call])
-        for node, _, written in definition.uses():
-            if written and node.name not in early:
-                definition.wait(node, [call])
-        return []
 
 
 def _units(function: Any, graphs: Sequence[Any]) -> Iterator[Place]:

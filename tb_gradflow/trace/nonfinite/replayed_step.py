@@ -3,7 +3,6 @@ again."""
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -30,12 +29,12 @@ class NotRepeatable(Exception):
 
 
 class ReplayedStep:
-    """A form of a step that measures all that it computes, and changes nothing.
+    """A form of a step that measures what it computes, and changes nothing.
 
     Args:
         caught: The step.
         observation: What was observed of it when it was traced.
-        settings: What is recorded of its training.
+        settings: What to record; with `values`, its forward pass too.
         inputs: Names its arguments.
         index: The number of this trace.
 
@@ -52,11 +51,10 @@ class ReplayedStep:
         unit = caught.unit
         if unit.effects.unknown:
             raise NotRepeatable(f"it contains {', '.join(unit.effects.unknown)} in a loop, or compiled by XLA")
-        values = dataclasses.replace(settings, values=True)
         self._caught = caught
-        self._measurements = Measurements(observation, unit.function, values, inputs, index)
+        self._measurements = Measurements(observation, unit.function, settings, inputs, index, trains=False)
         self.trace: Trace = self._measurements.trace
-        edits = [Draws(unit.function), unit.effects.given(caught.effects), Added(self._measurements.additions)]
+        edits = [Draws(unit.function), Added(self._measurements.additions), unit.effects.given(caught.effects)]
         self._sibling = Sibling(unit.function, edits, optimized=False)
 
     def measured(self) -> Measured:

@@ -74,22 +74,23 @@ def sums(tensor: Any) -> Any:
     largest = tf.maximum(tf.reduce_max(flat), zero)  # -inf if there are no elements
     scaled = tf.math.divide_no_nan(flat, largest)
     count = tf.reduce_sum(tf.sign(flat))
-    columns = [tf.nn.l2_loss(scaled), largest, tf.reduce_sum(flat), count, tf.cast(tf.size(flat), flat.dtype), zero]
+    lost = tf.reduce_sum(tf.cast(~tf.math.is_finite(flat), flat.dtype))
+    columns = [tf.nn.l2_loss(scaled), largest, tf.reduce_sum(flat), count, tf.cast(tf.size(flat), flat.dtype), lost]
     return tf.cast(tf.stack(columns), tf.float32)
 
 
 def gradient_columns(rows: Array) -> Array:
-    """`[n, 6]`, in the order of `GRADIENT_STATISTICS`, from as many results of `sums`. Of elements that are not finite,
-    it is only known that there are some: at least one."""
-    squares, largest, total, count, size, _ = (column.astype(np.float64) for column in rows.T)
+    """`[n, 6]`, in the order of `GRADIENT_STATISTICS`, from as many results of `sums`. Where some elements are not
+    finite, nothing is known of the others; and where some are NaN and some infinite, one of them counts as infinite."""
+    squares, largest, total, count, size, lost = (column.astype(np.float64) for column in rows.T)
     size = np.maximum(size, 1.0)
-    nan = np.isnan(total) | np.isnan(squares) & np.isfinite(largest)
-    infinite = np.isinf(largest)
+    infinite = np.where(np.isnan(total), np.isinf(largest), lost)
+    nan = lost - infinite
     with np.errstate(invalid="ignore", over="ignore"):
         # The sum of finite elements may overflow.
-        mean = np.where(np.isinf(total) & ~infinite, largest, total / size)
+        mean = np.where(np.isinf(total) & (lost == 0), largest, total / size)
         columns = [largest * np.sqrt(2.0 * squares), largest, mean, (size - count) / size]
-        known = np.where(nan | infinite, np.nan, np.stack(columns))
+        known = np.where(lost > 0, np.nan, np.stack(columns))
         return np.stack([*known, nan, infinite], 1).astype(np.float32)
 
 

@@ -224,7 +224,11 @@ class InstrumentedStep(StepBeside):
             self._measurements(collector, index, values) for collector, values in zip(collectors, before, strict=True)
         ]
         if with_values and not shared and not is_replica():
-            measured[0].update(forward_values(collectors[0].calls, collectors[0].symbols, self._places, self._number_of, (args, kwargs)))
+            measured[0].update(
+                forward_values(
+                    collectors[0].calls, collectors[0].symbols, self._places, self._number_of, (args, kwargs)
+                )
+            )
             measured[0].update(examples_of(given[0]) if self._settings.examples else {})
         return measured
 

@@ -41,6 +41,11 @@ def arguments_of(function: Callable[..., Any]) -> NameInputs:
     return named
 
 
+def arguments_of_parameters(names: Sequence[str], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Named:
+    """For arguments of a function whose parameters have these names."""
+    return list(_floating({**dict(zip(names, args, strict=False)), **kwargs}))
+
+
 def arguments_of_graph(graph: Any) -> tuple[Sequence[Any], Mapping[str, Any]]:
     """The arguments of a traced function, with the tensors that stand for them in its graph."""
     given: tuple[Sequence[Any], Mapping[str, Any]] = graph.structured_input_signature

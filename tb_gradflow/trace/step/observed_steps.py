@@ -47,7 +47,8 @@ class ObservedSteps:
         is_due: Whether the next step is recorded.
         has_recorded: Whether the last one was.
         is_rented: Whether it ran in its recorded form all the same.
-        ago: What was recorded belongs to the last step but this many, the last one being 1.
+        ago: To which step that belongs: 1 is the last one, 2 the one before.
+        tells: Whether it is the first one that is not finite.
     """
 
     def __init__(
@@ -61,7 +62,7 @@ class ObservedSteps:
         counter: Callable[[], Any] = lambda: None,
     ) -> None:
         self.ago = 1
-        self.is_due = self.has_recorded = self.is_rented = False
+        self.is_due = self.has_recorded = self.is_rented = self.tells = False
         self._variables = variables
         self._settings = settings
         self._inputs = inputs
@@ -100,7 +101,8 @@ class ObservedSteps:
 
     def begins(self, *, is_due: bool, args: Sequence[Any] = (), kwargs: Mapping[str, Any] = {}) -> None:
         """Before the next step."""
-        self.is_due, self.has_recorded, self.is_rented, self._last, self.ago = is_due, False, False, None, 1
+        self.is_due, self._last, self.ago = is_due, None, 1
+        self.has_recorded = self.is_rented = self.tells = False
 
     def raised(self, error: BaseException) -> None:
         """It has raised."""
@@ -112,29 +114,45 @@ class ObservedSteps:
         _, observation, forms = self._last
         self.has_recorded, self.is_rented = self.is_due, forms.is_rented and not self.is_due
         measured = forms.recorded.take() if self.is_due else None
+        if forms.guard is not None and forms.guard.fault is not None and not self._has_caught:
+            self._has_caught = True
+            warn(_UNGUARDED.format(fault=f"{type(forms.guard.fault).__name__}: {forms.guard.fault}"))
         caught = None if self._has_caught or forms.guard is None else forms.guard.caught
         if caught is not None:
             self._has_caught = True
             replayed = self._replayed(caught, observation)
             if replayed is not None:
-                self.ago = caught.ago(self._counter())
+                self.ago, self.tells = caught.ago(self._counter()), True
                 return replayed
         return measured
 
     def _replayed(self, caught: Caught, observation: Observation) -> Measured | None:
-        """What a step with gradients that are not finite has computed."""
+        """What a step with gradients that are not finite has computed. Without its forward pass if that cannot be
+        measured."""
+        with_values = dataclasses.replace(self._settings, values=True)
+        found, fault = self._replayed_once(caught, observation, with_values)
+        if fault is not None and not isinstance(fault, NotRepeatable):
+            found, fault = self._replayed_once(caught, observation, self._settings)
+        if isinstance(fault, NotRepeatable):
+            warn(_UNREPEATABLE.format(reason=fault))
+        elif fault is not None:
+            warn(_NOT_REPEATED.format(fault=f"{type(fault).__name__}: {fault}"))
+        if found is None or not is_broken(*found):
+            return None
+        trace, measured = found
+        self._traces += 1
+        self._on_trace(trace, None)
+        return measured
+
+    def _replayed_once(
+        self, caught: Caught, observation: Observation, settings: Settings
+    ) -> tuple[tuple[Trace, Measured] | None, Exception | None]:
         try:
             with self._told():
-                replayed = ReplayedStep(caught, observation, self._settings, self._inputs, self._traces)
-                measured = replayed.measured()
-        except NotRepeatable as reason:
-            warn(_UNREPEATABLE.format(reason=reason))
-            return None
-        if not is_broken(replayed.trace, measured):
-            return None
-        self._traces += 1
-        self._on_trace(replayed.trace, None)
-        return measured
+                replayed = ReplayedStep(caught, observation, settings, self._inputs, self._traces)
+                return (replayed.trace, replayed.measured()), None
+        except Exception as fault:  # the training goes on, and so does its recording
+            return None, fault
 
     def _forms_of(self, function: Any) -> tuple[Any, Observation, Forms] | None:
         """The forms of a function, which are made when they are first needed."""
@@ -175,6 +193,13 @@ _OWN_DRAWS = (
     "The step draws seeded random numbers with {ops}, whose generator belongs to one compiled function. To draw the "
     "numbers that it draws without the recorder, every step runs in its recorded form, which takes longer. "
     "tf.random.Generator, keras.random with a SeedGenerator and Keras's random layers do not need that."
+)
+
+_UNGUARDED = "tb_gradflow no longer looks for the first step that is not finite; the recording goes on. Please report this: {fault}"
+
+_NOT_REPEATED = (
+    "tb_gradflow: a gradient of this step is not finite, but the step could not be run again to be recorded; the recording "
+    "goes on. Please report this: {fault}"
 )
 
 _UNREPEATABLE = (

@@ -13,7 +13,7 @@ import tensorflow as tf
 from tb_gradflow.record.schema import GRADIENT_STATISTICS, VARIABLE_STATISTICS, Input, Movement, Trace, ValueRange
 from tb_gradflow.trace.capture.optimizer_updates import Given
 from tb_gradflow.trace.engine.additions import Additions
-from tb_gradflow.trace.engine.calls import places
+from tb_gradflow.trace.engine.calls import Place, places
 from tb_gradflow.trace.engine.cells import Bundle, Cell
 from tb_gradflow.trace.engine.siblings import Added, Edit, InOrder, Sibling
 from tb_gradflow.trace.graph.build_trace import numbered_trace_of, trace_with_places
@@ -25,7 +25,7 @@ from tb_gradflow.trace.numerics.loss_scale import SCALED
 from tb_gradflow.trace.numerics.statistics import exactly, gradient_statistics
 from tb_gradflow.trace.numerics.statistics_table import Block, LaterBlock, Row
 from tb_gradflow.trace.step.forward_values import examples_of, forward_values
-from tb_gradflow.trace.step.named_inputs import Named, NameInputs, arguments_of_graph
+from tb_gradflow.trace.step.named_inputs import Named, NameInputs, arguments_of_graph, arguments_of_parameters
 from tb_gradflow.trace.step.observation import Observation, seen_in
 from tb_gradflow.trace.step.settings import Settings
 from tb_gradflow.trace.step.state import Moved, Read, State, kept
@@ -43,10 +43,10 @@ class Measurements:
     Args:
         observation: What was observed.
         function: The `AtomicFunction` that is called.
-        settings: What to record. With `values`, the forward pass too, and all statistics exactly: in a function that
-            trains nothing.
+        settings: What to record.
         inputs: Names the arguments of the step.
         index: The number of the trace.
+        trains: Whether the function trains: then nothing is measured that could change how it rounds.
 
     Attributes:
         seen: What was observed of this function.
@@ -56,21 +56,29 @@ class Measurements:
     """
 
     def __init__(
-        self, observation: Observation, function: Any, settings: Settings, inputs: NameInputs, index: int
+        self,
+        observation: Observation,
+        function: Any,
+        settings: Settings,
+        inputs: NameInputs,
+        index: int,
+        *,
+        trains: bool = True,
     ) -> None:
         [collector] = observation.collectors
         observation.finish()
         called = list(places(function))
         graphs = [place.graph for place in called]
-        self._in_xla = [place.graph for place in called if place.in_xla and not settings.values]
+        self._in_xla = [place.graph for place in called if place.in_xla and trains]
         self._collector = collector
+        self._trains = trains
         self.seen = seen_in(collector, graphs)
         self._updates = [
             _Update(variable, number, given) for variable, number, given in collector.moving(len(collector.variables))
         ]
         self._moved = Block()
         self._values: dict[str, Cell] = {}
-        more = self._more_rows(settings, inputs)
+        more = self._more_rows(settings, inputs, called)
         self.trace = self._trace_with(more, settings, index)
         self._left: list[_Left] = []
         listed = [each.anew() for each in collector.symbols.additions if any(each.of is graph for graph in graphs)]
@@ -102,20 +110,29 @@ class Measurements:
             **{name: value.numpy() for name, value in values.items() if value is not None},
         }
 
-    def _more_rows(self, settings: Settings, inputs: NameInputs) -> _MoreRows:
+    def _more_rows(self, settings: Settings, inputs: NameInputs, called: Sequence[Place]) -> _MoreRows:
         """The rows of the step that are not gradients."""
         collector, root = self._collector, self._collector.root
         block = LaterBlock(collector.symbols.of_graph(root).graph)
         with collector.symbols.of_graph(root).opened(), measured_later():
             given = arguments_of_graph(root)
-            named = inputs(*given)
+            named = self._named(inputs, given, called)
             rows = [(name, block.add(gradient_statistics(tensor))) for name, tensor in named]
-            exact = settings.exact and not settings.values
+            exact = settings.exact and self._trains
             ranges = value_ranges(collector, block, exact=exact) if settings.tensors == "all" else []
             block.stack()
         self.seen.rows.append(block)
         self.seen.rows.append(self._moved)
         return _MoreRows(given, named, rows, [self._moved.add() for _ in self._updates], ranges)
+
+    def _named(self, inputs: NameInputs, given: Any, called: Sequence[Place]) -> Named:
+        """The arguments of the step, which may be a function that the user's own step calls."""
+        try:
+            return inputs(*given)
+        except ValueError:
+            place = next(each for each in called if each.graph is self._collector.root)
+            names = [str(each) for each in place.function.function_type.parameters]
+            return arguments_of_parameters(names, *given)
 
     def _trace_with(self, more: _MoreRows, settings: Settings, index: int) -> Trace:
         collector = self._collector
@@ -147,7 +164,7 @@ class Measurements:
         collector, graph = self._collector, additions.graph
         blocks = [block for block in self.seen.rows if isinstance(block, LaterBlock) and block.graph is graph]
         entries = [each for block in blocks for each in block.entries]
-        if settings.values:
+        if not self._trains:
             entries = [(exactly(each) if isinstance(each, Later) else each, scale) for each, scale in entries]
         calls = [call for call in self._measured_calls() if call.loss.graph is graph]
         updates, rates = [], []

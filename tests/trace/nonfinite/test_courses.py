@@ -97,8 +97,7 @@ def test_an_exponent_that_grew_says_from_what_and_when(tmp_path: Path, options: 
     # Of several steps in one execution the last is recorded.
     assert steps == ([1, 5] if "steps_per_execution" in options else [0, 4, 5])
     assert values[0] < 4 < 88 < values[-1]
-    inferred = [each for each in opened.report(steps[-1]).diagnosis.unverified if "forward pass" in each]
-    assert len(inferred) == ("steps_per_execution" in options)
+    assert not [each for each in opened.report(steps[-1]).diagnosis.unverified if "forward pass" in each]
 
 
 def watched(log: Path, loss_of: Callable[[Any], Any], start: float, rate: float, steps: int) -> list[float]:

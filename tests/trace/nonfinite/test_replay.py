@@ -1,9 +1,9 @@
-"""Under XLA and of replicas, the first step with a gradient that is not finite is found, and recorded by running the
-latest steps again."""
+"""Under XLA, with effects of its own, and of replicas: the first step with a gradient that is not finite is found, and
+run again on copies."""
 
 from __future__ import annotations
 
-import weakref
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ import tensorflow as tf
 
 import tb_gradflow
 from tb_gradflow import GradFlowCallback
-from tb_gradflow.trace.nonfinite import replay_window
+from tb_gradflow.trace.nonfinite.guard import Unit
 from tb_gradflow.trace.tf_internals.versions import replicas_begin_alone
 from tests.trace import models
 from tests.trace.nonfinite.test_nonfinite_step import BAD, ORDER, at, hidden_log, spoilt, with_loss
@@ -67,7 +67,7 @@ def test_that_very_step_is_recorded(build: Callable[[], Any], tmp_path: Path) ->
     x, y = spoilt()
 
     train(build, x, y, GradFlowCallback(tmp_path / "guarded", update_freq=100), **ORDER)
-    train(build, x, y, GradFlowCallback(tmp_path / "every", update_freq=1, catch_nonfinite=False), **ORDER)
+    train(build, x, y, GradFlowCallback(tmp_path / "every", update_freq=1), **ORDER)
 
     caught, reference = read(tmp_path / "guarded"), read(tmp_path / "every")
     assert (len(caught.steps), caught.steps[-1]) == (2, BAD)
@@ -92,17 +92,20 @@ def test_the_training_is_left_as_it_was(tmp_path: Path) -> None:
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
 
 
-def test_a_step_that_cannot_be_repeated_is_not_recorded(tmp_path: Path) -> None:
-    """Another callback has changed the weights meanwhile, and so the numbers would be another step's."""
+def test_what_changes_the_weights_between_steps_does_not_matter(tmp_path: Path) -> None:
     x, y = spoilt()
 
     class Meddling(keras.callbacks.Callback):
         def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
             self.model.set_weights([0.5 * weight for weight in self.model.get_weights()])
 
-    train(careful(), x, y, Meddling(), GradFlowCallback(tmp_path, update_freq=1000), **ORDER)
+    train(careful(), x, y, Meddling(), GradFlowCallback(tmp_path / "guarded", update_freq=1000), **ORDER)
+    train(careful(), x, y, Meddling(), GradFlowCallback(tmp_path / "every", update_freq=1), **ORDER)
 
-    assert read(tmp_path).steps == (0,)
+    caught, reference = read(tmp_path / "guarded"), read(tmp_path / "every")
+    assert caught.steps == (0, BAD)
+    for one, other in zip(at(caught, BAD), at(reference, BAD), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
 
 
 def test_a_model_of_keras_2_is_guarded_too(tmp_path: Path) -> None:
@@ -222,49 +225,103 @@ def test_a_gradient_that_an_inner_function_takes_is_looked_at_too(inner: Any, tm
     assert read(tmp_path).steps == (0, BAD)
 
 
-def test_large_results_are_not_held_for_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replay_window, "HELD_BYTES", 1 << 20)
+def rows_with_zero() -> Any:
+    """The sixth batch has a row whose logarithm is infinite."""
+    rows = np.linspace(1.0, 2.0, 80, dtype="float32").reshape(10, 8)
+    rows[BAD, 3] = 0.0
+    return rows
+
+
+class Effects:
+    """A step with effects of its own, and what it has left of them."""
+
+    def __init__(self) -> None:
+        self.weight = tf.Variable(1.0, name="weight")
+        self.calls = tf.Variable(0, trainable=False)
+        self.printed: list[Any] = []
+        self.iterator = iter(tf.data.Dataset.from_tensor_slices(rows_with_zero()))
+        self.table = tf.lookup.experimental.MutableHashTable(tf.int64, tf.float32, 0.0)
+
+    def step(self) -> Any:
+        x = next(self.iterator)
+        scale = tf.py_function(self.note, [x], tf.float32)
+        seen = self.table.lookup(tf.constant(1, tf.int64))
+        self.table.insert(tf.constant(1, tf.int64), seen + 1.0)
+        self.calls.assign_add(1)
+        tf.print("step", self.calls, output_stream=sys.stdout)
+        noise = tf.nn.dropout(tf.ones([8]), 0.5)
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(self.weight * tf.math.log(x) * noise * scale)) + 0.0 * seen
+        gradient = tape.gradient(loss, self.weight)
+        self.weight.assign_sub(tf.where(tf.math.is_finite(gradient), 0.01 * gradient, 0.0))
+        return loss
+
+    def note(self, x: Any) -> Any:
+        self.printed.append(float(x[0]))
+        return 1.0 + 0.1 * len(self.printed)
+
+    def left(self) -> list[Any]:
+        return [float(self.weight), int(self.calls), self.printed, float(self.table.lookup(tf.constant(1, tf.int64)))]
+
+
+def test_a_step_with_effects_of_its_own_has_them_once(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    def trained(wrap: Callable[[Any], Any]) -> list[Any]:
+        keras.utils.set_random_seed(3)
+        effects = Effects()
+        step = wrap(tf.function(effects.step))
+        return [*(float(step()) for _ in range(10)), *effects.left(), capfd.readouterr().out]
+
+    plain = trained(lambda step: step)
+    guarded = trained(tb_gradflow.watch(tmp_path / "guarded", update_freq=1000))
+    trained(tb_gradflow.watch(tmp_path / "every", update_freq=1))
+
+    np.testing.assert_equal(guarded, plain)
+    caught, reference = read(tmp_path / "guarded"), read(tmp_path / "every")
+    assert caught.steps == (0, BAD)
+    for one, other in zip(at(caught, BAD), at(reference, BAD), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5)
+    [finding] = tb_gradflow.open_log(tmp_path / "guarded").report().findings
+    assert finding.cause == "log_zero"
+
+
+def test_a_step_whose_effects_cannot_be_given_to_a_second_run_is_told_of(tmp_path: Path) -> None:
     weight = tf.Variable(1.0)
 
-    @tb_gradflow.watch(tmp_path, update_freq=1000)
-    @tf.function(jit_compile=True)
+    def drawn() -> Any:
+        return np.float32(2.0)
+
     def step(x: Any) -> Any:
         with tf.GradientTape() as tape:
-            error = tf.square(weight * x)
-        weight.assign_sub(0.01 * tape.gradient(error, weight))
-        return tf.fill([1 << 16], error)
+            value = weight
+            for _ in tf.range(3):
+                value += tf.math.log(x) * tf.ensure_shape(tf.numpy_function(drawn, [], tf.float32), [])
+            loss = tf.square(value)
+        gradient = tape.gradient(loss, weight)
+        weight.assign_sub(tf.where(tf.math.is_finite(gradient), 0.01 * gradient, 0.0))
+        return loss
 
-    results = [weakref.ref(step(tf.constant(1.0))) for _ in range(40)]
+    watched = tb_gradflow.watch(tmp_path, update_freq=1000)(step)
+    with pytest.warns(RuntimeWarning, match="cannot be run again.*PyFunc in a loop"):
+        for value in (1.0, 2.0, 0.0, 3.0):
+            watched(tf.constant(value))
+    watched.flush()
 
-    assert sum(each() is not None for each in results) <= 4
+    assert read(tmp_path).steps == (0,)
 
 
-def test_a_fault_of_the_guard_between_steps_is_told_and_the_training_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_fault_of_the_guard_is_told_and_the_training_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = spoilt()
     plain = train(careful(), x, y, **ORDER)
 
     def failing(*_: Any) -> int:
         raise RuntimeError("out of order")
 
-    monkeypatch.setattr(replay_window.Window, "close", failing)
-    with pytest.warns(RuntimeWarning, match="out of order"):
-        recorded = train(careful(), x, y, GradFlowCallback(tmp_path / "fit", update_freq=1000), **ORDER)
-    np.testing.assert_allclose(plain.losses, recorded.losses, rtol=1e-5)
-
-    weight = tf.Variable(1.0)
-
-    @tb_gradflow.watch(tmp_path / "loop", update_freq=1000)
-    @tf.function(jit_compile=True)
-    def step(x: Any) -> Any:
-        with tf.GradientTape() as tape:
-            error = tf.square(weight * x)
-        return tape.gradient(error, weight)
-
-    with pytest.warns(RuntimeWarning, match="out of order"):
-        gradients = [float(step(tf.constant(value))) for value in (1.0, 2.0, 3.0)]
-    assert gradients == [2.0, 8.0, 18.0]
+    for name in ("_note", "put"):
+        monkeypatch.setattr(Unit, name, failing)
+        with pytest.warns(RuntimeWarning, match="out of order"):
+            recorded = train(careful(), x, y, GradFlowCallback(tmp_path / name, update_freq=1000), **ORDER)
+        assert recorded.losses == plain.losses
+        monkeypatch.undo()
 
 
 @pytest.fixture(scope="module")
