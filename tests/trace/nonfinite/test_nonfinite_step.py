@@ -203,7 +203,7 @@ def test_steps_that_loss_scaling_skips_are_none(tmp_path: Path) -> None:
     assert read(tmp_path).steps == (0,)
 
 
-def test_a_step_that_would_be_noticed_twice_is_not_repeated(tmp_path: Path) -> None:
+def test_a_step_that_would_be_noticed_twice_is_noticed_once(tmp_path: Path) -> None:
     x, y = spoilt()
     calls = []
 
@@ -223,7 +223,7 @@ def test_a_step_that_would_be_noticed_twice_is_not_repeated(tmp_path: Path) -> N
     train(build, x, y, GradFlowCallback(tmp_path, update_freq=100), **ORDER)
 
     assert len(calls) == ROWS // 8
-    assert read(tmp_path).steps == (0,)
+    assert read(tmp_path).steps == (0, BAD)
 
 
 def test_a_gradient_in_a_function_that_xla_compiles_inside_the_step_is_caught(tmp_path: Path) -> None:
