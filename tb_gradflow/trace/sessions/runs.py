@@ -1,0 +1,165 @@
+"""Records the steps in the program's own calls of `Session.run`: it fetches a few more tensors in them, which are taken
+out of the result before the program sees it. Each call runs once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from tensorflow.python.client import session
+
+from tb_gradflow.trace.protection.beside import Failed
+from tb_gradflow.trace.protection.functions import Called, protected
+from tb_gradflow.trace.sessions.notes import Kind, Member, notes_of
+from tb_gradflow.trace.sessions.plans import Plan
+from tb_gradflow.trace.sessions.training import Recording
+
+Current = Callable[[], "Recording | None"]
+"""Returns the recording to which trainings of this thread belong now; `None` while nothing is recorded."""
+
+_RAW = vars(session.BaseSession)["_do_run"]
+
+
+class _OfThread(threading.local):
+    is_ours = False
+
+
+_of_thread = _OfThread()
+
+
+def install(current: Current, failed: Failed) -> None:
+    """Permanently replaces the function that carries out `Session.run`, `Operation.run` and `Tensor.eval`."""
+    original = vars(session.BaseSession)["_do_run"]
+    session.BaseSession._do_run = protected(original, lambda each: _running(each, current), failed, part=_own_part)
+
+
+def _own_part(args: tuple[Any, ...], _: Mapping[str, Any], call: Called) -> Any:
+    """What the program's own call returns, if it has fetched more."""
+    return call.results[-1][: len(args[3])]
+
+
+def _running(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def do_run(
+        self: Any, handle: Any, target_list: Any, fetch_list: Any, feed_dict: Any, options: Any, run_metadata: Any
+    ) -> Any:
+        def run(more: Sequence[Any] = ()) -> Any:
+            return original(self, handle, target_list, [*fetch_list, *more], feed_dict, options, run_metadata)
+
+        recording = None if _of_thread.is_ours or handle is not None else current()
+        notes = None if recording is None else notes_of(self._graph, recording)
+        if notes is None:
+            return run()
+        fed = {key.deref().name: value for key, value in feed_dict.items()}
+        kind = notes.kind_of(fetch_list, target_list, fed)
+        if not kind.members:
+            return run()
+        # A program that limits or profiles a run measures that run alone.
+        may_record = options is None and run_metadata is None and _has_no_limit(self)
+        return _Steps(self, kind, fetch_list, fed, may_record=may_record).carry_out(run)
+
+    return do_run
+
+
+def _has_no_limit(of: Any) -> bool:
+    """Whether a run may take as long as it does."""
+    config = getattr(of, "_config", None)
+    return config is None or not config.operation_timeout_in_ms
+
+
+class _Steps:
+    """One run that is a step of trainings.
+
+    Args:
+        of: The session.
+        kind: What it runs.
+        fetches: What the program fetches.
+        fed: What it feeds, by name.
+        may_record: Whether it may fetch more.
+    """
+
+    def __init__(
+        self, of: Any, kind: Kind, fetches: Sequence[Any], fed: Mapping[str, Any], *, may_record: bool
+    ) -> None:
+        self._session = of
+        self._kind = kind
+        self._fetches = fetches
+        self._fed = fed
+        self._may_record = may_record
+
+    def carry_out(self, run: Callable[..., Any]) -> Any:
+        """What `run` returns without the recorder."""
+        began = time.perf_counter()
+        with self._claimed() as recorded:
+            before = {id(each): each.training.protection.attempt(self._before, each) for each in recorded}
+            recorded = [each for each in recorded if before[id(each)] is not None]
+            more = self._more(recorded)
+            try:
+                results = run(more)
+            except BaseException:
+                for each in self._kind.members:
+                    with contextlib.suppress(Exception):
+                        each.training.flush()
+                raise
+            own, values = results[: len(self._fetches)], self._values(more, results)
+            for each in recorded:
+                each.training.protection.attempt(self._write, each, values, before[id(each)])
+            for each in self._kind.members:
+                each.training.protection.attempt(
+                    each.training.completed, time.perf_counter() - began, recorded=each in recorded
+                )
+        return own
+
+    @contextlib.contextmanager
+    def _claimed(self) -> Iterator[list[Member]]:
+        """The trainings of which this run is to be recorded."""
+        claimed = [
+            each
+            for each in (self._kind.members if self._may_record else ())
+            if each.training.protection.attempt(each.training.claims_step)
+        ]
+        try:
+            yield claimed
+        finally:
+            for each in claimed:
+                each.training.ends_step()
+
+    def _before(self, member: Member) -> Mapping[str, Any] | None:
+        """The values of the variables; `None` if the step cannot be recorded."""
+        if member.plan is None:
+            if not member.training.may_plan():
+                return None
+            member.plan = member.training.plan(self._kind.execution, member.step.updates)
+        return self._state(member.plan)
+
+    def _state(self, plan: Plan) -> Mapping[str, Any]:
+        if not plan.state:
+            return {}
+        _of_thread.is_ours = True
+        try:
+            values = _RAW(self._session, None, [], list(plan.state.values()), {}, None, None)
+        finally:
+            _of_thread.is_ours = False
+        # The value of a reference shares its memory with the variable, which the step changes.
+        return {name: np.array(value) for name, value in zip(plan.state, values, strict=True)}
+
+    def _more(self, recorded: Sequence[Member]) -> list[Any]:
+        more: dict[str, Any] = {}
+        for each in recorded:
+            assert each.plan is not None
+            more.update((tensor.name, tensor) for tensor in each.plan.fetches)
+        return list(more.values())
+
+    def _values(self, more: Sequence[Any], results: Sequence[Any]) -> Mapping[str, Any]:
+        fetched = (tensor.name for tensor in (*self._fetches, *more))
+        return {**self._fed, **dict(zip(fetched, results, strict=True))}
+
+    def _write(self, member: Member, values: Mapping[str, Any], before: Mapping[str, Any]) -> None:
+        assert member.plan is not None
+        member.training.write(member.plan, member.plan.record(values, before, self._state(member.plan)))

@@ -1,0 +1,153 @@
+"""One training of a session: which of its steps are recorded, and its log."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import keras
+
+from tb_gradflow.trace.fidelity.warning import warn
+from tb_gradflow.trace.log.options import Options
+from tb_gradflow.trace.log.recorder import Identity, Recorder, fault_message
+from tb_gradflow.trace.protection.training import Protection
+from tb_gradflow.trace.sessions.plans import Plan
+from tb_gradflow.trace.sessions.structure import Structure
+
+MOST_PLANS = 16
+"""A program may fetch something else in each step. Above this number of kinds, others are not recorded."""
+
+
+class Recording(Protocol):
+    """What a training needs of the recording that it belongs to: see `program.recording`."""
+
+    def begin(self, name: str) -> Any: ...
+
+    def drop(self, place: Any) -> None: ...
+
+    def checked(self, place: Any) -> Options: ...
+
+    def keeps(self, recorder: Any) -> None: ...
+
+
+class Training:
+    """The steps that belong to one training.
+
+    Args:
+        recording: Where it is recorded.
+        name: The name of its run.
+        structure: Makes the structure of its graph.
+
+    Attributes:
+        protection: Keeps the faults of its recorder away from the program.
+        is_evaluated: Whether the program only evaluates its gradients, and no op of the graph changes a variable with
+            them.
+    """
+
+    def __init__(
+        self, recording: Recording, name: str, structure: Callable[[], Structure], *, is_evaluated: bool
+    ) -> None:
+        self.is_evaluated = is_evaluated
+        self.protection = Protection(self._report_fault, interrupted=self.flush)
+        self.name = name
+        self.steps = 0
+        self._recording = recording
+        self._make_structure = structure
+        self._structure: Structure | None = None
+        self._place: Any = None
+        self._options: Options | None = None
+        self._recorder: Recorder | None = None
+        self._indices: dict[int, int] = {}
+        self._plans = 0
+        self._lock = threading.Lock()
+        self._is_recording = False
+
+    def claims_step(self) -> bool:
+        """Whether the step that begins now is to be recorded. If so, `ends_step` must follow."""
+        with self._lock:
+            if self.protection.is_over or self._is_recording or not self._begins():
+                return False
+            assert self._options is not None
+            self._is_recording = self._options.cadence.is_due(self.steps, self.steps == 0)
+            return self._is_recording
+
+    def ends_step(self) -> None:
+        """The recorded step is over, completed or not."""
+        self._is_recording = False
+
+    def completed(self, seconds: float, *, recorded: bool) -> None:
+        """A step has run."""
+        with self._lock:
+            self.steps += 1
+            if self._options is not None:
+                self._options.cadence.meter.took(seconds, recorded=recorded)
+        if not recorded and self._recorder is not None:
+            self._recorder.flush_if_due()
+
+    def may_plan(self) -> bool:
+        """Whether another kind of run may be planned."""
+        return self._plans < MOST_PLANS
+
+    def plan(self, execution: Any, updates: Any) -> Plan:
+        """What to fetch in a kind of run."""
+        assert self._options is not None
+        if self._structure is None:
+            self._structure = self._make_structure()
+        self._plans += 1
+        settings = self._options.settings
+        return Plan(
+            self._structure,
+            execution,
+            updates,
+            with_tensors=settings.tensors == "all",
+            keep_source=settings.source,
+        )
+
+    def write(self, plan: Plan, measurements: dict[str, Any]) -> None:
+        """Writes the step that has run last and is not counted yet."""
+        assert self._options is not None
+        if self._recorder is None:
+            identity = Identity(self.name, keras.__version__, self._options.expected)
+            self._recorder = Recorder(self._options.log_dir, identity)
+            self._recorder.meter = self._options.cadence.meter
+            self._recorder.flush_at_end_of(self)
+        if id(plan) not in self._indices:
+            self._indices[id(plan)] = self._recorder.add_trace(plan.trace)
+        self._recorder.add_step(self.steps, self._indices[id(plan)], measurements)
+
+    def flush(self) -> None:
+        """Makes everything recorded so far readable."""
+        if self._recorder is not None:
+            self._recorder.flush()
+
+    def discard(self) -> None:
+        """Records nothing any more, and gives up what was recorded."""
+        self.protection.stop()
+        if self._place is not None:
+            self._recording.drop(self._place)
+            self._place = self._recorder = None
+
+    @property
+    def has_steps(self) -> bool:
+        """Whether a step was recorded."""
+        return self._recorder is not None
+
+    def _begins(self) -> bool:
+        """Opens the run, the first time."""
+        if self._options is None:
+            self._place = self._recording.begin(self.name)
+            if self._place is None:
+                self.protection.stop()
+                return False
+            self._options = self._recording.checked(self._place)
+            self._recording.keeps(self)
+        return True
+
+    def _report_fault(self, fault: Exception, cost: str = "") -> None:
+        warn(fault_message(self.steps, fault, cost))
+        if self._recorder is None and self._place is not None:
+            self._recording.drop(self._place)
+            self._place = None
+        else:
+            self.flush()
