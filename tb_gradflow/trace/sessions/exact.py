@@ -22,25 +22,20 @@ Array = npt.NDArray[Any]
 Values = Mapping[str, Array]
 """Values of tensors, by name."""
 
-# Ops whose result the optimizer may replace by their input.
-_SEEN_THROUGH = frozenset(
-    {"Identity", "Reshape", "Squeeze", "ExpandDims", "StopGradient", "PreventGradient", "Snapshot", "CheckNumerics"}
-)
+# Ops whose result the optimizer may replace by their input, if nothing fetches it. The input is fetched in their place.
+_COPIES = frozenset({"Identity", "StopGradient", "PreventGradient", "Snapshot", "CheckNumerics"})
+_RESHAPING = frozenset({"Reshape", "Squeeze", "ExpandDims"})
+_SEEN_THROUGH = _COPIES | _RESHAPING
 
 _DEEPEST = 8
 
 
 def is_exact(tensor: Any) -> bool:
-    """Whether fetching a tensor leaves it as it is how TensorFlow rounds."""
+    """Whether fetching a tensor, which no op has copied, leaves it as it is how TensorFlow rounds."""
     if is_constant(tensor.op):
         return False  # it would no longer be known before the run, and not be merged with what it multiplies
-    origin = tensor
-    while origin.op.type in _SEEN_THROUGH:
-        origin = origin.op.inputs[0]
-    if origin.op.type == "Const":
-        return False
-    for each in _copies_of(origin):
-        if may_be_merged(each) or any(may_be_merged_into(origin, taker) for taker in each.consumers()):
+    for each in _copies_of(tensor):
+        if may_be_merged(each) or any(may_be_merged_into(tensor, taker) for taker in each.consumers()):
             return False
     return True
 
@@ -66,34 +61,91 @@ class Recipe:
     compute: Callable[[Values], Array]
 
 
-def recipe_for(tensor: Any, execution: Execution, depth: int = _DEEPEST) -> Recipe | None:
-    """How to get the value of a tensor in a run; `None` if that could change how the training rounds, or takes too
-    much.
+def recipe_for(tensor: Any, execution: Execution) -> Recipe | None:
+    """How to get the elements of a tensor in a run, in some shape; `None` if that could change how the training rounds,
+    or takes too much.
     """
-    if tensor.name in execution.fetched or (execution.may_fetch(tensor) and is_exact(tensor)):
+    while tensor.op.type in _SEEN_THROUGH and tensor.name not in execution.fetched and not _is_unbroadcast(tensor.op):
+        tensor = tensor.op.inputs[0]
+    return _recipe(tensor, execution, _DEEPEST)
+
+
+def _recipe(tensor: Any, execution: Execution, depth: int) -> Recipe | None:
+    """The same in its own shape."""
+    op = tensor.op
+    if tensor.name in execution.fetched or (_is_kept(op) and execution.may_fetch(tensor) and is_exact(tensor)):
         return Recipe((tensor,), lambda values: values[tensor.name])
     if depth == 0:
         return None
     known = tf.get_static_value(tensor)
     if known is not None:
         return Recipe((), lambda values: np.asarray(known))
-    op = tensor.op
-    compute = _function_of(op, _known_shape(tensor))
+    if _is_unbroadcast(op):
+        summed = op.inputs[0].op if op.type == "Reshape" else op
+        inputs, compute = summed.inputs[:1], _unbroadcasting(tensor.shape if op.type == "Reshape" else None)
+    else:
+        inputs = op.inputs if op.type in _ELEMENTWISE else op.inputs[:1]
+        compute = _function_of(op)
     if compute is None:
         return None
-    inputs = op.inputs if op.type in _ELEMENTWISE else op.inputs[:1]
-    parts = [recipe_for(each, execution, depth - 1) for each in inputs]
+    parts = [_recipe(each, execution, depth - 1) for each in inputs]
     found = [part for part in parts if part is not None]
     return _combined(found, compute) if len(found) == len(parts) else None
 
 
-def _function_of(op: Any, shape: tuple[int, ...] | None) -> Callable[..., Any] | None:
-    """The same in NumPy, of the inputs that are not sizes or axes."""
+def _is_kept(op: Any) -> bool:
+    """Whether the optimizer does not replace an op by its input."""
+    return op.type not in _SEEN_THROUGH and not (_is_unbroadcast(op) and not _is_certain(op))
+
+
+def _is_unbroadcast(op: Any) -> bool:
+    """Whether an op sums over the axes along which a factor or term was broadcast, or restores the shape after that."""
+    if op.type == "Reshape":
+        op = op.inputs[0].op
+    return bool(op.type == "Sum" and op.inputs[1].op.type == "BroadcastGradientArgs")
+
+
+def _is_certain(summing: Any) -> bool:
+    """Whether something was broadcast. If nothing was, the optimizer removes the sum."""
+    target = next((user.outputs[0] for user in summing.outputs[0].consumers() if user.type == "Reshape"), None)
+    given = summing.inputs[0].shape
+    if target is None or given.rank is None or target.shape.rank is None:
+        return False
+    if given.rank != target.shape.rank:
+        return True
+    sizes = zip(given.as_list(), target.shape.as_list(), strict=True)
+    return any(size == 1 and before is not None and before != 1 for before, size in sizes)
+
+
+def _unbroadcasting(shape: Any) -> Callable[[Array], Array] | None:
+    """Sums over the axes along which an array of this shape was broadcast. Sizes that are not known are taken for those
+    of the array.
+    """
+    if shape is None or shape.rank is None:
+        return None
+    sizes = shape.as_list()
+
+    def compute(value: Array) -> Array:
+        value = np.sum(value, axis=tuple(range(value.ndim - len(sizes))))
+        stretched = tuple(axis for axis, size in enumerate(sizes) if size == 1 and value.shape[axis] != 1)
+        return np.sum(value, axis=stretched, keepdims=True)
+
+    return compute
+
+
+def _function_of(op: Any) -> Callable[..., Any] | None:
+    """The same as an op in NumPy, of its inputs that are not sizes or axes."""
     if op.type == "Sum":
-        return _sum_of(op, shape)
+        axes = tf.get_static_value(op.inputs[1])
+        if axes is None:
+            return None
+        chosen, kept = tuple(np.ravel(axes).tolist()), bool(op.get_attr("keep_dims"))
+        return lambda value: np.sum(value, axis=chosen, keepdims=kept)
     if op.type in _RESHAPING:
-        return None if shape is None else lambda value: np.reshape(value, shape)
-    return np.asarray if op.type in _SEEN_THROUGH else _ELEMENTWISE.get(op.type)
+        shape = op.outputs[0].shape
+        sizes = shape.as_list() if shape.is_fully_defined() else None
+        return None if sizes is None else lambda value: np.reshape(value, sizes)
+    return np.asarray if op.type in _COPIES else _ELEMENTWISE.get(op.type)
 
 
 def _combined(parts: Sequence[Recipe], compute: Callable[..., Any]) -> Recipe:
@@ -103,8 +155,6 @@ def _combined(parts: Sequence[Recipe], compute: Callable[..., Any]) -> Recipe:
 
     return Recipe(tuple(each for part in parts for each in part.fetches), value)
 
-
-_RESHAPING = frozenset({"Reshape", "Squeeze", "ExpandDims"})
 
 _ELEMENTWISE: Mapping[str, Callable[..., Any]] = {
     "Mul": np.multiply,
@@ -118,28 +168,3 @@ _ELEMENTWISE: Mapping[str, Callable[..., Any]] = {
     "Pow": np.power,
 }
 
-
-def _known_shape(tensor: Any) -> tuple[int, ...] | None:
-    shape = tensor.shape
-    return tuple(shape.as_list()) if shape.is_fully_defined() else None
-
-
-def _sum_of(op: Any, shape: tuple[int, ...] | None) -> Callable[[Array], Array] | None:
-    """The sum over some axes. Those along which a factor was broadcast follow from the shape of the result, which a
-    `Reshape` restores.
-    """
-    axes = tf.get_static_value(op.inputs[1])
-    if axes is not None:
-        chosen, kept = tuple(np.ravel(axes).tolist()), bool(op.get_attr("keep_dims"))
-        return lambda value: np.sum(value, axis=chosen, keepdims=kept)
-    restored = [_known_shape(user.outputs[0]) for user in op.outputs[0].consumers() if user.type == "Reshape"]
-    target = next((each for each in restored if each is not None), shape)
-    return None if target is None else lambda value: _summed_to(value, target)
-
-
-def _summed_to(value: Array, shape: tuple[int, ...]) -> Array:
-    """The sum over the axes along which an array of this shape was broadcast."""
-    extra = value.ndim - len(shape)
-    value = np.sum(value, axis=tuple(range(extra)))
-    stretched = tuple(axis for axis, size in enumerate(shape) if size == 1 and value.shape[axis] != 1)
-    return np.sum(value, axis=stretched, keepdims=True)
