@@ -16,11 +16,11 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from tb_gradflow.trace.numerics.fusion import is_constant, may_be_merged, may_be_merged_into
-from tb_gradflow.trace.sessions.executions import Execution
+from tb_gradflow.trace.sessions.executions import Execution, variable_read_by
 
 Array = npt.NDArray[Any]
 Values = Mapping[str, Array]
-"""Values of tensors, by name."""
+"""Values of tensors by name, and of variables by the name of the op that creates them."""
 
 # Ops whose result the optimizer may replace by their input, if nothing fetches it. The input is fetched in their place.
 _COPIES = frozenset({"Identity", "StopGradient", "PreventGradient", "Snapshot", "CheckNumerics"})
@@ -55,17 +55,19 @@ class Recipe:
     Attributes:
         fetches: The tensors to fetch for it.
         compute: Computes it from their values.
+        variables: The names of the ops that create the variables whose values before the run it needs too.
     """
 
     fetches: tuple[Any, ...]
     compute: Callable[[Values], Array]
+    variables: tuple[str, ...] = ()
 
 
 def recipe_for(tensor: Any, execution: Execution) -> Recipe | None:
     """How to get the elements of a tensor in a run, in some shape; `None` if that could change how the training rounds,
     or takes too much.
     """
-    while tensor.op.type in _SEEN_THROUGH and tensor.name not in execution.fetched and not _is_unbroadcast(tensor.op):
+    while _is_copy(tensor.op) and tensor.name not in execution.fetched and not _is_unbroadcast(tensor.op):
         tensor = tensor.op.inputs[0]
     return _recipe(tensor, execution, _DEEPEST)
 
@@ -73,6 +75,11 @@ def recipe_for(tensor: Any, execution: Execution) -> Recipe | None:
 def _recipe(tensor: Any, execution: Execution, depth: int) -> Recipe | None:
     """The same in its own shape."""
     op = tensor.op
+    if tensor.name in execution.fed:
+        return Recipe((), lambda values: values[tensor.name])
+    variable = variable_read_by(tensor)
+    if variable is not None and tensor.dtype.base_dtype.is_floating:
+        return Recipe((), lambda values: values[variable], (variable,))
     if tensor.name in execution.fetched or (_is_kept(op) and execution.may_fetch(tensor) and is_exact(tensor)):
         return Recipe((tensor,), lambda values: values[tensor.name])
     if depth == 0:
@@ -84,7 +91,7 @@ def _recipe(tensor: Any, execution: Execution, depth: int) -> Recipe | None:
         summed = op.inputs[0].op if op.type == "Reshape" else op
         inputs, compute = summed.inputs[:1], _unbroadcasting(tensor.shape if op.type == "Reshape" else None)
     else:
-        inputs = op.inputs if op.type in _ELEMENTWISE else op.inputs[:1]
+        inputs = op.inputs if op.type == "MatMul" or op.type in _ELEMENTWISE else op.inputs[:1]
         compute = _function_of(op)
     if compute is None:
         return None
@@ -95,7 +102,12 @@ def _recipe(tensor: Any, execution: Execution, depth: int) -> Recipe | None:
 
 def _is_kept(op: Any) -> bool:
     """Whether the optimizer does not replace an op by its input."""
-    return op.type not in _SEEN_THROUGH and not (_is_unbroadcast(op) and not _is_certain(op))
+    return not _is_copy(op) and not (_is_unbroadcast(op) and not _is_certain(op))
+
+
+def _is_copy(op: Any) -> bool:
+    """Whether an op copies something that can be fetched in its place: not the result of a branch or a loop."""
+    return op.type in _SEEN_THROUGH and op.graph.is_fetchable(op.inputs[0])
 
 
 def _is_unbroadcast(op: Any) -> bool:
@@ -145,6 +157,9 @@ def _function_of(op: Any) -> Callable[..., Any] | None:
         shape = op.outputs[0].shape
         sizes = shape.as_list() if shape.is_fully_defined() else None
         return None if sizes is None else lambda value: np.reshape(value, sizes)
+    if op.type == "MatMul":
+        turned = [bool(op.get_attr(name)) for name in ("transpose_a", "transpose_b")]
+        return lambda *factors: np.matmul(*(each.T if turn else each for each, turn in zip(factors, turned, strict=True)))
     return np.asarray if op.type in _COPIES else _ELEMENTWISE.get(op.type)
 
 
@@ -153,7 +168,8 @@ def _combined(parts: Sequence[Recipe], compute: Callable[..., Any]) -> Recipe:
         with np.errstate(all="ignore"):
             return np.asarray(compute(*(part.compute(values) for part in parts)))
 
-    return Recipe(tuple(each for part in parts for each in part.fetches), value)
+    fetches = tuple(each for part in parts for each in part.fetches)
+    return Recipe(fetches, value, tuple(each for part in parts for each in part.variables))
 
 
 _ELEMENTWISE: Mapping[str, Callable[..., Any]] = {
@@ -166,5 +182,7 @@ _ELEMENTWISE: Mapping[str, Callable[..., Any]] = {
     "Sub": np.subtract,
     "AddN": lambda *terms: np.sum(np.stack(terms), axis=0),
     "Pow": np.power,
+    "Select": np.where,
+    "SelectV2": np.where,
 }
 

@@ -15,24 +15,27 @@ from tb_gradflow.trace.graph.flatten import BRANCHES, CALLS
 from tb_gradflow.trace.graph_v1.variables_v1 import MAKERS
 
 _SWITCHES = ("Switch", "RefSwitch")
-_JOINS = ("Merge", "RefMerge", "Exit", "RefExit")
+_EXITS = ("Exit", "RefExit")
+_JOINS = ("Merge", "RefMerge", *_EXITS)
 _HANDS_ON_VARIABLE = frozenset({"Identity", "RefIdentity", "Enter", "RefEnter", *_SWITCHES})
 _WRITES = ("Assign", "Scatter", "StridedSliceAssign", "Apply", "SparseApply")
 _WRITES_OF_RESOURCES = ("ResourceApply", "ResourceSparseApply", "ResourceScatter", "ResourceStridedSliceAssign")
-_WHILES = frozenset({"While", "StatelessWhile"})
-_FUNCTIONS = CALLS | BRANCHES | _WHILES
+WHILES = frozenset({"While", "StatelessWhile"})
+_FUNCTIONS = CALLS | BRANCHES | WHILES
 
 
 class Execution:
     """The ops that one kind of `run` executes.
 
     Attributes:
+        graph: The graph.
         fetched: The names of the tensors that the program fetches.
         fed: The names of the tensors that it feeds.
         ops: By name.
     """
 
     def __init__(self, fetches: Sequence[Any], targets: Sequence[Any], fed: Iterable[str]) -> None:
+        self.graph = next(iter((*fetches, *targets))).graph
         self.fetched = frozenset(tensor.name for tensor in fetches)
         self.fed = frozenset(fed)
         self.ops: dict[str, Any] = {}
@@ -66,7 +69,7 @@ class Execution:
         return (
             tensor in self
             and tensor.op.name not in self._conditional
-            and tensor.op._get_control_flow_context() is None
+            and _context_of(tensor.op) is None
             and not tensor.dtype._is_ref_dtype
             and tensor.dtype not in (tf.resource, tf.variant)
             and tensor.graph.is_fetchable(tensor)
@@ -95,11 +98,19 @@ class Execution:
         while stack:
             name = stack.pop()
             op = self.ops[name]
-            if name in seen or (op.type in _JOINS and op._get_control_flow_context() is None):
+            if name in seen or (op.type in _JOINS and _context_of(op) is None):
                 continue
             seen.add(name)
             stack.extend(after.get(name, ()))
         return seen
+
+
+def _context_of(op: Any) -> Any:
+    """The branch or loop in which a value is computed; `None` for one that a run computes once. A loop's result is
+    there once the loop has ended.
+    """
+    context = op._get_control_flow_context()
+    return context.outer_context if context is not None and op.type in _EXITS else context
 
 
 def variables_written_by(op: Any) -> Iterator[str]:
@@ -124,6 +135,13 @@ def maker_of(tensor: Any) -> str | None:
     while tensor.op.type in _HANDS_ON_VARIABLE:
         tensor = tensor.op.inputs[0]
     return str(tensor.op.name) if tensor.op.type in MAKERS else None
+
+
+def variable_read_by(tensor: Any) -> str | None:
+    """The name of the op that creates the variable whose value a tensor is; `None` for other tensors."""
+    if tensor.dtype._is_ref_dtype:
+        return maker_of(tensor)
+    return maker_of(tensor.op.inputs[0]) if tensor.op.type == "ReadVariableOp" else None
 
 
 def types_in(op: Any, is_sought: Callable[[str], bool]) -> Iterator[str]:

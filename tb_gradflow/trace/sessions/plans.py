@@ -21,6 +21,7 @@ from tb_gradflow.trace.numerics.statistics_table import Block, StatisticsTable
 from tb_gradflow.trace.sessions.exact import Array, Recipe, Values, recipe_for
 from tb_gradflow.trace.sessions.executions import Execution, maker_of
 from tb_gradflow.trace.sessions.numbers import UNKNOWN, change_statistics, sparse_statistics
+from tb_gradflow.trace.sessions.replays import Replay, replay_of
 from tb_gradflow.trace.sessions.requests import Request
 from tb_gradflow.trace.sessions.structure import Structure
 
@@ -56,6 +57,8 @@ class Plan:
         fetches: The tensors to fetch in the program's own run.
         state: Tensors that hold the values of variables, by the names of the ops that create these: to be fetched
             before and after it.
+        replay: The run of the recorder's own that computes losses which the program's run does not; `None` if there are
+            none, or if it would change something.
     """
 
     def __init__(
@@ -72,7 +75,9 @@ class Plan:
         self._with_tensors = with_tensors
         self._rows: list[Statistics] = []
         self._needed: dict[str, Any] = {}
+        self._read: dict[str, None] = {}
         self._losses: list[Callable[[Values], float]] = []
+        self.replay = self._replay()
         calls = [self._call(request) for request in structure.requests]
         table = StatisticsTable([call.rows for call in calls])
         inputs = self._inputs(table)
@@ -103,6 +108,7 @@ class Plan:
             before: Of the variables, before it.
             after: Of the variables, after it.
         """
+        values = {**before, **values}
         rows = [row(values) for row in self._rows]
         rows += [
             movement_of(update, self._ran(update, recipes, values, before, after)) for update, recipes in self._updates
@@ -161,14 +167,41 @@ class Plan:
 
     def _recipe_for(self, tensor: Any) -> Recipe | None:
         recipe = recipe_for(tensor, self._execution)
-        if recipe is not None:
-            self._needed.update((each.name, each) for each in recipe.fetches)
+        read = {} if recipe is None else dict.fromkeys(recipe.variables)
+        if recipe is None or any(self._value_of(name) is None for name in read):
+            return None
+        self._needed.update((each.name, each) for each in recipe.fetches)
+        self._read.update(read)
         return recipe
 
-    def _loss_of(self, request: Request) -> Callable[[Values], float] | None:
-        if any(weight is not None for weight in request.weights):
+    def _value_of(self, variable: str) -> Any:
+        """A tensor that holds the value of the variable that an op of this name creates; `None` if there is none."""
+        return value_tensor(self._structure.flattener.graph.get_operation_by_name(variable).outputs[0])
+
+    def _replay(self) -> Replay | None:
+        """Of the losses that cannot be had from the program's run."""
+        missing = [
+            target
+            for request in self._structure.requests
+            if _is_loss(request)
+            for target in request.targets
+            if self._recipe_for(target) is None
+        ]
+        replay = replay_of(missing, self._execution) if missing else None
+        if replay is None or any(self._value_of(variable) is None for _, variable in replay.reads):
             return None
-        recipes = [self._recipe_for(target) for target in request.targets]
+        self._needed.update((each.name, each) for each in replay.fetches)
+        self._read.update(dict.fromkeys(variable for _, variable in replay.reads))
+        return replay
+
+    def _loss_of(self, request: Request) -> Callable[[Values], float] | None:
+        if not _is_loss(request):
+            return None
+        replayed = {} if self.replay is None else {tensor.name: None for tensor in self.replay.tensors}
+        recipes = [
+            _replayed(target.name) if target.name in replayed else self._recipe_for(target)
+            for target in request.targets
+        ]
         found = [recipe for recipe in recipes if recipe is not None]
         if len(found) < len(recipes):
             return None
@@ -206,11 +239,12 @@ class Plan:
         )
 
     def _state(self, is_updated: bool) -> dict[str, Any]:
+        found = {name: self._value_of(name) for name in self._read}
         if not is_updated:
-            return {}
+            return found
         sources = [tensor for _, tensor in self._structure.variables.sources()]
         memories = [memory for update, _ in self._updates for memory in update.memories]
-        found = {each.op.name: value_tensor(each) for each in (*sources, *memories)}
+        found.update((each.op.name, value_tensor(each)) for each in (*sources, *memories))
         return {name: tensor for name, tensor in found.items() if tensor is not None}
 
 
@@ -239,6 +273,15 @@ def _size_of(source: Any) -> int | None:
     shape = (source if value is None else value).shape
     size = shape.num_elements()
     return None if size is None else int(size)
+
+
+def _is_loss(request: Request) -> bool:
+    """Whether the sum of what is differentiated is what the program minimises."""
+    return all(weight is None for weight in request.weights)
+
+
+def _replayed(name: str) -> Recipe:
+    return Recipe((), lambda values: np.asarray(values.get(name, np.nan)))
 
 
 def _unknown(_: Values) -> float:

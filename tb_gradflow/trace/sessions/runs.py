@@ -12,12 +12,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 from tensorflow.python.client import session
 
 from tb_gradflow.trace.protection.beside import Failed
 from tb_gradflow.trace.protection.functions import Called, protected
 from tb_gradflow.trace.sessions.notes import Kind, Member, notes_of
 from tb_gradflow.trace.sessions.plans import Plan
+from tb_gradflow.trace.sessions.replays import Replay
 from tb_gradflow.trace.sessions.training import Recording
 
 Current = Callable[[], "Recording | None"]
@@ -132,22 +134,43 @@ class _Steps:
 
     def _before(self, member: Member) -> Mapping[str, Any] | None:
         """The values of the variables; `None` if the step cannot be recorded."""
+        try:
+            return self._values_before(member)
+        except tf.errors.OpError:  # a variable is not initialized, or the session is closed: so the program's run raises
+            return None
+
+    def _values_before(self, member: Member) -> Mapping[str, Any] | None:
         if member.plan is None:
             if not member.training.may_plan():
                 return None
             member.plan = member.training.plan(self._kind.execution, member.step.updates)
-        return self._state(member.plan)
+        replay = member.plan.replay
+        state = self._state(member.plan)
+        return {**state, **self._replayed(replay, self._fed, {})} if replay is not None and not replay.is_after else state
 
     def _state(self, plan: Plan) -> Mapping[str, Any]:
         if not plan.state:
             return {}
-        _of_thread.is_ours = True
-        try:
-            values = _RAW(self._session, None, [], list(plan.state.values()), {}, None, None)
-        finally:
-            _of_thread.is_ours = False
+        values = self._run_own(list(plan.state.values()), {})
         # The value of a reference shares its memory with the variable, which the step changes.
         return {name: np.array(value) for name, value in zip(plan.state, values, strict=True)}
+
+    def _replayed(self, replay: Replay, values: Mapping[str, Any], before: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What a run of the recorder's own computes; nothing if it cannot."""
+        try:
+            feeds = replay.feeds(self._session.graph, values, before)
+            found = self._run_own(replay.tensors, feeds)
+        except tf.errors.OpError:  # an assertion, for example: it is the program's own
+            return {}
+        return {tensor.name: value for tensor, value in zip(replay.tensors, found, strict=True)}
+
+    def _run_own(self, fetches: Sequence[Any], feeds: Mapping[Any, Any]) -> Sequence[Any]:
+        _of_thread.is_ours = True
+        try:
+            fed = {tensor.ref(): value for tensor, value in feeds.items()}
+            return list(_RAW(self._session, None, [], list(fetches), fed, None, None))
+        finally:
+            _of_thread.is_ours = False
 
     def _more(self, recorded: Sequence[Member]) -> list[Any]:
         more: dict[str, Any] = {}
@@ -162,4 +185,7 @@ class _Steps:
 
     def _write(self, member: Member, values: Mapping[str, Any], before: Mapping[str, Any]) -> None:
         assert member.plan is not None
-        member.training.write(member.plan, member.plan.record(values, before, self._state(member.plan)))
+        plan, after = member.plan, self._state(member.plan)
+        if plan.replay is not None and plan.replay.is_after:
+            values = {**values, **self._replayed(plan.replay, values, before)}
+        member.training.write(plan, plan.record(values, before, after))
