@@ -22,7 +22,7 @@ from tb_gradflow.trace.sessions.exact import Array, Recipe, Values, recipe_for
 from tb_gradflow.trace.sessions.executions import Execution, maker_of
 from tb_gradflow.trace.sessions.numbers import UNKNOWN, change_statistics, sparse_statistics
 from tb_gradflow.trace.sessions.replays import Replay, replay_of
-from tb_gradflow.trace.sessions.requests import Request
+from tb_gradflow.trace.sessions.requests import Request, parts_of
 from tb_gradflow.trace.sessions.structure import Structure
 
 Statistics = Callable[[Values], list[float]]
@@ -149,6 +149,8 @@ class Plan:
     def _answer(self, rows: Block, source: Any, gradient: Any) -> Answer:
         if gradient is None:
             return Answer("none", None)
+        if not any(part in self._execution or part.name in self._execution.fetched for part in parts_of(gradient)):
+            return Answer("not_asked", None)  # the program computes it in another kind of run
         statistics = self._statistics_of(source, gradient)
         if statistics is None:
             return Answer("value", None)

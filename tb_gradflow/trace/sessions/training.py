@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import keras
 
 from tb_gradflow.trace.fidelity.warning import warn
+from tb_gradflow.trace.graph_v1.feeding import feeding_kept
 from tb_gradflow.trace.log.options import Options
 from tb_gradflow.trace.log.recorder import Identity, Recorder, fault_message
 from tb_gradflow.trace.protection.training import Protection
@@ -92,17 +93,18 @@ class Training:
     def plan(self, execution: Any, updates: Any) -> Plan:
         """What to fetch in a kind of run."""
         assert self._options is not None
-        if self._structure is None:
-            self._structure = self._make_structure()
         self._plans += 1
         settings = self._options.settings
-        return Plan(
-            self._structure,
-            execution,
-            updates,
-            with_tensors=settings.tensors == "all",
-            keep_source=settings.source,
-        )
+        with feeding_kept(execution.graph):
+            if self._structure is None:
+                self._structure = self._make_structure()
+            return Plan(
+                self._structure,
+                execution,
+                updates,
+                with_tensors=settings.tensors == "all",
+                keep_source=settings.source,
+            )
 
     def write(self, plan: Plan, measurements: dict[str, Any]) -> None:
         """Writes the step that has run last and is not counted yet."""
