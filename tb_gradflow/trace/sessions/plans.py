@@ -57,8 +57,8 @@ class Plan:
         fetches: The tensors to fetch in the program's own run.
         state: Tensors that hold the values of variables, by the names of the ops that create these: to be fetched
             before and after it.
-        replay: The run of the recorder's own that computes losses which the program's run does not; `None` if there are
-            none, or if it would change something.
+        replay: The run of the recorder's own that computes what cannot be had from the program's run; `None` if there
+            is nothing, or if it would change something.
     """
 
     def __init__(
@@ -77,6 +77,7 @@ class Plan:
         self._needed: dict[str, Any] = {}
         self._read: dict[str, None] = {}
         self._losses: list[Callable[[Values], float]] = []
+        self._recipes: dict[str, Recipe | None] = {}
         self.replay = self._replay()
         calls = [self._call(request) for request in structure.requests]
         table = StatisticsTable([call.rows for call in calls])
@@ -168,42 +169,54 @@ class Plan:
         return lambda values: sparse_statistics(given.compute(values), places.compute(values), size)
 
     def _recipe_for(self, tensor: Any) -> Recipe | None:
-        recipe = recipe_for(tensor, self._execution)
-        read = {} if recipe is None else dict.fromkeys(recipe.variables)
-        if recipe is None or any(self._value_of(name) is None for name in read):
-            return None
-        self._needed.update((each.name, each) for each in recipe.fetches)
-        self._read.update(read)
-        return recipe
+        if tensor.name not in self._recipes:
+            recipe = recipe_for(tensor, self._execution)
+            read = {} if recipe is None else dict.fromkeys(recipe.variables)
+            if recipe is None or any(self._value_of(name) is None for name in read):
+                recipe, read = None, {}
+            else:
+                self._needed.update((each.name, each) for each in recipe.fetches)
+            self._read.update(read)
+            self._recipes[tensor.name] = recipe
+        return self._recipes[tensor.name]
 
     def _value_of(self, variable: str) -> Any:
         """A tensor that holds the value of the variable that an op of this name creates; `None` if there is none."""
         return value_tensor(self._structure.flattener.graph.get_operation_by_name(variable).outputs[0])
 
     def _replay(self) -> Replay | None:
-        """Of the losses that cannot be had from the program's run."""
-        missing = [
-            target
-            for request in self._structure.requests
-            if _is_loss(request)
-            for target in request.targets
-            if self._recipe_for(target) is None
-        ]
-        replay = replay_of(missing, self._execution) if missing else None
-        if replay is None or any(self._value_of(variable) is None for _, variable in replay.reads):
+        """Of the losses and gradients that cannot be had from the program's run."""
+        losses = [each for request in self._structure.requests if _is_loss(request) for each in request.targets]
+        missing_losses = [each for each in losses if self._recipe_for(each) is None]
+        missing = [each for each in self._gradients() if self._recipe_for(each) is None]
+        for tensors in ([*missing_losses, *missing], missing_losses, missing):
+            replay = replay_of(tensors, self._execution) if tensors else None
+            if replay is not None and all(self._value_of(variable) is not None for _, variable in replay.reads):
+                break
+        else:
             return None
         self._needed.update((each.name, each) for each in replay.fetches)
         self._read.update(dict.fromkeys(variable for _, variable in replay.reads))
+        self._recipes.update((each.name, _replayed(each.name)) for each in replay.tensors)
         return replay
+
+    def _gradients(self) -> Iterator[Any]:
+        """The tensors that the gradients in this kind of run consist of."""
+        structure = self._structure
+        for request in structure.requests:
+            listed = [
+                gradient
+                for source, gradient in zip(request.sources, request.answers, strict=True)
+                if gradient is not None and structure.index_of(source) is not None
+            ]
+            listed += [gradient for _, gradient in structure.gradients_on_the_way(request) if self._with_tensors]
+            for gradient in listed:
+                yield from (part for part in parts_of(gradient) if self._execution.may_fetch(part))
 
     def _loss_of(self, request: Request) -> Callable[[Values], float] | None:
         if not _is_loss(request):
             return None
-        replayed = {} if self.replay is None else {tensor.name: None for tensor in self.replay.tensors}
-        recipes = [
-            _replayed(target.name) if target.name in replayed else self._recipe_for(target)
-            for target in request.targets
-        ]
+        recipes = [self._recipe_for(target) for target in request.targets]
         found = [recipe for recipe in recipes if recipe is not None]
         if len(found) < len(recipes):
             return None

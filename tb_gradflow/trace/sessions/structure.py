@@ -28,7 +28,7 @@ class Structure:
     def __init__(self, graph: Any, requests: Sequence[Request], inner: Sequence[Request], all_of: Sequence[Request]):
         self.requests = requests
         self.inner = inner
-        self.variables = GraphVariables(graph, list(_asked(graph, requests, inner)))
+        self.variables = GraphVariables(graph, list(_asked(graph, requests, inner, all_of)))
         self._indices = {tensor.name: index for index, tensor in self.variables.sources()}
         self.flattener = _SessionFlattener(graph, self.variables.of_handle, all_of, inner)
         self.flattener.extend()
@@ -43,7 +43,8 @@ class Structure:
     def lists_all(self) -> bool:
         """Whether the gradient is requested for all trainable variables of the graph."""
         trainable = self.flattener.graph.get_collection("trainable_variables")
-        return all(source_of(each).name in self._indices for each in trainable)
+        asked = {source.name for request in self.requests for source in request.sources}
+        return all(source_of(each).name in asked for each in trainable)
 
     def gradients_on_the_way(self, request: Request) -> Iterator[tuple[Ref, Any]]:
         """The tensors between the variables and the loss of a request, each with its gradient."""
@@ -67,16 +68,56 @@ def _has_gradient(tensor: Any) -> bool:
     )
 
 
-def _asked(graph: Any, requests: Sequence[Request], inner: Sequence[Request]) -> Iterator[Any]:
+def _asked(
+    graph: Any, requests: Sequence[Request], inner: Sequence[Request], all_of: Sequence[Request]
+) -> Iterator[Any]:
     """The variables and tensors for which a gradient is requested. The tensors for which a part of a loss requests one
-    do not concern the user."""
+    do not concern the user; nor do the variables of other trainings: by default, each requests all variables of the
+    graph.
+    """
     known = _variables_of(graph)
+    elsewhere = _of_others(requests, all_of)
     for request in requests:
         for source in request.sources:
             if source.name in known:
-                yield known[source.name]
+                if source.name not in elsewhere:
+                    yield known[source.name]
             elif request not in inner and _has_gradient(source):
                 yield source
+
+
+def _of_others(requests: Sequence[Request], all_of: Sequence[Request]) -> set[str]:
+    """The names of what only the losses of other requests depend on."""
+    without = {
+        source.name: source.op.name
+        for request in requests
+        for source, answer in zip(request.sources, request.answers, strict=True)
+        if answer is None
+    }
+    if not without:
+        return set()
+    needed = _needed_for_targets(requests)
+    unused = {name for name, op in without.items() if op not in needed}
+    others = [request for request in all_of if request not in requests]
+    return {
+        source.name
+        for request in others
+        if any(source.name in unused for source in request.sources)
+        for needed_there in [_needed_for_targets([request])]
+        for source in request.sources
+        if source.name in unused and source.op.name in needed_there
+    }
+
+
+def _needed_for_targets(requests: Sequence[Request]) -> set[str]:
+    """The names of the ops from which the targets of requests are computed."""
+    stack, seen = [target.op for request in requests for target in request.targets], set[str]()
+    while stack:
+        op = stack.pop()
+        if op.name not in seen:
+            seen.add(op.name)
+            stack.extend(tensor.op for tensor in op.inputs)
+    return seen
 
 
 def _variables_of(graph: Any) -> Mapping[str, Any]:
