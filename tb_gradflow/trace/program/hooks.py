@@ -61,6 +61,8 @@ def stop(before: Recording | None = None) -> None:
         surely(eager_loops.close_others, recording)
     _current = before
     with reported():
+        surely(recording.settle)
+    with reported():
         surely(recording.flush)
 
 

@@ -77,6 +77,7 @@ class Recording:
         self.loops: dict[Any, Any] = {}
         self._tell = tell
         self._recorders: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._aside: dict[Place, weakref.WeakMethod[Callable[[], None]]] = {}
         self._failed = False
         self._told: set[str] = set()
 
@@ -117,6 +118,28 @@ class Recording:
                     tf.io.gfile.rmtree(place.log_dir)
                 else:
                     shutil.rmtree(place.log_dir)
+
+    def set_aside(self, place: Place, discard: Callable[[], None]) -> None:
+        """Registers a run that is no training, and matters only if the program trains nothing else.
+
+        Args:
+            place: The run.
+            discard: The method of its recorder that drops it.
+        """
+        self._aside[place] = weakref.WeakMethod(discard)
+
+    def counts(self, place: Place) -> None:
+        """The run is a training after all."""
+        self._aside.pop(place, None)
+
+    def settle(self) -> None:
+        """Called at the end: drops what was set aside, if there are other runs."""
+        if any(place not in self._aside for place in self.runs):
+            for place, known in list(self._aside.items()):
+                discard = known()
+                if discard is not None:
+                    discard()
+                self.drop(place)
 
     def checked(self, place: Place) -> Options:
         """The options of a recorder of that run."""

@@ -34,8 +34,10 @@ class Execution:
         ops: By name.
     """
 
-    def __init__(self, fetches: Sequence[Any], targets: Sequence[Any], fed: Iterable[str]) -> None:
-        self.graph = next(iter((*fetches, *targets))).graph
+    def __init__(
+        self, graph: Any, fetches: Sequence[Any] = (), targets: Sequence[Any] = (), fed: Iterable[str] = ()
+    ) -> None:
+        self.graph = graph
         self.fetched = frozenset(tensor.name for tensor in fetches)
         self.fed = frozenset(fed)
         self.ops: dict[str, Any] = {}

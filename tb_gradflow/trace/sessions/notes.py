@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from tb_gradflow.trace.sessions.executions import Execution, variables_written_by
+from tb_gradflow.trace.sessions.executions import Execution, maker_of, variables_written_by
 from tb_gradflow.trace.sessions.plans import Plan
 from tb_gradflow.trace.sessions.requests import Request
 from tb_gradflow.trace.sessions.steps_in_runs import Step, steps_in
@@ -62,6 +62,7 @@ class Notes:
     def __init__(self, graph: Any, recording: Recording) -> None:
         self.requests: list[Request] = []
         self.trainings: dict[tuple[int, ...], Training] = {}
+        self._structures: dict[int, Training] = {}
         self.recording = recording
         self._graph = graph
         self._kinds: dict[Any, Kind] = {}
@@ -77,9 +78,22 @@ class Notes:
                 if self._known != len(self.requests) or len(self._kinds) >= MOST_KINDS:
                     self._kinds.clear()
                     self._known = len(self.requests)
-                execution = Execution(fetches, targets, fed)
+                execution = Execution(self._graph, fetches, targets, fed)
                 kind = self._kinds[key] = Kind(execution, tuple(self._members(execution)))
         return kind
+
+    def disconnected(self, number: int, missing: Sequence[Any]) -> None:
+        """There is no gradient for some of what was requested. No run can show that, so the structure is recorded."""
+        request = replace(self.requests[number], sources=tuple(missing), answers=(None,) * len(missing))
+        graph, requests = self._graph, self.requests
+
+        def structure() -> Structure:
+            return Structure(graph, [request], [], requests)
+
+        name = name_of(request.frames)
+        found = Training(self.recording, name, structure, is_evaluated=True, of_variables=False)
+        self._structures[number] = found
+        found.protection.attempt(found.write_structure, graph)
 
     def _members(self, execution: Execution) -> list[Member]:
         found = []
@@ -94,6 +108,9 @@ class Notes:
         return found
 
     def _training(self, step: Step, *, is_evaluated: bool) -> Training:
+        for number in step.requests:  # a step shows more
+            if (known := self._structures.pop(number, None)) is not None:
+                known.discard()
         listed = [self.requests[number] for number in step.requests]
         inner = [self.requests[number] for number in sorted(step.inner)]
         outer = [request for request in listed if request not in inner]
@@ -102,7 +119,13 @@ class Notes:
         def structure() -> Structure:
             return Structure(graph, [*outer, *inner], inner, requests)
 
-        return Training(self.recording, name_of((outer or listed)[0].frames), structure, is_evaluated=is_evaluated)
+        return Training(
+            self.recording,
+            name_of((outer or listed)[0].frames),
+            structure,
+            is_evaluated=is_evaluated,
+            of_variables=all(maker_of(source) is not None for request in listed for source in request.sources),
+        )
 
 
 def _is_applied(request: Request) -> bool:
@@ -141,3 +164,8 @@ def note(graph: Any, recording: Recording, request: Request) -> None:
         notes = Notes(graph, recording)
         setattr(graph, _ATTRIBUTE, notes)
     notes.requests.append(request)
+    missing = [source for source, answer in zip(request.sources, request.answers, strict=True) if answer is None]
+    # Some variables without a gradient are usual: `minimize` requests those of all of them. The program can only look
+    # at other answers.
+    if len(missing) == len(request.sources) or any(maker_of(source) is None for source in missing):
+        notes.disconnected(len(notes.requests) - 1, missing)

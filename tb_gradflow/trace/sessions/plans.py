@@ -150,6 +150,8 @@ class Plan:
     def _answer(self, rows: Block, source: Any, gradient: Any) -> Answer:
         if gradient is None:
             return Answer("none", None)
+        if not self._execution.ops:
+            return Answer("value", None)  # nothing is run
         if not any(part in self._execution or part.name in self._execution.fetched for part in parts_of(gradient)):
             return Answer("not_asked", None)  # the program computes it in another kind of run
         statistics = self._statistics_of(source, gradient)

@@ -12,6 +12,7 @@ from tb_gradflow.trace.graph.differentiable import custom_gradient_name, is_diff
 from tb_gradflow.trace.graph.flat_ops import Ref
 from tb_gradflow.trace.graph_v1.flat_ops_v1 import GraphFlattener
 from tb_gradflow.trace.graph_v1.variables_v1 import GraphVariables, source_of
+from tb_gradflow.trace.sessions.executions import maker_of
 from tb_gradflow.trace.sessions.requests import Request
 
 
@@ -82,7 +83,7 @@ def _asked(
             if source.name in known:
                 if source.name not in elsewhere:
                     yield known[source.name]
-            elif request not in inner and _has_gradient(source):
+            elif request not in inner and maker_of(source) is None:
                 yield source
 
 

@@ -13,8 +13,12 @@ from tb_gradflow.trace.graph_v1.feeding import feeding_kept
 from tb_gradflow.trace.log.options import Options
 from tb_gradflow.trace.log.recorder import Identity, Recorder, fault_message
 from tb_gradflow.trace.protection.training import Protection
+from tb_gradflow.trace.sessions.executions import Execution
 from tb_gradflow.trace.sessions.plans import Plan
 from tb_gradflow.trace.sessions.structure import Structure
+
+SEVERAL = 2
+"""A program that evaluates the gradients of variables this often may train them with NumPy."""
 
 MOST_PLANS = 16
 """A program may fetch something else in each step. Above this number of kinds, others are not recorded."""
@@ -26,6 +30,10 @@ class Recording(Protocol):
     def begin(self, name: str) -> Any: ...
 
     def drop(self, place: Any) -> None: ...
+
+    def set_aside(self, place: Any, discard: Callable[[], None]) -> None: ...
+
+    def counts(self, place: Any) -> None: ...
 
     def checked(self, place: Any) -> Options: ...
 
@@ -39,6 +47,7 @@ class Training:
         recording: Where it is recorded.
         name: The name of its run.
         structure: Makes the structure of its graph.
+        of_variables: Whether its gradients are those of variables only.
 
     Attributes:
         protection: Keeps the faults of its recorder away from the program.
@@ -47,9 +56,16 @@ class Training:
     """
 
     def __init__(
-        self, recording: Recording, name: str, structure: Callable[[], Structure], *, is_evaluated: bool
+        self,
+        recording: Recording,
+        name: str,
+        structure: Callable[[], Structure],
+        *,
+        is_evaluated: bool,
+        of_variables: bool,
     ) -> None:
         self.is_evaluated = is_evaluated
+        self._of_variables = of_variables
         self.protection = Protection(self._report_fault, interrupted=self.flush)
         self.name = name
         self.steps = 0
@@ -81,6 +97,8 @@ class Training:
         """A step has run."""
         with self._lock:
             self.steps += 1
+            if self.steps == SEVERAL and self.is_evaluated and self._of_variables and self._place is not None:
+                self._recording.counts(self._place)
             if self._options is not None:
                 self._options.cadence.meter.took(seconds, recorded=recorded)
         if not recorded and self._recorder is not None:
@@ -108,15 +126,24 @@ class Training:
 
     def write(self, plan: Plan, measurements: dict[str, Any]) -> None:
         """Writes the step that has run last and is not counted yet."""
-        assert self._options is not None
+        recorder = self._opened()
+        if id(plan) not in self._indices:
+            self._indices[id(plan)] = recorder.add_trace(plan.trace)
+        recorder.add_step(self.steps, self._indices[id(plan)], measurements)
+
+    def write_structure(self, graph: Any) -> None:
+        """Writes the structure of its graph alone."""
+        if self._begins():
+            self._opened().add_failed_trace(self.plan(Execution(graph), ()).trace)
+
+    def _opened(self) -> Recorder:
         if self._recorder is None:
+            assert self._options is not None
             identity = Identity(self.name, keras.__version__, self._options.expected)
             self._recorder = Recorder(self._options.log_dir, identity)
             self._recorder.meter = self._options.cadence.meter
             self._recorder.flush_at_end_of(self)
-        if id(plan) not in self._indices:
-            self._indices[id(plan)] = self._recorder.add_trace(plan.trace)
-        self._recorder.add_step(self.steps, self._indices[id(plan)], measurements)
+        return self._recorder
 
     def flush(self) -> None:
         """Makes everything recorded so far readable."""
@@ -142,6 +169,8 @@ class Training:
             if self._place is None:
                 self.protection.stop()
                 return False
+            if self.is_evaluated:
+                self._recording.set_aside(self._place, self.discard)
             self._options = self._recording.checked(self._place)
             self._recording.keeps(self)
         return True
