@@ -423,7 +423,8 @@ class _Builder:
         return tuple(layer for scope, layer in self._collector.layers.items() if scope in scopes)
 
     def _targets(self) -> tuple[Target, ...]:
-        written = list(target_names([call.frames for call in self._collector.calls]))
+        frames = [call.frames for call in self._collector.calls]
+        written = list(target_names(frames, by_tape=self._collector.by_tape))
         # A name describes a loss; an expression is only a piece of the user's code.
         names = distinct([name if self._sources.keep or name.isidentifier() else "loss" for name in written])
         targets = []

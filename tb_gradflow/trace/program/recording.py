@@ -62,6 +62,7 @@ class Recording:
         log_dir: The directory of the runs: any path that `tf.io.gfile` can write.
         options: Those of `GradFlowCallback`, without `log_dir`.
         tell: Called with the name of each run and True when it begins, and with False when it is dropped.
+        see: Called with each sentence about something that may train, and is not recorded so far.
 
     Attributes:
         runs: Those that have begun, in order.
@@ -69,13 +70,18 @@ class Recording:
     """
 
     def __init__(
-        self, log_dir: str, options: Mapping[str, Any], tell: Callable[[str, bool], None] = lambda name, is_there: None
+        self,
+        log_dir: str,
+        options: Mapping[str, Any],
+        tell: Callable[[str, bool], None] = lambda name, is_there: None,
+        see: Callable[[str], None] = lambda sentence: None,
     ) -> None:
         self.log_dir = log_dir if is_elsewhere(log_dir) else os.path.abspath(local_path(log_dir))
         self.options = {**DEFAULTS, **options}
         self.runs: list[Place] = []
         self.loops: dict[Any, Any] = {}
         self._tell = tell
+        self.see = see
         self._recorders: weakref.WeakSet[Any] = weakref.WeakSet()
         self._aside: dict[Place, weakref.WeakMethod[Callable[[], None]]] = {}
         self._failed = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tb_gradflow.trace.protection.beside import Failed
-from tb_gradflow.trace.sessions import requests, runs
+from tb_gradflow.trace.sessions import bypasses, requests, runs
 from tb_gradflow.trace.sessions.notes import note
 from tb_gradflow.trace.sessions.runs import Current
 
@@ -20,3 +20,4 @@ def install(current: Current, failed: Failed) -> None:
 
     requests.install(lambda: current() is not None, noted, failed)
     runs.install(current, failed)
+    bypasses.install(current, failed)

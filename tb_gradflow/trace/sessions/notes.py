@@ -15,6 +15,7 @@ from tb_gradflow.trace.sessions.steps_in_runs import Step, steps_in
 from tb_gradflow.trace.sessions.structure import Structure
 from tb_gradflow.trace.sessions.training import Recording, Training
 from tb_gradflow.trace.source.frames import Frame
+from tb_gradflow.trace.source.loss_names import requested_in
 from tb_gradflow.trace.source.user_line import is_users, path_in_log, working_directory
 
 MOST_KINDS = 256
@@ -128,6 +129,14 @@ class Notes:
         )
 
 
+def bypassed(notes: Notes, step: Step, method: str) -> str:
+    """The warning for steps that do not run through `Session.run`."""
+    return (
+        f"tb_gradflow does not record the steps of {name_of(notes.requests[step.requests[0]].frames)} that run through "
+        f"`Session.{method}`: only `Session.run` is recorded."
+    )
+
+
 def _is_applied(request: Request) -> bool:
     """Whether an op of the graph changes a variable with a gradient, in any run."""
     stack = [user for each in request.results() for user in each.consumers()]
@@ -145,10 +154,14 @@ def _is_applied(request: Request) -> bool:
 
 def name_of(frames: Sequence[Frame]) -> str:
     """The name of a training: the user's line that requests its gradient, such as `train_31`."""
-    frame = next((each for each in reversed(frames) if is_users(each.file)), frames[-1])
+    frame = _users_frame(frames)
     stem, _ = os.path.splitext(os.path.basename(path_in_log(frame.file, working_directory())))
     stem = stem.replace("[", "").replace("]", "")  # a notebook cell is named `In[3]`
     return f"{stem}_{frame.line}"
+
+
+def _users_frame(frames: Sequence[Frame]) -> Frame:
+    return next((each for each in reversed(frames) if is_users(each.file)), frames[-1])
 
 
 def notes_of(graph: Any, recording: Recording) -> Notes | None:
@@ -169,3 +182,31 @@ def note(graph: Any, recording: Recording, request: Request) -> None:
     # at other answers.
     if len(missing) == len(request.sources) or any(maker_of(source) is None for source in missing):
         notes.disconnected(len(notes.requests) - 1, missing)
+    else:
+        recording.see(_sentence_on(request))
+
+
+def _sentence_on(request: Request) -> str:
+    """What to do about a gradient if nothing is recorded."""
+    frame = _users_frame(request.frames)
+    loss, sources = requested_in(request.frames)
+    given = [loss or "loss"]
+    if sources:
+        given.append(f"variables={sources if sources.startswith(('[', '(')) else f'[{sources}]'}")
+    if any(kind == "Placeholder" for kind in _types_before(request)):
+        given.append("feed_dict=...")
+    return (
+        f"{path_in_log(frame.file, working_directory())}:{frame.line} requests a gradient in a tf.compat.v1 graph, but "
+        f"no `session.run` computed it: `print(tb_gradflow.explain({', '.join(given)}))` inside the session says what "
+        "reaches the variables."
+    )
+
+
+def _types_before(request: Request) -> set[str]:
+    stack, seen = [target.op for target in request.targets], dict[str, str]()
+    while stack:
+        op = stack.pop()
+        if op.name not in seen:
+            seen[op.name] = op.type
+            stack.extend(tensor.op for tensor in op.inputs)
+    return set(seen.values())

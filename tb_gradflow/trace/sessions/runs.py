@@ -17,7 +17,7 @@ from tensorflow.python.client import session
 
 from tb_gradflow.trace.protection.beside import Failed
 from tb_gradflow.trace.protection.functions import Called, protected
-from tb_gradflow.trace.sessions.notes import Kind, Member, notes_of
+from tb_gradflow.trace.sessions.notes import Kind, Member, bypassed, notes_of
 from tb_gradflow.trace.sessions.plans import Plan
 from tb_gradflow.trace.sessions.replays import Replay
 from tb_gradflow.trace.sessions.training import Recording
@@ -54,13 +54,16 @@ def _running(original: Callable[..., Any], current: Current) -> Callable[..., An
         def run(more: Sequence[Any] = ()) -> Any:
             return original(self, handle, target_list, [*fetch_list, *more], feed_dict, options, run_metadata)
 
-        recording = None if _of_thread.is_ours or handle is not None else current()
+        recording = None if _of_thread.is_ours else current()
         notes = None if recording is None else notes_of(self._graph, recording)
-        if notes is None:
+        if recording is None or notes is None:
             return run()
         fed = {key.deref().name: value for key, value in feed_dict.items()}
         kind = notes.kind_of(fetch_list, target_list, fed)
-        if not kind.members:
+        if handle is not None:
+            for each in kind.members:
+                recording.warn_once(bypassed(notes, each.step, "partial_run"))
+        if handle is not None or not kind.members:
             return run()
         # A program that limits or profiles a run measures that run alone.
         may_record = options is None and run_metadata is None and _has_no_limit(self)

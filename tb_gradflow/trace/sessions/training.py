@@ -27,6 +27,8 @@ MOST_PLANS = 16
 class Recording(Protocol):
     """What a training needs of the recording that it belongs to: see `program.recording`."""
 
+    see: Callable[[str], None]
+
     def begin(self, name: str) -> Any: ...
 
     def drop(self, place: Any) -> None: ...
@@ -38,6 +40,8 @@ class Recording(Protocol):
     def checked(self, place: Any) -> Options: ...
 
     def keeps(self, recorder: Any) -> None: ...
+
+    def warn_once(self, message: str) -> None: ...
 
 
 class Training:
