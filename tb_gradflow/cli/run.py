@@ -42,8 +42,8 @@ def add_parser(commands: Subparsers) -> None:
         usage="tb-gradflow run [options] (SCRIPT | -m MODULE) [ARGS ...]",
         description="Run a training program unchanged, as `python SCRIPT ARGS ...` does, and record each "
         "training in it: each fit of a Keras model, each tf.function that takes a gradient, each "
-        "eager loop that takes one, and each training in a tf.compat.v1 session. The report is printed to standard error when the program ends, "
-        "however it ends.",
+        "eager loop that takes one, and each training in a tf.compat.v1 session. The report is printed to standard "
+        "error when the program ends, however it ends.",
         epilog="Exit status: the program's, or 1 if --fail-on applies, or 2 if the options are invalid.",
     )
     parser.add_argument(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from tb_gradflow.analyse.evidence.requests import is_by_tape
 from tb_gradflow.analyse.words.names import Group, file_name
-from tb_gradflow.analyse.words.requesting import is_by_tape
 from tb_gradflow.record.schema import Override, Trace
 
 

@@ -1,5 +1,7 @@
-"""Keeps it possible to feed the tensors of a graph. TensorFlow forbids to feed a tensor once anyone has looked at its
-value in the graph (`tf.get_static_value`): the program may feed it all the same, since nothing was built from that look.
+"""Keeps it possible to feed the tensors of a graph.
+
+TensorFlow forbids to feed a tensor once anyone has looked at its value in the graph (`tf.get_static_value`). The
+program may feed it all the same if only the recorder has looked: nothing was built from that.
 """
 
 from __future__ import annotations

@@ -140,7 +140,7 @@ def _unbroadcasting(shape: Any) -> Callable[[Array], Array] | None:
     def compute(value: Array) -> Array:
         value = np.sum(value, axis=tuple(range(value.ndim - len(sizes))))
         stretched = tuple(axis for axis, size in enumerate(sizes) if size == 1 and value.shape[axis] != 1)
-        return np.sum(value, axis=stretched, keepdims=True)
+        return np.asarray(np.sum(value, axis=stretched, keepdims=True))
 
     return compute
 
@@ -159,7 +159,9 @@ def _function_of(op: Any) -> Callable[..., Any] | None:
         return None if sizes is None else lambda value: np.reshape(value, sizes)
     if op.type == "MatMul":
         turned = [bool(op.get_attr(name)) for name in ("transpose_a", "transpose_b")]
-        return lambda *factors: np.matmul(*(each.T if turn else each for each, turn in zip(factors, turned, strict=True)))
+        return lambda *factors: np.matmul(
+            *(each.T if turn else each for each, turn in zip(factors, turned, strict=True))
+        )
     return np.asarray if op.type in _COPIES else _ELEMENTWISE.get(op.type)
 
 
@@ -185,4 +187,3 @@ _ELEMENTWISE: Mapping[str, Callable[..., Any]] = {
     "Select": np.where,
     "SelectV2": np.where,
 }
-

@@ -11,14 +11,13 @@ import tensorflow as tf
 
 from tb_gradflow.record.schema import Input, Layer, Trace
 from tb_gradflow.trace.graph.build_trace import trace_of
-from tb_gradflow.trace.graph.flat_ops import Ref
 from tb_gradflow.trace.graph.gradient_call import Answer, Call
 from tb_gradflow.trace.graph.variables import Variables
 from tb_gradflow.trace.graph_v1.gradients_v1 import statistics_of
 from tb_gradflow.trace.graph_v1.updates_v1 import Ran, Update, movement_of, movements, updates_among
 from tb_gradflow.trace.graph_v1.values_v1 import CannotMeasureError, value_of
 from tb_gradflow.trace.numerics.statistics_table import Block, StatisticsTable
-from tb_gradflow.trace.sessions.exact import Array, Recipe, Values, recipe_for
+from tb_gradflow.trace.sessions.exact import Recipe, Values, recipe_for
 from tb_gradflow.trace.sessions.executions import Execution, maker_of
 from tb_gradflow.trace.sessions.numbers import UNKNOWN, change_statistics, sparse_statistics
 from tb_gradflow.trace.sessions.replays import Replay, replay_of
@@ -242,9 +241,7 @@ class Plan:
             return None
         return {name: recipe for name, recipe in found.items() if recipe is not None}
 
-    def _ran(
-        self, update: Update, recipes: Mapping[str, Recipe], values: Values, before: Values, after: Values
-    ) -> Ran:
+    def _ran(self, update: Update, recipes: Mapping[str, Recipe], values: Values, before: Values, after: Values) -> Ran:
         name = update.op.inputs[0].op.name
         rate = recipes.get("lr", recipes.get("alpha"))
         return Ran(

@@ -115,4 +115,3 @@ def _is_pure_type(kind: str) -> bool:
         return True
     definition = op_def_registry.get(kind)
     return definition is not None and not definition.is_stateful and not kind.startswith(_PYTHON)
-

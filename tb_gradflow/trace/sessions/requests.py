@@ -65,7 +65,7 @@ class Request:
 
     def has_made(self, op: Any) -> bool:
         """Whether an op belongs to the gradient."""
-        return self.first <= op._id <= self.last
+        return bool(self.first <= op._id <= self.last)
 
     def results(self) -> list[Any]:
         """The tensors that the gradients of the sources consist of."""

@@ -139,7 +139,7 @@ class _Steps:
         """The values of the variables; `None` if the step cannot be recorded."""
         try:
             return self._values_before(member)
-        except tf.errors.OpError:  # a variable is not initialized, or the session is closed: so the program's run raises
+        except tf.errors.OpError:  # a variable is not initialized, for example: the program's run raises that too
             return None
 
     def _values_before(self, member: Member) -> Mapping[str, Any] | None:
@@ -147,9 +147,10 @@ class _Steps:
             if not member.training.may_plan():
                 return None
             member.plan = member.training.plan(self._kind.execution, member.step.updates)
-        replay = member.plan.replay
-        state = self._state(member.plan)
-        return {**state, **self._replayed(replay, self._fed, {})} if replay is not None and not replay.is_after else state
+        state, replay = self._state(member.plan), member.plan.replay
+        if replay is None or replay.is_after:
+            return state
+        return {**state, **self._replayed(replay, self._fed, {})}
 
     def _state(self, plan: Plan) -> Mapping[str, Any]:
         if not plan.state:

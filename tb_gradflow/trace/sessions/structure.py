@@ -99,15 +99,13 @@ def _of_others(requests: Sequence[Request], all_of: Sequence[Request]) -> set[st
         return set()
     needed = _needed_for_targets(requests)
     unused = {name for name, op in without.items() if op not in needed}
-    others = [request for request in all_of if request not in requests]
-    return {
-        source.name
-        for request in others
-        if any(source.name in unused for source in request.sources)
-        for needed_there in [_needed_for_targets([request])]
-        for source in request.sources
-        if source.name in unused and source.op.name in needed_there
-    }
+    found: set[str] = set()
+    for request in all_of:
+        asked = [source for source in request.sources if source.name in unused]
+        if asked and request not in requests:
+            needed_there = _needed_for_targets([request])
+            found.update(source.name for source in asked if source.op.name in needed_there)
+    return found
 
 
 def _needed_for_targets(requests: Sequence[Request]) -> set[str]:
@@ -138,7 +136,7 @@ class _SessionFlattener(GraphFlattener):
     def __init__(self, graph: Any, variable_of: Any, requests: Sequence[Request], inner: Sequence[Request]) -> None:
         super().__init__(graph, variable_of)
         self._requests = requests
-        self._inner = inner
+        self._inner_requests = inner
 
     def is_gradient(self, op: Any) -> bool:
         """See `GraphFlattener`."""
@@ -146,7 +144,7 @@ class _SessionFlattener(GraphFlattener):
 
     def is_inner_gradient(self, op: Any) -> bool:
         """See `GraphFlattener`."""
-        return any(request.has_made(op) for request in self._inner)
+        return any(request.has_made(op) for request in self._inner_requests)
 
     def _plain(self, op: Any, frame: Any) -> None:
         known = len(self.ops)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.edits.tapes import requested_too, wider_request
-from tb_gradflow.analyse.evidence.requests import nobody_asked
+from tb_gradflow.analyse.evidence.requests import is_by_tape, nobody_asked, requested_with
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.step.measured import Measured
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import Group, Text
 from tb_gradflow.analyse.words.phrases import in_layer
-from tb_gradflow.analyse.words.requesting import is_by_tape, requested_with
 from tb_gradflow.record.schema import Trace
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.evidence.requests import is_by_tape
 from tb_gradflow.analyse.words.names import Group
 from tb_gradflow.analyse.words.overrides import is_function, out_of_reach, place_of
-from tb_gradflow.analyse.words.requesting import is_by_tape
 from tb_gradflow.record.report import Finding, SourceReport
 from tb_gradflow.record.schema import Override, Trace
 
