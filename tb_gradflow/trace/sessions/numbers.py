@@ -19,13 +19,14 @@ def sparse_statistics(values: Array, rows: Array, size: int | None) -> list[floa
     """The statistics of the dense gradient that has these rows, of which some may be given several times.
 
     Args:
-        values: The rows.
+        values: The rows, in any shape.
         rows: Their positions.
         size: The number of elements of the dense gradient; `None` if it is not known.
     """
     distinct, places = np.unique(rows, return_inverse=True)
-    total = np.zeros((len(distinct), *np.shape(values)[1:]), np.asarray(values).dtype)
-    np.add.at(total, np.ravel(places), values)
+    flat = np.reshape(values, (np.size(rows), -1)) if np.size(rows) else np.zeros((0, 0), np.asarray(values).dtype)
+    total = np.zeros((len(distinct), flat.shape[1]), flat.dtype)
+    np.add.at(total, np.ravel(places), flat)
     found = statistics_of(total)
     missing = max((size or total.size) - total.size, 0)
     if missing:

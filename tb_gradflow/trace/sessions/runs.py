@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.python.client import session
+from tensorflow.core.protobuf import config_pb2
+from tensorflow.python.client import pywrap_tf_session, session
 
 from tb_gradflow.trace.protection.beside import Failed
 from tb_gradflow.trace.protection.functions import Called, protected
@@ -65,11 +66,21 @@ def _running(original: Callable[..., Any], current: Current) -> Callable[..., An
                 recording.warn_once(bypassed(notes, each.step, "partial_run"))
         if handle is not None or not kind.members:
             return run()
-        # A program that limits or profiles a run measures that run alone.
-        may_record = options is None and run_metadata is None and _has_no_limit(self)
+        may_record = _is_plain(options) and _has_no_limit(self)
         return _Steps(self, kind, fetch_list, fed, may_record=may_record).carry_out(run)
 
     return do_run
+
+
+def _is_plain(options: Any) -> bool:
+    """Whether a run is neither limited nor profiled nor debugged: what the program would see then is that run alone. A
+    `MonitoredSession` gives options to each run.
+    """
+    if options is None:
+        return True
+    given = config_pb2.RunOptions.FromString(pywrap_tf_session.TF_GetBuffer(options))
+    is_debugged = given.output_partition_graphs or given.HasField("debug_options")
+    return not (given.trace_level or given.timeout_in_ms or is_debugged)
 
 
 def _has_no_limit(of: Any) -> bool:
