@@ -34,6 +34,8 @@ def is_exact(tensor: Any) -> bool:
     """Whether fetching a tensor, which no op has copied, leaves it as it is how TensorFlow rounds."""
     if is_constant(tensor.op):
         return False  # it would no longer be known before the run, and not be merged with what it multiplies
+    if tensor.op.type == "Sqrt":
+        return False  # a division by a root becomes a multiplication
     for each in _copies_of(tensor):
         if may_be_merged(each) or any(may_be_merged_into(tensor, taker) for taker in each.consumers()):
             return False
@@ -63,41 +65,55 @@ class Recipe:
     variables: tuple[str, ...] = ()
 
 
-def recipe_for(tensor: Any, execution: Execution) -> Recipe | None:
+def recipe_for(tensor: Any, execution: Execution, is_gradient: Callable[[Any], bool]) -> Recipe | None:
     """How to get the elements of a tensor in a run, in some shape; `None` if that could change how the training rounds,
-    or takes too much.
+    or takes too much. `is_gradient` tells whether an op computes a gradient.
     """
     while _is_copy(tensor.op) and tensor.name not in execution.fetched and not _is_unbroadcast(tensor.op):
         tensor = tensor.op.inputs[0]
-    return _recipe(tensor, execution, _DEEPEST)
+    return _Recipes(execution, is_gradient).recipe(tensor, _DEEPEST)
 
 
-def _recipe(tensor: Any, execution: Execution, depth: int) -> Recipe | None:
-    """The same in its own shape."""
-    op = tensor.op
-    if tensor.name in execution.fed:
-        return Recipe((), lambda values: values[tensor.name])
-    variable = variable_read_by(tensor)
-    if variable is not None and tensor.dtype.base_dtype.is_floating:
-        return Recipe((), lambda values: values[variable], (variable,))
-    if tensor.name in execution.fetched or (_is_kept(op) and execution.may_fetch(tensor) and is_exact(tensor)):
-        return Recipe((tensor,), lambda values: values[tensor.name])
-    if depth == 0:
-        return None
-    known = tf.get_static_value(tensor)
-    if known is not None:
-        return Recipe((), lambda values: np.asarray(known))
-    if _is_unbroadcast(op):
-        summed = op.inputs[0].op if op.type == "Reshape" else op
-        inputs, compute = summed.inputs[:1], _unbroadcasting(tensor.shape if op.type == "Reshape" else None)
-    else:
-        inputs = op.inputs if op.type == "MatMul" or op.type in _ELEMENTWISE else op.inputs[:1]
-        compute = _function_of(op)
-    if compute is None:
-        return None
-    parts = [_recipe(each, execution, depth - 1) for each in inputs]
-    found = [part for part in parts if part is not None]
-    return _combined(found, compute) if len(found) == len(parts) else None
+@dataclass(frozen=True, slots=True)
+class _Recipes:
+    execution: Execution
+    is_gradient: Callable[[Any], bool]
+
+    def recipe(self, tensor: Any, depth: int) -> Recipe | None:
+        """The same in its own shape."""
+        execution = self.execution
+        op = tensor.op
+        if tensor.name in execution.fed:
+            return Recipe((), lambda values: values[tensor.name])
+        variable = variable_read_by(tensor)
+        if variable is not None and tensor.dtype.base_dtype.is_floating:
+            return Recipe((), lambda values: values[variable], (variable,))
+        if tensor.name in execution.fetched or self._may_fetch(tensor, depth):
+            return Recipe((tensor,), lambda values: values[tensor.name])
+        if depth == 0:
+            return None
+        known = tf.get_static_value(tensor)
+        if known is not None:
+            return Recipe((), lambda values: np.asarray(known))
+        if _is_unbroadcast(op):
+            summed = op.inputs[0].op if op.type == "Reshape" else op
+            inputs, compute = summed.inputs[:1], _unbroadcasting(tensor.shape if op.type == "Reshape" else None)
+        else:
+            inputs = op.inputs if op.type == "MatMul" or op.type in _ELEMENTWISE else op.inputs[:1]
+            compute = _function_of(op)
+        if compute is None:
+            return None
+        parts = [self.recipe(each, depth - 1) for each in inputs]
+        found = [part for part in parts if part is not None]
+        return _combined(found, compute) if len(found) == len(parts) else None
+
+    def _may_fetch(self, tensor: Any, depth: int) -> bool:
+        """Of the forward pass only what gradients read in this run anyway, and what is asked for itself: anything else
+        may be merged in more ways.
+        """
+        takers = (each for each in tensor.consumers() if each.name in self.execution.ops)
+        is_read = depth == _DEEPEST or any(map(self.is_gradient, (tensor.op, *takers)))
+        return is_read and _is_kept(tensor.op) and self.execution.may_fetch(tensor) and is_exact(tensor)
 
 
 def _is_kept(op: Any) -> bool:

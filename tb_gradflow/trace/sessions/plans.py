@@ -171,7 +171,7 @@ class Plan:
 
     def _recipe_for(self, tensor: Any) -> Recipe | None:
         if tensor.name not in self._recipes:
-            recipe = recipe_for(tensor, self._execution)
+            recipe = recipe_for(tensor, self._execution, self._structure.flattener.is_gradient)
             read = {} if recipe is None else dict.fromkeys(recipe.variables)
             if recipe is None or any(self._value_of(name) is None for name in read):
                 recipe, read = None, {}
