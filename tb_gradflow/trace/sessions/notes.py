@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -46,10 +46,12 @@ class Kind:
     Attributes:
         execution: What they execute.
         members: The trainings of which each is a step.
+        asked: The tensors and ops that they fetch and run.
     """
 
     execution: Execution
     members: tuple[Member, ...]
+    asked: tuple[Any, ...]
 
 
 class Notes:
@@ -70,17 +72,18 @@ class Notes:
         self._known = 0
         self._lock = threading.Lock()
 
-    def kind_of(self, fetches: Sequence[Any], targets: Sequence[Any], fed: Mapping[str, Any]) -> Kind:
-        """The kind of a run."""
-        key = (*(each.name for each in fetches), None, *(each.name for each in targets), None, *fed)
+    def kind_of(self, fetches: Sequence[Any], targets: Sequence[Any], feeds: Iterable[Any]) -> Kind:
+        """The kind of a run. `feeds` are references of tensors."""
+        # Each step asks for it. The kind keeps these objects alive, so that their ids name them.
+        key = (*map(id, fetches), None, *map(id, targets), None, *feeds)
         kind = self._kinds.get(key)
         if kind is None or self._known != len(self.requests):
             with self._lock:
                 if self._known != len(self.requests) or len(self._kinds) >= MOST_KINDS:
                     self._kinds.clear()
                     self._known = len(self.requests)
-                execution = Execution(self._graph, fetches, targets, fed)
-                kind = self._kinds[key] = Kind(execution, tuple(self._members(execution)))
+                execution = Execution(self._graph, fetches, targets, [each.deref().name for each in feeds])
+                kind = self._kinds[key] = Kind(execution, tuple(self._members(execution)), (*fetches, *targets))
         return kind
 
     def disconnected(self, number: int, missing: Sequence[Any]) -> None:

@@ -8,7 +8,7 @@ import contextlib
 import functools
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -59,17 +59,49 @@ def _running(original: Callable[..., Any], current: Current) -> Callable[..., An
         notes = None if recording is None else notes_of(self._graph, recording)
         if recording is None or notes is None:
             return run()
-        fed = {key.deref().name: value for key, value in feed_dict.items()}
-        kind = notes.kind_of(fetch_list, target_list, fed)
+        kind = notes.kind_of(fetch_list, target_list, feed_dict)
         if handle is not None:
             for each in kind.members:
                 recording.warn_once(bypassed(notes, each.step, "partial_run"))
         if handle is not None or not kind.members:
             return run()
-        may_record = _is_plain(options) and _has_no_limit(self)
-        return _Steps(self, kind, fetch_list, fed, may_record=may_record).carry_out(run)
+        claimed = _claimed(kind) if _is_plain(options) and _has_no_limit(self) else ()
+        if not claimed:
+            return _counted(kind, run)
+        try:
+            fed = {key.deref().name: value for key, value in feed_dict.items()}
+            return _Steps(self, kind, claimed, fetch_list, fed).carry_out(run)
+        finally:
+            for each in claimed:
+                each.training.ends_step()
 
     return do_run
+
+
+def _claimed(kind: Kind) -> Sequence[Member]:
+    """The trainings of which a run is to be recorded."""
+    return [each for each in kind.members if each.training.protection.attempt(each.training.claims_step)]
+
+
+def _counted(kind: Kind, run: Callable[[], Any]) -> Any:
+    """Runs a step that is not recorded."""
+    began = time.perf_counter()
+    try:
+        results = run()
+    except BaseException:
+        _may_end(kind)
+        raise
+    took = time.perf_counter() - began
+    for each in kind.members:
+        each.training.protection.attempt(each.training.completed, took, recorded=False)
+    return results
+
+
+def _may_end(kind: Kind) -> None:
+    """Called when the program's run has raised: this may be the end of its trainings."""
+    for each in kind.members:
+        with contextlib.suppress(Exception):
+            each.training.flush()
 
 
 def _is_plain(options: Any) -> bool:
@@ -90,61 +122,43 @@ def _has_no_limit(of: Any) -> bool:
 
 
 class _Steps:
-    """One run that is a step of trainings.
+    """One run that is a step of trainings, some of which record it.
 
     Args:
         of: The session.
         kind: What it runs.
+        claimed: The trainings that record it.
         fetches: What the program fetches.
         fed: What it feeds, by name.
-        may_record: Whether it may fetch more.
     """
 
     def __init__(
-        self, of: Any, kind: Kind, fetches: Sequence[Any], fed: Mapping[str, Any], *, may_record: bool
+        self, of: Any, kind: Kind, claimed: Sequence[Member], fetches: Sequence[Any], fed: Mapping[str, Any]
     ) -> None:
         self._session = of
         self._kind = kind
+        self._claimed = claimed
         self._fetches = fetches
         self._fed = fed
-        self._may_record = may_record
 
     def carry_out(self, run: Callable[..., Any]) -> Any:
         """What `run` returns without the recorder."""
         began = time.perf_counter()
-        with self._claimed() as recorded:
-            before = {id(each): each.training.protection.attempt(self._before, each) for each in recorded}
-            recorded = [each for each in recorded if before[id(each)] is not None]
-            more = self._more(recorded)
-            try:
-                results = run(more)
-            except BaseException:
-                for each in self._kind.members:
-                    with contextlib.suppress(Exception):
-                        each.training.flush()
-                raise
-            own, values = results[: len(self._fetches)], self._values(more, results)
-            for each in recorded:
-                each.training.protection.attempt(self._write, each, values, before[id(each)])
-            for each in self._kind.members:
-                each.training.protection.attempt(
-                    each.training.completed, time.perf_counter() - began, recorded=each in recorded
-                )
-        return own
-
-    @contextlib.contextmanager
-    def _claimed(self) -> Iterator[list[Member]]:
-        """The trainings of which this run is to be recorded."""
-        claimed = [
-            each
-            for each in (self._kind.members if self._may_record else ())
-            if each.training.protection.attempt(each.training.claims_step)
-        ]
+        before = {id(each): each.training.protection.attempt(self._before, each) for each in self._claimed}
+        recorded = [each for each in self._claimed if before[id(each)] is not None]
+        more = self._more(recorded)
         try:
-            yield claimed
-        finally:
-            for each in claimed:
-                each.training.ends_step()
+            results = run(more)
+        except BaseException:
+            _may_end(self._kind)
+            raise
+        own, values = results[: len(self._fetches)], self._values(more, results)
+        for each in recorded:
+            each.training.protection.attempt(self._write, each, values, before[id(each)])
+        took = time.perf_counter() - began
+        for each in self._kind.members:
+            each.training.protection.attempt(each.training.completed, took, recorded=each in recorded)
+        return own
 
     def _before(self, member: Member) -> Mapping[str, Any] | None:
         """The values of the variables; `None` if the step cannot be recorded."""

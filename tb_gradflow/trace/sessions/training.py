@@ -110,6 +110,11 @@ class Training:
 
     def may_plan(self) -> bool:
         """Whether another kind of run may be planned."""
+        if self._plans == MOST_PLANS:
+            self._recording.warn_once(
+                f"tb_gradflow: {self.name} runs or fetches other ops again and again. Only steps of the first {MOST_PLANS} "
+                "kinds are recorded: create the ops before the loop, and fetch the same ones in each step."
+            )
         return self._plans < MOST_PLANS
 
     def plan(self, execution: Any, updates: Any) -> Plan:
