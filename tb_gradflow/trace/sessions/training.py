@@ -112,8 +112,8 @@ class Training:
         """Whether another kind of run may be planned."""
         if self._plans == MOST_PLANS:
             self._recording.warn_once(
-                f"tb_gradflow: {self.name} runs or fetches other ops again and again. Only steps of the first {MOST_PLANS} "
-                "kinds are recorded: create the ops before the loop, and fetch the same ones in each step."
+                f"tb_gradflow: {self.name} runs or fetches other ops again and again. Only steps of the first "
+                f"{MOST_PLANS} kinds are recorded: create the ops before the loop, and fetch the same ones in each step."
             )
         return self._plans < MOST_PLANS
 
