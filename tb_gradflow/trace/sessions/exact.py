@@ -111,6 +111,8 @@ class _Recipes:
         """Of the forward pass only what gradients read in this run anyway, and what is asked for itself: anything else
         may be merged in more ways.
         """
+        if self.execution.is_racing:
+            return False
         takers = (each for each in tensor.consumers() if each.name in self.execution.ops)
         is_read = depth == _DEEPEST or any(map(self.is_gradient, (tensor.op, *takers)))
         return is_read and _is_kept(tensor.op) and self.execution.may_fetch(tensor) and is_exact(tensor)

@@ -20,6 +20,14 @@ _JOINS = ("Merge", "RefMerge", *_EXITS)
 _HANDS_ON_VARIABLE = frozenset({"Identity", "RefIdentity", "Enter", "RefEnter", *_SWITCHES})
 _WRITES = ("Assign", "Scatter", "StridedSliceAssign", "Apply", "SparseApply")
 _WRITES_OF_RESOURCES = ("ResourceApply", "ResourceSparseApply", "ResourceScatter", "ResourceStridedSliceAssign")
+_SHARES_MEMORY = _HANDS_ON_VARIABLE | {
+    "Reshape",
+    "Squeeze",
+    "ExpandDims",
+    "StopGradient",
+    "Snapshot",
+    "PreventGradient",
+}
 WHILES = frozenset({"While", "StatelessWhile"})
 _FUNCTIONS = CALLS | BRANCHES | WHILES
 
@@ -46,8 +54,7 @@ class Execution:
             op = stack.pop()
             if op.name not in self.ops:
                 self.ops[op.name] = op
-                stack.extend(tensor.op for tensor in op.inputs if tensor.name not in self.fed)
-                stack.extend(op.control_inputs)
+                stack.extend(self._needed_by(op))
 
     def __contains__(self, tensor: Any) -> bool:
         """Whether a tensor is computed."""
@@ -76,6 +83,79 @@ class Execution:
             and tensor.dtype not in (tf.resource, tf.variant)
             and tensor.graph.is_fetchable(tensor)
         )
+
+    @cached_property
+    def is_racing(self) -> bool:
+        """Whether the program fetches something that reads a reference variable which the same run changes, before or
+        after that: neither TensorFlow nor the program decides. Weight decay in a loss that is fetched together with the
+        update is an example. As a rule the value is the one before the change, but anything else that is fetched may
+        alter the order in which TensorFlow runs these ops.
+        """
+        changes = [
+            (op, maker)
+            for op in self.ops.values()
+            if _is_write(op.type) and op.inputs and op.inputs[0].dtype._is_ref_dtype
+            for maker in [maker_of(op.inputs[0])]
+            if maker is not None
+        ]
+        shown = self._needed_for_fetches if changes else set()
+        readers = {
+            maker: [name for name in self._readers_of(maker) if name in shown]
+            for maker in dict.fromkeys(maker for _, maker in changes)
+        }
+        if not any(readers.values()):
+            return False
+        before = self._before({name for listed in readers.values() for name in listed})
+        return any(reader not in before[op.name] for op, maker in changes for reader in readers[maker])
+
+    def _before(self, sought: set[str]) -> dict[str, frozenset[str]]:
+        """Which of these ops have to run before each op."""
+        found: dict[str, frozenset[str]] = {}
+        stack = list(self.ops.values())
+        opened: set[str] = set()
+        while stack:
+            op = stack[-1]
+            needed = [each for each in self._needed_by(op) if each.name not in found and each.name not in opened]
+            if op.name in found or not needed:
+                stack.pop()
+                own = frozenset({op.name} & sought)
+                found.setdefault(
+                    op.name, own.union(*(found.get(each.name, frozenset()) for each in self._needed_by(op)))
+                )
+                continue
+            opened.add(op.name)
+            stack.extend(needed)
+        return found
+
+    @cached_property
+    def _needed_for_fetches(self) -> set[str]:
+        """The names of the ops that the values depend on which the program fetches."""
+        stack = [op for op in self.ops.values() if any(each.name in self.fetched for each in op.outputs)]
+        seen: set[str] = set()
+        while stack:
+            op = stack.pop()
+            if op.name not in seen:
+                seen.add(op.name)
+                stack.extend(self._needed_by(op))
+        return seen
+
+    def _needed_by(self, op: Any) -> list[Any]:
+        """The ops that have to run before one, directly."""
+        return [*(tensor.op for tensor in op.inputs if tensor.name not in self.fed), *op.control_inputs]
+
+    def _readers_of(self, maker: str) -> Iterator[str]:
+        """The names of the ops that read the value of a reference variable, directly or through something that shares
+        its memory.
+        """
+        stack = list(self.graph.get_operation_by_name(maker).outputs)
+        while stack:
+            tensor = stack.pop()
+            for name in self._users.get(tensor.name, ()):
+                op = self.ops[name]
+                if op.type in _SHARES_MEMORY:
+                    stack.extend(op.outputs)
+                elif not _is_write(op.type):
+                    yield name
 
     @cached_property
     def _users(self) -> dict[str, list[str]]:

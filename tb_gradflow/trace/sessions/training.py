@@ -113,7 +113,7 @@ class Training:
         if self._plans == MOST_PLANS:
             self._recording.warn_once(
                 f"tb_gradflow: {self.name} runs or fetches other ops again and again. Only steps of the first "
-                f"{MOST_PLANS} kinds are recorded: create the ops before the loop, and fetch the same ones in each step."
+                f"{MOST_PLANS} kinds are recorded: create the ops before the loop, and fetch the same in each step."
             )
         return self._plans < MOST_PLANS
 
