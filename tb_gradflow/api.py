@@ -14,6 +14,7 @@ import numpy.typing as npt
 from tb_gradflow.analyse.causes.strength.outlying_rows import finding_of_outliers
 from tb_gradflow.analyse.diagnose import diagnose
 from tb_gradflow.analyse.report.compare import compare as difference_of
+from tb_gradflow.analyse.report.graph_edits import with_reason
 from tb_gradflow.errors import LogError, SetupError
 from tb_gradflow.gradcheck.check import check
 from tb_gradflow.gradcheck.numpy_functions import NumpyFunction
@@ -139,7 +140,9 @@ def explain(
         raise SetupError("examples: the gradient of each row is not measured in a graph of `tf.compat.v1`")
     explained = run(terms=terms, examples=examples)
     diagnosis = diagnosis_of(explained)
-    if try_fixes and not is_graph_tensor(model_or_loss):
+    if is_graph_tensor(model_or_loss):
+        diagnosis = replace(diagnosis, findings=with_reason(diagnosis.findings))
+    elif try_fixes:
         called = variables_as_called(explained.trace, variables) if variables is not None else {}
         diagnosis = with_tried(seen_of(explained), lambda: seen_of(run(terms=False, examples=False)), called)
     outliers = finding_of_outliers(explained.examples, len(explained.trace.targets) - 1)

@@ -27,6 +27,7 @@ class Recorded:
         log_dir: Called once, when TensorFlow is imported: the directory of the runs.
         options: Those of `GradFlowCallback`, without `log_dir`.
         tell: Called with the name of each run and True when it begins, and with False when it is dropped.
+        see: Called with each sentence about something that may train, and is not recorded so far.
         begins: Called before TensorFlow is imported.
     """
 
@@ -36,11 +37,13 @@ class Recorded:
         options: Mapping[str, Any] | None = None,
         *,
         tell: Callable[[str, bool], None] = lambda name, is_there: None,
+        see: Callable[[str], None] = lambda sentence: None,
         begins: Callable[[], None] = lambda: None,
     ) -> None:
         self._log_dir = log_dir
         self._options = options or {}
         self._tell = tell
+        self._see = see
         self._begins = begins
         self._waiting = OnImport((*TENSORFLOW, *_OWN), self._imported, self._is_about_to_import)
         # Modules of the recorder, and the recording that they started.
@@ -90,7 +93,7 @@ class Recorded:
                 from tb_gradflow.trace.program import hooks
                 from tb_gradflow.trace.program.recording import Recording
 
-                self._recording = Recording(self._log_dir(), self._options, self._tell)
+                self._recording = Recording(self._log_dir(), self._options, self._tell, self._see)
                 self._outer = hooks.current()
                 self._hooks = hooks  # from here on, `stop` ends it even if it starts only in part
                 hooks.start(self._recording)

@@ -15,14 +15,21 @@ def begin(told: Mapping[str, Any]) -> None:
     """Waits until TensorFlow is imported.
 
     Args:
-        told: `log_dir`, the `options` of the recorder, and `manifest`: the file that lists the runs.
+        told: `log_dir`, the `options` of the recorder, and `manifest`: the file that lists the runs, and what was
+            seen.
     """
 
-    def tell(name: str, is_there: bool) -> None:
+    def write(**line: Any) -> None:
         import json
 
         with open(told["manifest"], "a", encoding="utf-8") as manifest:
-            manifest.write(json.dumps({"run": name, "is_there": is_there}) + "\n")
+            manifest.write(json.dumps(line) + "\n")
+
+    def tell(name: str, is_there: bool) -> None:
+        write(run=name, is_there=is_there)
+
+    def see(sentence: str) -> None:
+        write(seen=sentence)
 
     def log_dir() -> str:
         # Registered here, once TensorFlow is being used: exit handlers run in reverse order, so this one runs before
@@ -33,5 +40,5 @@ def begin(told: Mapping[str, Any]) -> None:
         where: str = told["log_dir"]
         return where
 
-    recorded = Recorded(log_dir, told["options"], tell=tell, begins=tracebacks.install)
+    recorded = Recorded(log_dir, told["options"], tell=tell, see=see, begins=tracebacks.install)
     recorded.start()

@@ -67,6 +67,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "nonfinite",
         "explain",
         "graph_v1",
+        "sessions",
         "program",
     ),
     "analyse": (

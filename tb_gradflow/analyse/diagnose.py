@@ -14,6 +14,7 @@ from tb_gradflow.analyse.over_time.onset import told_first
 from tb_gradflow.analyse.over_time.run_context import ALONE, RunContext
 from tb_gradflow.analyse.report.as_written import as_written
 from tb_gradflow.analyse.report.findings import findings_of
+from tb_gradflow.analyse.report.graph_edits import with_reason_in_graphs
 from tb_gradflow.analyse.report.of_terms import with_terms
 from tb_gradflow.analyse.report.summary import summary_of, unverified_in
 from tb_gradflow.analyse.report.unverified import unobserved
@@ -50,6 +51,7 @@ def diagnose(
     findings = told_first(context.onset, told.findings)
     findings = (*findings, *masks_dropped(measured), *overrides_without_effect(trace, findings))
     findings = as_written(trace, with_terms(measured, findings) or unobserved(topology))
+    findings = with_reason_in_graphs(trace, findings)
     found = tuple(without_noise(state) if state.variable in told.noise else state for state in first)
     listed = _listed(topology, findings)
     return Diagnosis(

@@ -41,9 +41,9 @@ def add_parser(commands: Subparsers) -> None:
         help="run a training program unchanged, and record its trainings",
         usage="tb-gradflow run [options] (SCRIPT | -m MODULE) [ARGS ...]",
         description="Run a training program unchanged, as `python SCRIPT ARGS ...` does, and record each "
-        "training in it: each fit of a Keras model, each tf.function that takes a gradient, and each "
-        "eager loop that takes one. The report is printed to standard error when the program ends, "
-        "however it ends.",
+        "training in it: each fit of a Keras model, each tf.function that takes a gradient, each "
+        "eager loop that takes one, and each training in a tf.compat.v1 session. The report is printed to standard "
+        "error when the program ends, however it ends.",
         epilog="Exit status: the program's, or 1 if --fail-on applies, or 2 if the options are invalid.",
     )
     parser.add_argument(
@@ -112,14 +112,14 @@ def run(options: argparse.Namespace) -> int:
         # The program has finished its output.
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
-        names = runs_in(manifest)
-    return FAILED if is_reported_to_fail(logdir, names, options) else end_as(status)
+        names, seen = runs_in(manifest), seen_in(manifest)
+    return FAILED if is_reported_to_fail(logdir, names, seen, options) else end_as(status)
 
 
-def is_reported_to_fail(logdir: str, names: list[str], options: argparse.Namespace) -> bool:
+def is_reported_to_fail(logdir: str, names: list[str], seen: list[str], options: argparse.Namespace) -> bool:
     """Prints the report. Returns whether it has a finding that `--fail-on` names."""
     if not names:
-        print(f"\ntb-gradflow: {nothing_recorded(options)}", file=sys.stderr)
+        print(f"\ntb-gradflow: {nothing_recorded(options, seen)}", file=sys.stderr)
         return False
     # Takes longer to load than some programs take to run.
     from tb_gradflow.cli.run_report import report_on
@@ -166,22 +166,38 @@ def environment(options: argparse.Namespace, logdir: str, manifest: Path) -> dic
 def runs_in(manifest: Path) -> list[str]:
     """The names of the runs that the program created, in order."""
     found: dict[str, None] = {}
-    if manifest.exists():
-        for line in manifest.read_text(encoding="utf-8").splitlines():
-            told = json.loads(line)
-            if told["is_there"]:
-                found[told["run"]] = None
-            else:
-                found.pop(told["run"], None)
+    for told in _lines_of(manifest):
+        if told.get("is_there"):
+            found[told["run"]] = None
+        elif "run" in told:
+            found.pop(told["run"], None)
     return list(found)
 
 
-def nothing_recorded(options: argparse.Namespace) -> str:
+def seen_in(manifest: Path) -> list[str]:
+    """Sentences about what may train in the program, and was not recorded when they were written."""
+    return list(dict.fromkeys(told["seen"] for told in _lines_of(manifest) if "seen" in told))
+
+
+def _lines_of(manifest: Path) -> list[dict[str, Any]]:
+    text = manifest.read_text(encoding="utf-8") if manifest.exists() else ""
+    return [json.loads(line) for line in text.splitlines()]
+
+
+_MOST_SEEN = 3
+
+
+def nothing_recorded(options: argparse.Namespace, seen: list[str]) -> str:
     """The message if nothing was recorded."""
-    return (
-        f"nothing was recorded in {options.program}. tb-gradflow records `fit` and `train_on_batch` of Keras on "
-        "TensorFlow, and every tf.GradientTape in the program's own process that computes a gradient. It "
-        "skips what the program already records itself."
+    listed = [*seen[:_MOST_SEEN], *([f"There are {len(seen) - _MOST_SEEN} more."] if len(seen) > _MOST_SEEN else [])]
+    return " ".join(
+        [
+            f"nothing was recorded in {options.program}.",
+            *listed,
+            "tb-gradflow records `fit` and `train_on_batch` of Keras on TensorFlow, every tf.GradientTape in the "
+            "program's own process that computes a gradient, and every `session.run` of a tf.compat.v1 graph that "
+            "trains. It skips what the program already records itself.",
+        ]
     )
 
 

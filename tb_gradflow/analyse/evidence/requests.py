@@ -1,9 +1,29 @@
-"""Whether anybody requested a gradient."""
+"""Whether anybody requested a gradient, and with which function."""
 
 from __future__ import annotations
 
 from tb_gradflow.analyse.evidence.suspects import Suspect
+from tb_gradflow.record.schema import Trace
 
 
 def nobody_asked(suspect: Suspect) -> bool:
     return suspect.state.entry is not None and suspect.state.entry.outcome == "not_asked"
+
+
+_TAPE = "tape.gradient"
+_OTHERS = {".minimize(": "minimize", ".compute_gradients(": "compute_gradients", ".gradients(": "tf.gradients"}
+
+
+def requested_with(trace: Trace) -> str:
+    """`tape.gradient`; or the function of TensorFlow 1 in the line of the request, as far as the log has that line."""
+    for target in trace.targets:
+        code = trace.sources[target.source].code if target.source is not None else ""
+        for call, name in _OTHERS.items():
+            if call in code and "tape" not in code:
+                return name
+    return _TAPE
+
+
+def is_by_tape(trace: Trace) -> bool:
+    """Whether a tape computed the gradients, as far as is known."""
+    return requested_with(trace) == _TAPE

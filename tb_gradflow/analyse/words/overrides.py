@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from tb_gradflow.analyse.evidence.requests import is_by_tape
 from tb_gradflow.analyse.words.names import Group, file_name
 from tb_gradflow.record.schema import Override, Trace
 
 
 def out_of_reach(trace: Trace, kind: str) -> str:
     """A sentence on a block that is meant for ops of a type, and reaches none of them; empty if there is none."""
-    missed = next((each for each in trace.overrides if not each.used and each.type == kind), None)
+    meant = [each for each in trace.overrides if each.type == kind and not (each.used and is_by_tape(trace))]
+    missed = next(iter(sorted(meant, key=lambda each: each.used)), None)
     if missed is None:
         return ""
     return (

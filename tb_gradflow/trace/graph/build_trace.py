@@ -14,6 +14,7 @@ from tb_gradflow.record.schema import (
     GradientCheck,
     Layer,
     Op,
+    Passes,
     Target,
     Tensor,
     TensorGradient,
@@ -28,7 +29,7 @@ from tb_gradflow.trace.graph.constants_and_data import constants_of, exceeds_hal
 from tb_gradflow.trace.graph.custom_gradients import own_gradient
 from tb_gradflow.trace.graph.deferred_updates import deferred_by
 from tb_gradflow.trace.graph.differentiable import Differentiability, custom_gradient_name, shape_of
-from tb_gradflow.trace.graph.flat_ops import FlatOp, Ref, consumers
+from tb_gradflow.trace.graph.flat_ops import FlatOp, Input, Ref, consumers
 from tb_gradflow.trace.graph.flatten import Flattener
 from tb_gradflow.trace.graph.gradient_call import Answer, Call
 from tb_gradflow.trace.graph.gradient_overrides import overrides_in
@@ -200,9 +201,8 @@ class _Builder:
         """
 
         def passes(producer: int, op: FlatOp) -> bool:
-            answers = self._differentiability.of(op.op, by_tape=self._by_tape(op))
             given = [item for item in op.inputs if item.ref.op == producer and not op.backward]
-            return any((item.passes or answers[item.slot]) == "yes" for item in given)
+            return any(self._passes(op, item) == "yes" for item in given)
 
         reached = influenced_by(ops, users, start, passes=passes)
         numbers = [op for op in reached - needed if ops[op].tensors and shape_of(ops[op].tensors[0]) == ()]
@@ -405,10 +405,13 @@ class _Builder:
             producer = self._numbers.get(_Key(key.graph, item.ref.op))
             if producer is None:
                 continue
-            passes = item.passes or self._differentiability.of(flat.op, by_tape=self._by_tape(flat))[item.slot]
+            passes = self._passes(flat, item)
             carried = item.carried or producer >= self._numbers[key]
             edges.append(Edge(producer, item.ref.output, item.slot, passes, carried))
         return tuple(edges)
+
+    def _passes(self, flat: FlatOp, item: Input) -> Passes:
+        return item.passes or self._differentiability.of(flat.op, by_tape=self._by_tape(flat))[item.slot]
 
     def _passes_any(self, flat: FlatOp) -> bool | None:
         if all(item.passes is not None for item in flat.inputs):
@@ -428,7 +431,8 @@ class _Builder:
         return tuple(layer for scope, layer in self._collector.layers.items() if scope in scopes)
 
     def _targets(self) -> tuple[Target, ...]:
-        written = list(target_names([call.frames for call in self._collector.calls]))
+        frames = [call.frames for call in self._collector.calls]
+        written = list(target_names(frames, by_tape=self._collector.by_tape))
         # A name describes a loss; an expression is only a piece of the user's code.
         names = distinct([name if self._sources.keep or name.isidentifier() else "loss" for name in written])
         targets = []

@@ -28,10 +28,11 @@ from tb_gradflow.trace.graph.gradient_call import Answer, Call
 from tb_gradflow.trace.graph.reach import influenced_by, needed_for
 from tb_gradflow.trace.graph.term_answers import UNMEASURED, TermAnswers
 from tb_gradflow.trace.graph.variables import Variables, listed_sources
+from tb_gradflow.trace.graph_v1.feeding import feeding_kept
 from tb_gradflow.trace.graph_v1.flat_ops_v1 import GraphFlattener
 from tb_gradflow.trace.graph_v1.gradients_v1 import Built, build, norms_of, run, statistics_of
 from tb_gradflow.trace.graph_v1.terms_v1 import BuiltTerm, answers_of, built_terms, fetches_of, rows_of
-from tb_gradflow.trace.graph_v1.updates_v1 import movement_of, movements, run_updates, updates_in
+from tb_gradflow.trace.graph_v1.updates_v1 import movement_of, movements, run_updates, updates_among
 from tb_gradflow.trace.graph_v1.values_v1 import CannotMeasureError, Values, to_be_fed, values_for, with_values_of
 from tb_gradflow.trace.graph_v1.variables_v1 import GraphVariables
 from tb_gradflow.trace.numerics.statistics_table import StatisticsTable
@@ -72,11 +73,12 @@ def explain_graph(
     if not loss.dtype.is_floating:
         raise SetupError(f"the loss {loss.name} is {loss.dtype.name}: only floating tensors have gradients")
     requested = loss.graph.get_collection("trainable_variables") if variables is None else variables
-    step = _Step(loss, GraphVariables(loss.graph, listed_sources(requested)), terms=terms)
-    try:
-        return step.explained(values_for(loss, feed_dict))
-    except CannotMeasureError as reason:
-        return step.unmeasured(str(reason))
+    with feeding_kept(loss.graph):
+        step = _Step(loss, GraphVariables(loss.graph, listed_sources(requested)), terms=terms)
+        try:
+            return step.explained(values_for(loss, feed_dict))
+        except CannotMeasureError as reason:
+            return step.unmeasured(str(reason))
 
 
 class _Step:
@@ -127,7 +129,7 @@ class _Step:
 
     def _with_updates(self, trace: Trace, record: StepRecord, values: Values) -> tuple[Trace, StepRecord]:
         """The same, with the effect of the optimizers in the graph on the variables, as far as they can be run."""
-        updates = updates_in(self._loss.graph, dict(self._variables.sources()))
+        updates = updates_among(self._loss.graph.get_operations(), dict(self._variables.sources()))
         if not updates:
             return trace, record
         try:

@@ -59,6 +59,16 @@ class GraphFlattener(Flattener):
         self._done = len(operations)
         self._close_loops()
 
+    def is_gradient(self, op: Any) -> bool:
+        """Whether an op computes a gradient: `tf.gradients` works in a name scope of this name, numbered if there are
+        several.
+        """
+        return any(part == "gradients" or part.startswith("gradients_") for part in op.name.split("/"))
+
+    def is_inner_gradient(self, op: Any) -> bool:
+        """Whether the loss depends on the gradient that an op computes."""
+        return False
+
     def mark_tensor(self, tensor: Any, variable: int) -> None:
         """A tensor for which a gradient is requested is read where it is produced."""
         ref = self.ref(tensor) or self.taken(tensor)
@@ -73,8 +83,9 @@ class GraphFlattener(Flattener):
             return
         flat = self.ops[self._index[op.name]]
         flat.nested = op._get_control_flow_context() is not None
-        flat.backward = op.type in _SERVICE or _is_gradient(op)
-        flat.derived = flat.backward or any(self.ops[item.ref.op].derived for item in flat.inputs)
+        flat.backward = op.type in _SERVICE or self.is_gradient(op)
+        starts = flat.backward and not self.is_inner_gradient(op)
+        flat.derived = starts or any(self.ops[item.ref.op].derived for item in flat.inputs)
         for item in flat.inputs:
             item.passes = item.passes or _routed(op, item.slot)
         if op.type == "Merge":
@@ -173,8 +184,3 @@ def _routed(op: Any, slot: int) -> Passes | None:
 
 def _is_handle(tensor: Any) -> bool:
     return tensor.dtype == tf.resource or bool(tensor.dtype._is_ref_dtype)
-
-
-def _is_gradient(op: Any) -> bool:
-    """`tf.gradients` works in a name scope of this name, numbered if there are several."""
-    return any(part == "gradients" or part.startswith("gradients_") for part in op.name.split("/"))

@@ -4,7 +4,7 @@ variable.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,13 +69,13 @@ class Ran:
     rate: float
 
 
-def updates_in(graph: Any, sources: Mapping[int, Any]) -> list[Update]:
-    """The updates of the variables whose handles or references are `sources`; none for a variable with several
-    updates.
+def updates_among(operations: Iterable[Any], sources: Mapping[int, Any]) -> list[Update]:
+    """The updates among some ops of the variables whose handles or references are `sources`; none for a variable with
+    several updates.
     """
     by_name = {tensor.op.name: index for index, tensor in sources.items()}
     found: dict[int, list[Update]] = {}
-    for op in graph.get_operations():
+    for op in operations:
         index = by_name.get(op.inputs[0].op.name) if op.type.startswith(_PREFIXES) and op.inputs else None
         names = [argument.name for argument in op.op_def.input_arg] if index is not None else []
         if index is not None and len(names) == len(op.inputs):

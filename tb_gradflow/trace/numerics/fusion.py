@@ -32,6 +32,8 @@ _PRODUCTS = frozenset({"MatMul", "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"
 # Ops whose output may reuse their input's memory.
 _SAME_MEMORY = frozenset({"Identity", "Reshape", "Squeeze", "ExpandDims", "StopGradient", "Snapshot"})
 
+_COPIES = frozenset({"Identity", "StopGradient", "PreventGradient", "Snapshot", "CheckNumerics"})
+
 _CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
 
 # Ops that are cheap enough to run twice.
@@ -326,7 +328,7 @@ def _meets_constant(op: Any, needed: Needed | None) -> bool:
 
 def _maker(op: Any) -> Any:
     """The op that really computes the value of an op; a gradient may have passed through a sum over no axes."""
-    while _is_of_broadcast(op):
+    while _is_seen_through(op):
         op = op.inputs[0].op
     return op
 
@@ -335,7 +337,7 @@ def _takers(tensor: Any) -> list[Any]:
     """The ops that really consume a tensor."""
     found, queue = [], list(tensor.consumers())
     for op in queue:  # grows during the loop
-        if _is_of_broadcast(op):
+        if _is_seen_through(op):
             queue.extend(op.outputs[0].consumers())
         else:
             found.append(op)
@@ -344,6 +346,13 @@ def _takers(tensor: Any) -> list[Any]:
 
 def _needed_takers(op: Any, needed: Needed | None) -> list[Any]:
     return [taker for taker in _takers(op.outputs[0]) if needed is None or taker in needed]
+
+
+def _is_seen_through(op: Any) -> bool:
+    """Whether the optimizer may remove an op that changes nothing. In a graph of TensorFlow 1 this includes the copies
+    with which `tf.gradients` keeps all gradients of an op together.
+    """
+    return _is_of_broadcast(op) or (op.type in _COPIES and not op.graph.building_function)
 
 
 def _is_of_broadcast(op: Any) -> bool:

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from tb_gradflow.trace.program.faults import reported
+from tb_gradflow.trace.program.faults import report, reported
 from tb_gradflow.trace.program.recording import Recording
 from tb_gradflow.trace.protection.beside import surely
 
@@ -61,6 +61,8 @@ def stop(before: Recording | None = None) -> None:
         surely(eager_loops.close_others, recording)
     _current = before
     with reported():
+        surely(recording.settle)
+    with reported():
         surely(recording.flush)
 
 
@@ -88,9 +90,18 @@ def hook(name: str) -> None:
 
 def _tensorflow(module: Any) -> None:
     from tb_gradflow.trace.program import eager_loops, functions
+    from tb_gradflow.trace.sessions import installation
 
     functions.install()
     eager_loops.install(module)
+    installation.install(_of_sessions, report)
+
+
+def _of_sessions() -> Recording | None:
+    """The recording to which a session of this thread belongs."""
+    from tb_gradflow.trace.program.attention import is_inside
+
+    return None if _current is None or is_inside() else _current
 
 
 def _keras(module: Any) -> None:

@@ -10,7 +10,7 @@ import shutil
 import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import tensorflow as tf
 
@@ -18,6 +18,9 @@ from tb_gradflow.store.elsewhere import is_elsewhere, local_path
 from tb_gradflow.trace.fidelity.warning import warn
 from tb_gradflow.trace.program.faults import reported
 from tb_gradflow.trace.protection.beside import surely
+
+if TYPE_CHECKING:
+    from tb_gradflow.trace.log.options import Options
 
 DEFAULTS: Mapping[str, Any] = {
     "update_freq": "auto",
@@ -59,6 +62,7 @@ class Recording:
         log_dir: The directory of the runs: any path that `tf.io.gfile` can write.
         options: Those of `GradFlowCallback`, without `log_dir`.
         tell: Called with the name of each run and True when it begins, and with False when it is dropped.
+        see: Called with each sentence about something that may train, and is not recorded so far.
 
     Attributes:
         runs: Those that have begun, in order.
@@ -66,14 +70,20 @@ class Recording:
     """
 
     def __init__(
-        self, log_dir: str, options: Mapping[str, Any], tell: Callable[[str, bool], None] = lambda name, is_there: None
+        self,
+        log_dir: str,
+        options: Mapping[str, Any],
+        tell: Callable[[str, bool], None] = lambda name, is_there: None,
+        see: Callable[[str], None] = lambda sentence: None,
     ) -> None:
         self.log_dir = log_dir if is_elsewhere(log_dir) else os.path.abspath(local_path(log_dir))
         self.options = {**DEFAULTS, **options}
         self.runs: list[Place] = []
         self.loops: dict[Any, Any] = {}
         self._tell = tell
+        self.see = see
         self._recorders: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._aside: dict[Place, weakref.WeakMethod[Callable[[], None]]] = {}
         self._failed = False
         self._told: set[str] = set()
 
@@ -114,6 +124,35 @@ class Recording:
                     tf.io.gfile.rmtree(place.log_dir)
                 else:
                     shutil.rmtree(place.log_dir)
+
+    def set_aside(self, place: Place, discard: Callable[[], None]) -> None:
+        """Registers a run that is no training, and matters only if the program trains nothing else.
+
+        Args:
+            place: The run.
+            discard: The method of its recorder that drops it.
+        """
+        self._aside[place] = weakref.WeakMethod(discard)
+
+    def counts(self, place: Place) -> None:
+        """The run is a training after all."""
+        self._aside.pop(place, None)
+
+    def settle(self) -> None:
+        """Called at the end: drops what was set aside, if there are other runs."""
+        if any(place not in self._aside for place in self.runs):
+            for place, known in list(self._aside.items()):
+                discard = known()
+                if discard is not None:
+                    discard()
+                self.drop(place)
+
+    def checked(self, place: Place) -> Options:
+        """The options of a recorder of that run."""
+        # Imports half of the recorder, so not before something trains.
+        from tb_gradflow.trace.log.options import checked
+
+        return checked(place.log_dir, **self.options)
 
     def keeps(self, recorder: Flushable) -> None:
         """Registers something to flush when the program ends."""

@@ -1,4 +1,4 @@
-"""The name of a loss: the expression that the user's line passes to `tape.gradient`."""
+"""The name of a loss: the expression that the user's line passes to `tape.gradient`, or to `minimize`."""
 
 from __future__ import annotations
 
@@ -11,29 +11,56 @@ from tb_gradflow.trace.source.user_line import origin_of
 # Methods of a tape, whose first argument is differentiated.
 _METHODS = ("gradient", "jacobian", "batch_jacobian")
 
+# The same in a graph of TensorFlow 1.
+_GRAPH_METHODS = ("minimize", "compute_gradients", "gradients")
 
-def target_names(calls: Sequence[Sequence[Frame]]) -> Iterator[str]:
+_LOSSES, _SOURCES = ("target", "loss", "ys"), ("var_list", "xs")
+
+
+def target_names(calls: Sequence[Sequence[Frame]], *, by_tape: bool = True) -> Iterator[str]:
     """The expression that the user's line differentiates: `d_loss` in `tape.gradient(d_loss, …)`; `loss` in Keras's own
     step.
 
     Several requests on one line, `a.gradient(x, …), b.gradient(y, …)`, run from left to right.
     """
+    methods = _METHODS if by_tape else _GRAPH_METHODS
     asked: dict[tuple[str, int], int] = {}
     for frames in calls:
         source = origin_of(frames, "").source
-        if source is None or not any(f".{method}(" in source.code for method in _METHODS):
+        if source is None or not any(f".{method}(" in source.code for method in methods):
             yield "loss"
             continue
         code = source.code
-        found = _differentiated(code[: code.rindex(")") + 1] if ")" in code else code)
+        code = code[: code.rindex(")") + 1] if ")" in code else code
+        found = [_given(call, 0, _LOSSES) or "loss" for call in _calls_in(code, methods)]
         place = asked.get((source.file, source.line), 0)
         asked[source.file, source.line] = place + 1
         yield found[place % len(found)] if found else "loss"
 
 
-def _differentiated(code: str) -> Sequence[str]:
-    """The first arguments of the calls of `_METHODS` in a line of code, if the line can be parsed: in the order in
-    which the calls run, inner ones first.
+def requested_in(frames: Sequence[Frame]) -> tuple[str, str]:
+    """The expressions for the loss and for the variables in the user's line that requests a gradient in a graph; empty
+    where they are not written there.
+    """
+    source = origin_of(frames, "").source
+    calls = _calls_in(source.code, _GRAPH_METHODS) if source is not None else []
+    if len(calls) != 1:
+        return "", ""
+    [call] = calls
+    is_function = isinstance(call.func, ast.Attribute) and call.func.attr == "gradients"
+    return _given(call, 0, _LOSSES), _given(call, 1 if is_function else -1, _SOURCES)
+
+
+def _given(call: ast.Call, place: int, keywords: Sequence[str]) -> str:
+    """An argument of a call as it is written; empty if it is not given."""
+    placed = call.args[place : place + 1] if place >= 0 else []
+    named = [word.value for word in call.keywords if word.arg in keywords]
+    return next((ast.unparse(each) for each in (*placed, *named)), "")
+
+
+def _calls_in(code: str, methods: Sequence[str]) -> list[ast.Call]:
+    """The calls of some methods in a line of code, if the line can be parsed: in the order in which they run, inner
+    ones first.
     """
     for attempt in (code, code + ")", code.rstrip(":") + ":\n    pass"):
         try:
@@ -43,9 +70,7 @@ def _differentiated(code: str) -> Sequence[str]:
         calls = [
             node
             for node in ast.walk(tree)
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _METHODS
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in methods
         ]
-        calls.sort(key=lambda node: (node.end_lineno or 0, node.end_col_offset or 0))
-        given = [[*node.args, *(word.value for word in node.keywords if word.arg == "target")] for node in calls]
-        return [ast.unparse(each[0]) if each else "loss" for each in given]
+        return sorted(calls, key=lambda node: (node.end_lineno or 0, node.end_col_offset or 0))
     return []

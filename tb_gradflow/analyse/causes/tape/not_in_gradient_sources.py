@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.edits.tapes import requested_too, wider_request
-from tb_gradflow.analyse.evidence.requests import nobody_asked
+from tb_gradflow.analyse.evidence.requests import is_by_tape, nobody_asked, requested_with
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.step.measured import Measured
 from tb_gradflow.analyse.words.fields import Template
@@ -81,10 +81,20 @@ def message_and_fix(group: Group) -> Text:
             "a list read at that time stays empty: read it in the step, `tape.gradient(loss, "
             "model.trainable_variables)`." + (_BY_NAME if any("/" in name for name in group.names) else ""),
         )(group)
+    asked = requested_with(group.trace)
+    if not is_by_tape(group.trace):
+        ask = "Add {them} to " + {"minimize": "`var_list`", "tf.gradients": "`xs`"}.get(asked, "what is applied too")
     return Template(
-        "{they_are} used in the loss, but `tape.gradient`{line} was not given {them}.",
+        "{they_are} used in the loss, but `" + asked + "`{line} " + _SAID[is_by_tape(group.trace)],
         f"{ask}. If this is intended, {quiet}.",
     )(group)
+
+
+# A run of a session may compute some of the gradients that were requested.
+_SAID = {
+    True: "was not given {them}.",
+    False: "was not given {them}, or this run does not compute {their} gradient.",
+}
 
 
 CAUSE = Cause(

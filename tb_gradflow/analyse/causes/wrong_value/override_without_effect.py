@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.evidence.requests import is_by_tape
 from tb_gradflow.analyse.words.names import Group
 from tb_gradflow.analyse.words.overrides import is_function, out_of_reach, place_of
 from tb_gradflow.record.report import Finding, SourceReport
@@ -42,7 +43,8 @@ def ignored_override(group: Group) -> str:
     kind = group.op.type
     # An eager op does not keep the name of the gradient that was meant to replace its own.
     name = next((each.gradient for each in group.trace.overrides if each.used and each.type == kind), None)
-    if group.op.custom_gradient is None and (name is None or not _is_cut(group)):
+    is_outside = name is None or not is_by_tape(group.trace)
+    if group.op.custom_gradient is None and (is_outside or not _is_cut(group)):
         return out_of_reach(group.trace, kind) if _is_cut(group) else ""
     if any(check.op == group.culprit for check in group.trace.gradient_checks):
         return ""

@@ -1,0 +1,117 @@
+"""The values of tensors that the program's own run does not compute, such as a loss that is not fetched: the gradient
+does not need it.
+
+They are computed in a run of their own, from the same feeds, variables and random numbers, if no op in it changes
+anything or calls the program's code. Everything else that has a state, such as a random number or the next batch, is
+fetched in the program's run and fed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tensorflow.python.framework import op_def_registry
+
+from tb_gradflow.trace.graph.flatten import BRANCHES, CALLS
+from tb_gradflow.trace.graph_v1.variables_v1 import MAKERS
+from tb_gradflow.trace.sessions.exact import Array, Values, is_exact
+from tb_gradflow.trace.sessions.executions import WHILES, Execution, types_in, variable_read_by
+
+# These have a state for TensorFlow, but running them changes nothing, and calls nothing of the program's.
+_READS = MAKERS | {"ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VariableShape", "Assert"}
+_ARRAYS = ("TensorArray", "Stack")
+
+_PYTHON = ("PyFunc", "EagerPyFunc")
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """A run of the recorder's own.
+
+    Attributes:
+        tensors: What it computes.
+        is_after: Whether it runs after the program's run, with the values from it; else before.
+        fed: The names of the tensors that it is fed with the program's values.
+        fetches: Those that it is fed with what the program's run has computed, which has to fetch them.
+        reads: The tensors that it is fed with the value of a variable before the program's run, and the name of the op
+            that creates that variable.
+    """
+
+    tensors: tuple[Any, ...]
+    is_after: bool
+    fed: tuple[str, ...]
+    fetches: tuple[Any, ...]
+    reads: tuple[tuple[Any, str], ...]
+
+    def feeds(self, graph: Any, values: Values, before: Values) -> dict[Any, Array]:
+        """What to feed."""
+        found = {graph.get_tensor_by_name(name): values[name] for name in self.fed}
+        found.update((tensor, values[tensor.name]) for tensor in self.fetches)
+        found.update((tensor, before[variable]) for tensor, variable in self.reads)
+        return found
+
+
+def replay_of(tensors: Sequence[Any], execution: Execution) -> Replay | None:
+    """The run that computes these tensors; `None` if it would change something, or would compute other values."""
+    fed: set[str] = set()
+    drawn: dict[str, Any] = {}
+    reads: dict[str, tuple[Any, str]] = {}
+    seen: set[str] = set()
+    waiting = list(tensors)
+    while waiting:
+        tensor = waiting.pop()
+        if tensor.name in seen:
+            continue
+        seen.add(tensor.name)
+        variable, op = variable_read_by(tensor), tensor.op
+        if tensor.name in execution.fed:
+            fed.add(tensor.name)
+        elif variable is not None and execution.graph.is_feedable(tensor):
+            reads[tensor.name] = tensor, variable
+        elif _is_pure(op):
+            before = _all_before(op)
+            if before is None:
+                return None
+            waiting += before
+        elif execution.may_fetch(tensor) and is_exact(tensor) and execution.graph.is_feedable(tensor):
+            drawn[tensor.name] = tensor
+        else:
+            return None
+    # Nothing has changed yet before the program's run, so variables need not be fed there.
+    is_after = bool(drawn)
+    return Replay(
+        tuple(tensors), is_after, tuple(sorted(fed)), tuple(drawn.values()), tuple(reads.values()) if is_after else ()
+    )
+
+
+def _all_before(op: Any) -> list[Any] | None:
+    """The tensors that have to be computed before an op; `None` if another op without a result would have to run."""
+    found = list(op.inputs)
+    stack, seen = list(op.control_inputs), set()
+    while stack:
+        each = stack.pop()
+        if each.name in seen:
+            continue
+        seen.add(each.name)
+        if not _is_pure(each):
+            return None
+        found += each.inputs
+        stack += each.control_inputs
+    return found
+
+
+def _is_pure(op: Any) -> bool:
+    if op.type == "Placeholder":
+        return False
+    if op.type in CALLS | BRANCHES | WHILES:
+        return not any(True for _ in types_in(op, lambda kind: not _is_pure_type(kind)))
+    return _is_pure_type(op.type)
+
+
+def _is_pure_type(kind: str) -> bool:
+    if kind in _READS or kind.startswith(_ARRAYS) or kind in CALLS | BRANCHES | WHILES:
+        return True
+    definition = op_def_registry.get(kind)
+    return definition is not None and not definition.is_stateful and not kind.startswith(_PYTHON)
