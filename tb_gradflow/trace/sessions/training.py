@@ -14,7 +14,7 @@ from tb_gradflow.trace.protection.training import Protection
 from tb_gradflow.trace.sessions.executions import Execution
 from tb_gradflow.trace.sessions.plans import Plan
 from tb_gradflow.trace.sessions.structure import Structure
-from tb_gradflow.trace.versions import keras_version
+from tb_gradflow.trace.tf_internals.versions import keras_version
 
 SEVERAL = 2
 """A program that evaluates the gradients of variables this often may train them with NumPy."""
