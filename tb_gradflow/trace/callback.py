@@ -1,5 +1,6 @@
-"""The Keras callback. The model runs its own compiled function; on recorded steps a form of it that is made from the same
-trace."""
+"""The Keras callback. The model runs its own compiled function; on recorded steps a form of it that is made from the
+same trace.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +13,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from tb_gradflow.trace.capture.collector import Tensors
-from tb_gradflow.trace.fidelity.warning import warn
 from tb_gradflow.trace.fit.callback_base import KerasCallback
 from tb_gradflow.trace.fit.fitted_steps import EagerFit, ObservedFit
 from tb_gradflow.trace.fit.flags import FlagsWithoutEffect
@@ -23,9 +23,10 @@ from tb_gradflow.trace.fit.which_keras import check_backend, fitting
 from tb_gradflow.trace.log.cadence import UpdateFreq
 from tb_gradflow.trace.log.options import checked
 from tb_gradflow.trace.log.recorder import Identity, Recorder, Tracing, fault_message, index_of
-from tb_gradflow.trace.log.workers import in_step_with_others, is_one_of_several, recorder_for, unsupported
 from tb_gradflow.trace.protection.training import Protection, protected_method
-from tb_gradflow.trace.step.recorded_function import Measured
+from tb_gradflow.trace.protection.warning import warn
+from tb_gradflow.trace.step.measurements import Measured
+from tb_gradflow.trace.step.workers import is_one_of_several, unsupported, writes_log
 
 
 class GradFlowCallback(KerasCallback):
@@ -167,11 +168,11 @@ class GradFlowCallback(KerasCallback):
         reason = unsupported(fitted.strategy, fitted.is_eager)
         if reason:
             warn(f"tb_gradflow does not record this training: {reason}")
+        if reason or not writes_log():
             return
         if self._recorder is None:
-            self._options = in_step_with_others(self._options)
             identity = Identity(str(self.model.name), fitted.keras, self._options.expected)
-            self._recorder = recorder_for(self._options.log_dir, identity)
+            self._recorder = Recorder(self._options.log_dir, identity)
             self._recorder.meter = self._options.cadence.meter
             self._recorder.flush_at_end_of(self)
             self._tracing = Tracing(self._recorder)
@@ -242,6 +243,6 @@ class GradFlowCallback(KerasCallback):
 
 
 UNSEEN = (
-    "tb_gradflow does not record this fit: its step was compiled in an earlier fit, when nobody looked on, and Keras goes "
-    "on with it. Call `model.compile(...)` before this `fit`, or record from the first `fit` on."
+    "tb_gradflow does not record this fit: its step was compiled in an earlier fit, when nobody looked on, and Keras "
+    "goes on with it. Call `model.compile(...)` before this `fit`, or record from the first `fit` on."
 )

@@ -28,7 +28,6 @@ from tensorflow.python.util import tf_stack
 
 from tb_gradflow.errors import SetupError
 from tb_gradflow.record.schema import EAGER, VARIABLE_STATISTICS, Layer, Trace
-from tb_gradflow.trace.fidelity.warning import warn
 from tb_gradflow.trace.graph.build_trace import trace_of
 from tb_gradflow.trace.graph.flat_ops import FlatOp, Input, Known, Ref
 from tb_gradflow.trace.graph.flatten import Flattener
@@ -39,6 +38,7 @@ from tb_gradflow.trace.numerics.statistics import GRADIENT_COLUMNS, gradient_sta
 from tb_gradflow.trace.numerics.statistics_table import StatisticsTable
 from tb_gradflow.trace.protection.functions import in_step
 from tb_gradflow.trace.protection.training import Protection, protected_function, protected_method
+from tb_gradflow.trace.protection.warning import warn
 from tb_gradflow.trace.source.frames import frames_of
 
 _UNSEEN = (

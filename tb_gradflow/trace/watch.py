@@ -19,16 +19,16 @@ from tb_gradflow.record.schema import Trace
 from tb_gradflow.trace.capture.collector import Tensors
 from tb_gradflow.trace.eager.compilability import HINT, needs_numbers
 from tb_gradflow.trace.engine.tracing import Onlooker, onlooking
-from tb_gradflow.trace.fidelity.warning import warn
 from tb_gradflow.trace.graph.variables import Variables
 from tb_gradflow.trace.log.cadence import UpdateFreq
 from tb_gradflow.trace.log.options import checked
 from tb_gradflow.trace.log.progress import told_if_long
 from tb_gradflow.trace.log.recorder import Tracing
+from tb_gradflow.trace.observed.observed_steps import ObservedSteps
 from tb_gradflow.trace.protection.training import Protection, protected_method
+from tb_gradflow.trace.protection.warning import warn
 from tb_gradflow.trace.step.eager_steps import EagerSteps
 from tb_gradflow.trace.step.named_inputs import arguments_of
-from tb_gradflow.trace.step.observed_steps import ObservedSteps
 from tb_gradflow.trace.watched_run import WatchedRun
 
 

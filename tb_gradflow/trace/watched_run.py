@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Protocol
 
-from tb_gradflow.trace.fidelity.warning import warn
 from tb_gradflow.trace.log.options import Options
-from tb_gradflow.trace.log.recorder import Identity, Recorder, Tracing, fault_message, index_of
-from tb_gradflow.trace.log.workers import SilentRecorder, in_step_with_others, recorder_for
+from tb_gradflow.trace.log.recorder import Identity, Recorder, SilentRecorder, Tracing, fault_message, index_of
 from tb_gradflow.trace.protection.training import Protection
+from tb_gradflow.trace.protection.warning import warn
+from tb_gradflow.trace.step.workers import writes_log
 from tb_gradflow.trace.tf_internals.versions import keras_version
 
 
@@ -60,8 +60,9 @@ class WatchedRun:
             self._recorder.flush()
 
     def is_due(self) -> bool:
-        if self._step == 0:
-            self.options = in_step_with_others(self.options)
+        if self._step == 0 and not writes_log():
+            self.protection.stop()
+            return False
         return self.options.cadence.is_due(self._step, self._step == 0)
 
     def completed(self, seconds: float, *, recorded: bool, rented: bool = False) -> None:
@@ -83,13 +84,13 @@ class WatchedRun:
 
     def _made(self, identity: Identity) -> Recorder:
         if self._place is None:
-            return recorder_for(self.options.log_dir, identity)
+            return Recorder(self.options.log_dir, identity)
         log_dir = self._place.begin()
         if log_dir is None:
             self.protection.stop()
             return SilentRecorder("", identity)
         self.options = replace(self.options, log_dir=log_dir)
-        return recorder_for(log_dir, identity)
+        return Recorder(log_dir, identity)
 
     def _report_fault(self, error: Exception, cost: str = "") -> None:
         self.report_fault(error, cost)

@@ -75,6 +75,14 @@ Here = Callable[[], "Look | None"]
 """The observer of the current thread; None if there is none."""
 
 
+Replicas = Callable[[int], "Look | None"]
+"""The observation of each replica of a step, by its number."""
+
+
+def _no_replica(number: int) -> Look | None:
+    return None
+
+
 class _Looks:
     """The observations of one thread, at most one: another thread may end it."""
 
@@ -118,21 +126,21 @@ class Lookers:
         self._family: Hashable = None
         self._open = 0
         self._installed = contextlib.ExitStack()
-        self._shared: tuple[Any, Sequence[Look]] = (None, ())
+        self._shared: tuple[Any, Replicas] = (None, _no_replica)
         self._gives_way: _Open | None = None
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._in_fork)
 
     @contextlib.contextmanager
-    def looking(self, listeners: Sequence[Listener]) -> Iterator[None]:
-        """While the context is open, the first listener observes what this thread traces; if the step runs replicas in
-        separate threads, each listener observes one of them. Another thread may close it.
+    def looking(self, listener: Listener, of_replica: Callable[[int], Listener | None]) -> Iterator[None]:
+        """While the context is open, the listener observes what this thread traces. If the step runs replicas in
+        separate threads, each is observed by what `of_replica` returns for its number. Another thread may close it.
         """
-        looks, own = tuple(Look(each) for each in listeners), self._of_thread.looks
+        own, looks = self._of_thread.looks, _looks_of(of_replica)
         before, shared = own.now, self._shared
         self._enter()
         try:
-            own.now = looks[:1]
+            own.now = (Look(listener),)
             if not is_replica():
                 self._shared = tf.compat.v1.get_default_graph(), looks
             yield
@@ -151,8 +159,7 @@ class Lookers:
         if own:
             return own[0]
         graph, looks = self._shared
-        number = replica_here()
-        return looks[number] if is_replica() and number < len(looks) and _is_inside(graph) else None
+        return looks(replica_here()) if is_replica() and _is_inside(graph) else None
 
     def _enter(self) -> None:
         family = _family()
@@ -180,7 +187,7 @@ class Lookers:
         """In a forked process, which has none of the other threads: their steps will never end."""
         self._free = threading.Condition()
         if self._open and not self._of_thread.looks.now:
-            self._open, self._gives_way, self._shared = 0, None, (None, ())
+            self._open, self._gives_way, self._shared = 0, None, (None, _no_replica)
             self._installed.close()
 
     def _leave(self) -> None:
@@ -192,6 +199,18 @@ class Lookers:
                 self._gives_way = None
                 self._installed.close()
                 self._free.notify_all()
+
+
+def _looks_of(of_replica: Callable[[int], Listener | None]) -> Replicas:
+    known: dict[int, Look | None] = {}
+
+    def look(number: int) -> Look | None:
+        if number not in known:
+            listener = of_replica(number)
+            known[number] = None if listener is None else Look(listener)
+        return known[number]
+
+    return look
 
 
 def _is_inside(graph: Any) -> bool:

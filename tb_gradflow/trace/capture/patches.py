@@ -30,15 +30,15 @@ from tb_gradflow.trace.tf_internals.tapes import flat_gradients, with_zeros
 
 
 @contextlib.contextmanager
-def watching(*listeners: Listener) -> Iterator[None]:
-    """While the context is open, the first observer is notified of every gradient, scaled loss, update and layer of
-    this thread; with several observers, each is notified of those of one replica, which has its own thread. Reads and
-    writes in the traced graph are kept in order.
+def watching(listener: Listener, of_replica: Callable[[int], Listener | None] = lambda number: None) -> Iterator[None]:
+    """While the context is open, the observer is notified of every gradient, scaled loss, update and layer of this
+    thread, and what `of_replica` returns of those of a replica, which has its own thread. Reads and writes in the
+    traced graph are kept in order.
     """
-    with _LOOKERS.looking(listeners):
+    with _LOOKERS.looking(listener, of_replica):
         yield
         graph = tf.compat.v1.get_default_graph()
-        if graph.building_function and not any(each.only_observes for each in listeners):
+        if graph.building_function and not listener.only_observes:
             keep_in_order(graph)
 
 

@@ -169,11 +169,16 @@ class TracedSymbols:
 
 
 class ObservedSymbols(TracedSymbols):
-    """The same for a step that TensorFlow traces because the program calls it: nothing is added to its graphs."""
+    """The same for a step that TensorFlow traces because the program calls it: nothing is added to its graphs.
 
-    def __init__(self) -> None:
+    Args:
+        part: A name for what is made from the step, if others are made from the same graphs.
+    """
+
+    def __init__(self, part: str = "") -> None:
         super().__init__()
         self.root = None
+        self._part = part
         self._additions: dict[int, Additions] = {}
 
     @property
@@ -194,7 +199,7 @@ class ObservedSymbols(TracedSymbols):
     def of_graph(self, graph: Any) -> Additions:
         """What is added for a graph."""
         if id(graph) not in self._additions:
-            self._additions[id(graph)] = Additions(graph)
+            self._additions[id(graph)] = Additions(graph, self._part)
         return self._additions[id(graph)]
 
     @contextlib.contextmanager

@@ -8,8 +8,8 @@ from typing import Any
 from tb_gradflow.trace.engine.draws import Draws
 from tb_gradflow.trace.engine.siblings import Sibling
 from tb_gradflow.trace.engine.tracing import onlooker_here, onlooking
-from tb_gradflow.trace.fidelity.warning import warn
 from tb_gradflow.trace.protection.substitutes import substituted
+from tb_gradflow.trace.protection.warning import warn
 
 
 class Switch:

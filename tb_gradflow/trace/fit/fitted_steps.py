@@ -10,9 +10,9 @@ from tb_gradflow.trace.engine.tracing import onlooking
 from tb_gradflow.trace.fit.keras3 import Fitting, TrainFunction
 from tb_gradflow.trace.log.progress import told_if_long
 from tb_gradflow.trace.log.recorder import Tracing
+from tb_gradflow.trace.observed.observed_steps import ObservedSteps
 from tb_gradflow.trace.step.instrumented_step import InstrumentedStep, OnTrace
-from tb_gradflow.trace.step.observed_steps import ObservedSteps
-from tb_gradflow.trace.step.recorded_function import Measured
+from tb_gradflow.trace.step.measurements import Measured
 from tb_gradflow.trace.step.settings import Settings
 
 

@@ -9,9 +9,9 @@ from weakref import WeakKeyDictionary
 
 from tensorflow.python.framework import auto_control_deps_utils, dtypes
 
-from tb_gradflow.trace.fidelity.warning import warn
 from tb_gradflow.trace.fit.train_function import traced
 from tb_gradflow.trace.graph.variables import has_weights, raw_variable
+from tb_gradflow.trace.protection.warning import warn
 
 _compiled_for: MutableMapping[Any, dict[int, bool]] = WeakKeyDictionary()
 """By training function: whether each weight was trainable when a recorder of this process first recorded the function,

@@ -242,7 +242,7 @@ def _flush_in(process: int, recorder: Recorder) -> None:
 
 
 class SilentRecorder(Recorder):
-    """Writes nothing: for the workers of a training whose log is written by another worker."""
+    """Writes nothing: for a log that cannot be written."""
 
     def add_trace(self, trace: Trace) -> int:
         return 0

@@ -15,9 +15,10 @@ from tb_gradflow.trace.engine.draws import Draws
 from tb_gradflow.trace.engine.siblings import Added, Sibling
 from tb_gradflow.trace.nonfinite.guard import Caught
 from tb_gradflow.trace.step.forward_values import has_nonfinite
+from tb_gradflow.trace.step.measurements import Measured
 from tb_gradflow.trace.step.named_inputs import NameInputs
 from tb_gradflow.trace.step.observation import Observation
-from tb_gradflow.trace.step.recorded_function import Measured, Measurements
+from tb_gradflow.trace.step.replicas import measured_in
 from tb_gradflow.trace.step.settings import Settings
 from tb_gradflow.trace.step.state import kept
 
@@ -52,7 +53,7 @@ class ReplayedStep:
         if unit.effects.unknown:
             raise NotRepeatable(f"it contains {', '.join(unit.effects.unknown)} in a loop, or compiled by XLA")
         self._caught = caught
-        self._measurements = Measurements(observation, unit.function, settings, inputs, index, trains=False)
+        self._measurements = measured_in(observation, unit.function, settings, inputs, index, trains=False)
         self.trace: Trace = self._measurements.trace
         edits = [Draws(unit.function), Added(self._measurements.additions), unit.effects.given(caught.effects)]
         self._sibling = Sibling(unit.function, edits, optimized=False)
@@ -61,14 +62,14 @@ class ReplayedStep:
         """Runs it."""
         with tf.init_scope():
             copies = {id(handle): copy for handle, copy in self._copies()}
-            unit, state = self._caught.unit, self._measurements.state
+            unit = self._caught.unit
 
             def read(variable: Any) -> Any:
                 copy = copies.get(id(variable.handle))
                 return kept(variable) if copy is None else copy.value()
 
             try:
-                state.begin(read)
+                self._measurements.begin(read)
                 self._sibling([self._argument(number, copies) for number in range(len(unit.function.graph.inputs))])
                 return self._measurements.take(read)
             finally:

@@ -394,7 +394,7 @@ class Loop:
             if fault is None and all(map(_is_refused, calls)):
                 step.abandon(step.collector.raised)
                 return
-            measured = step.close()
+            measured = step.closed((), {})
             self._remember(step.collector)
             if self._run is not None and measured and not self._run.protection.is_over:
                 self._recorded = self._has_steps = True
@@ -447,8 +447,8 @@ class Loop:
         if self._run is not None:
             self._run.protection.ends(fault)
         else:
-            from tb_gradflow.trace.fidelity.warning import warn
             from tb_gradflow.trace.log.recorder import fault_message
+            from tb_gradflow.trace.protection.warning import warn
 
             warn(fault_message(0, fault))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from tb_gradflow.trace.fidelity.warning import warn
+from tb_gradflow.trace.protection.warning import warn
 
 
 @contextlib.contextmanager

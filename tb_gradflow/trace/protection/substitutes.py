@@ -46,8 +46,8 @@ def substituted(
     failed: Failed,
     is_own: Callable[[BaseException], bool],
 ) -> Any:
-    """Returns or raises what the user's function `plain` does, while the one that `choose` returns is run, if it returns
-    one. `is_own` tells whether the recorder is to blame for an error that a run has raised."""
+    """Returns or raises what the user's function `plain` does, while the one that `choose` returns is run, if it
+    returns one. `is_own` tells whether the recorder is to blame for an error that a run has raised."""
     run = Run()
     try:
         ours = choose()

@@ -6,11 +6,11 @@ import threading
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from tb_gradflow.trace.fidelity.warning import warn
 from tb_gradflow.trace.graph_v1.feeding import feeding_kept
 from tb_gradflow.trace.log.options import Options
 from tb_gradflow.trace.log.recorder import Identity, Recorder, fault_message
 from tb_gradflow.trace.protection.training import Protection
+from tb_gradflow.trace.protection.warning import warn
 from tb_gradflow.trace.sessions.executions import Execution
 from tb_gradflow.trace.sessions.plans import Plan
 from tb_gradflow.trace.sessions.structure import Structure

@@ -24,7 +24,7 @@ from tb_gradflow.trace.source.statements import written_at
 from tb_gradflow.trace.source.tfp_samples import drawn_from
 
 # The function that calls the user's step.
-STEP = os.path.join(PACKAGE, "trace", "protection", "replicas.py")
+STEP = os.path.join(PACKAGE, "trace", "protection", "beside.py")
 EXPLAIN = os.path.join(PACKAGE, "trace", "explain", "one_step.py")
 
 # Functions that only forward a call to the function that the user called.

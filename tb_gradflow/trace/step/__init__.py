@@ -1,1 +1,1 @@
-"""The instrumented step: the user's own, which also returns its gradients, on one device or on many."""
+"""What is measured of one step, on one device or on many."""

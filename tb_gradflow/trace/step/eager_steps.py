@@ -7,8 +7,8 @@ from typing import Any
 
 from tb_gradflow.trace.graph.variables import MadeTensor, Variables
 from tb_gradflow.trace.step.instrumented_step import InstrumentedStep, OnTrace, OpenStep
+from tb_gradflow.trace.step.measurements import Measured
 from tb_gradflow.trace.step.named_inputs import NameInputs
-from tb_gradflow.trace.step.recorded_function import Measured
 from tb_gradflow.trace.step.settings import Settings
 
 
@@ -41,8 +41,7 @@ class EagerSteps:
         opened, self._open = self._open, None
         if opened is None:
             return None
-        seen = opened.closed(*self._given)
-        measured = {} if seen is None else seen.joined(None)
+        measured = opened.closed(*self._given)
         self.has_recorded = bool(measured)
         return {name: value.numpy() for name, value in measured.items()} or None
 

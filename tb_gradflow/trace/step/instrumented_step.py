@@ -1,7 +1,7 @@
-"""A training step that also returns its gradients' statistics.
+"""A training step that also returns its gradients' statistics: a step whose ops run as the program calls them, or one
+that `explain` compiles.
 
-The instrumented step runs the user's own step under `patches.watching` while TensorFlow traces it, and adds three
-tensors to its outputs. The compiled function that Keras builds from it is used on recorded steps only.
+The instrumented step runs the user's own step under `patches.watching`, and adds what is measured to its outputs.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,9 +34,7 @@ from tb_gradflow.trace.graph.variables import (
     Variables,
     has_one_shape,
     is_floating,
-    is_replica,
     local,
-    replica_here,
 )
 from tb_gradflow.trace.numerics.op_names import own_names
 from tb_gradflow.trace.numerics.statistics import (
@@ -46,48 +44,31 @@ from tb_gradflow.trace.numerics.statistics import (
     variable_statistics,
 )
 from tb_gradflow.trace.numerics.statistics_table import Block, Row
+from tb_gradflow.trace.protection.beside import beside
 from tb_gradflow.trace.protection.functions import faults_go_to
-from tb_gradflow.trace.protection.replicas import Seen, StepBeside
 from tb_gradflow.trace.source.other_methods import only_elsewhere
 from tb_gradflow.trace.step.forward_values import examples_of, forward_values, has_nonfinite
-from tb_gradflow.trace.step.named_inputs import Named, NameInputs, arguments_of, part_of_replica
-from tb_gradflow.trace.step.replicas import (
-    Left,
-    Measured,
-    ReplicaParts,
-    combined,
-    is_shared,
-    parts_of,
-    placed_of,
-    summed_over,
-)
+from tb_gradflow.trace.step.measurements import Measured
+from tb_gradflow.trace.step.named_inputs import Named, NameInputs, arguments_of
 from tb_gradflow.trace.step.settings import Settings
 from tb_gradflow.trace.step.value_ranges import Ranged, value_ranges
-from tb_gradflow.trace.step.worker_agreement import Agreement
 from tb_gradflow.trace.tf_internals.resource_cells import Sink
 
 OnTrace = Callable[[Trace, BaseException | None], None]
 
 
-class InstrumentedStep(StepBeside):
-    """Wraps `step`, a function of a batch, so that it returns `(outputs, measurements)`. Replicas return none; theirs
-    are `left`. `variables` returns the model's variables when a trace begins, or those of each replica if the step runs
-    several in separate threads; `on_trace` is called with each finished trace, and with the exception if the user's
-    step raised one while it was traced. Everything the measurements need is derived from symbolic tensors: nothing here
-    runs between steps. `on_fault` is called if the recorder itself fails; the step is then traced to its end without
-    measurements. Without `on_fault` the fault is raised.
-
-    Attributes:
-        graph: The graph of its last trace; None before that, and for an eager step.
-        touched: The variables that the step read or wrote in its last trace.
-        untrained: Variables that the model has but does not train: moving averages, seeds.
-        for_xla: Whether it takes gradients in an inner function that XLA compiles.
+class InstrumentedStep:
+    """Wraps `step`, a function of a batch, so that it returns `(outputs, measurements)`. `variables` returns the
+    variables of the model when a step begins; `on_trace` is called with each finished trace, and with the exception if the user's
+    step raised one. Everything the measurements need is derived from tensors of the step: nothing here runs between
+    steps. `on_fault` is called if the recorder itself fails; the step then goes on to its end without measurements.
+    Without `on_fault` the fault is raised.
     """
 
     def __init__(
         self,
         step: Callable[..., Any],
-        variables: Callable[[], Variables | Sequence[Variables]],
+        variables: Callable[[], Variables],
         settings: Settings,
         on_trace: OnTrace,
         inputs: NameInputs | None = None,
@@ -99,19 +80,20 @@ class InstrumentedStep(StepBeside):
         self._settings = settings
         self._on_trace = on_trace
         self._on_fault = on_fault or _raised
-        self._left = Left()
-        self._agreement = Agreement() if settings.among_workers else None
         self._traces = 0
-        self._told: dict[int, Trace] = {}
         self._places: list[Place] = []
         self._number_of: NumberOf = lambda flattener, ref: -1
-        self.graph: Any = None
-        self.touched: Sequence[Any] = ()
-        self.untrained: Sequence[Any] = ()
-        self.for_xla = False
+
+    def __call__(self, *args: Any, **kwargs: Any) -> tuple[Any, Measured]:
+        """What the step returns, and what it measured: nothing if the recorder has failed."""
+        found: list[Measured] = []
+        outputs = beside(
+            lambda: self._step(*args, **kwargs), lambda: self._observed(found.append, args, kwargs), self._on_fault
+        )
+        return outputs, found[0] if found else {}
 
     @contextlib.contextmanager
-    def _observed(self, found: Callable[[Seen], None], args: Any, kwargs: Any) -> Iterator[None]:
+    def _observed(self, found: Callable[[Measured], None], args: Any, kwargs: Any) -> Iterator[None]:
         opened = OpenStep(self, *self._begun())
         try:
             try:
@@ -119,8 +101,7 @@ class InstrumentedStep(StepBeside):
             except BaseException as error:
                 opened.abandon(error)
                 raise
-            if (seen := opened.closed(args, kwargs)) is not None:
-                found(seen)
+            found(opened.closed(args, kwargs))
         finally:
             opened.patches.close()  # even if something fails above
 
@@ -130,106 +111,41 @@ class InstrumentedStep(StepBeside):
         try:
             opened = OpenStep(self, *self._begun())
         except Exception as fault:
-            self._fail(fault)
+            self._on_fault(fault)
             return None
         gives_way(opened.give_way)
         return opened
 
-    def _begun(self) -> tuple[Sequence[Collector], Sequence[Any]]:
-        collectors = [self._collector(each) for each in self._of_replicas()]
-        for collector in collectors:
-            collector.keeps_gradients = self._settings.values
+    def _begun(self) -> tuple[Collector, list[Any]]:
+        collector = self._collector(self._variables())
+        collector.keeps_gradients = self._settings.values
         with own_names():
-            before = [_values(collector.variables) for collector in collectors]
-        for collector in collectors:
-            collector.own_ops()
-        return collectors, before
+            before = _values(collector.variables)
+        collector.own_ops()
+        return collector, before
 
-    def _ended(self, collectors: Sequence[Collector], before: Sequence[Any], args: Any, kwargs: Any) -> Seen | None:
+    def _ended(self, collector: Collector, before: list[Any], args: Any, kwargs: Any) -> Measured:
         try:
-            self.untrained = [item.variable for item in collectors[0].variables if item.tracked and not item.trainable]
-            self.graph = None if self._settings.eager else tf.compat.v1.get_default_graph()
-            self.touched = tuple(getattr(tf.compat.v1.get_default_graph(), "_watched_variables", ()))
-            self.for_xla = any((kept := parts_of(each)) is not None and kept.for_xla for each in collectors)
-            for collector in collectors:
-                if collector.fault is not None:
-                    raise collector.fault
+            if collector.fault is not None:
+                raise collector.fault
             with own_names():
-                measured = self._measured(collectors, before, args, kwargs)
-        except Exception as fault:
-            self._fail(fault)
-            return None
-        try:
-            return self._seen(collectors, measured)
+                return self._measured(collector, before, args, kwargs)
         except Exception as fault:
             self._on_fault(fault)
-            return None
+            return {}
 
-    def _fail(self, fault: Exception) -> None:
-        if self._agreement is not None:
-            self._agreement.refuse()
-        self._on_fault(fault)
-
-    def is_broken(self, values: Mapping[str, Any]) -> bool:
-        """Whether the loss, a gradient or the batch of a step with these measurements was not finite."""
-        trace = self._told.get(int(np.ravel(values["trace"])[0]))
-        if trace is None:
-            return False
-        losses = [loss for loss, target in zip(values["losses"], trace.targets, strict=False) if target.measured]
-        if not np.all(np.isfinite(losses)):
-            return True
-        # A loss scale that is too large often produces infinities, and the optimizer skips those steps.
-        is_scaled = any(target.scaled for target in trace.targets)
-        movements = {each.row for each in trace.movements}
-        rows = [row for row in range(len(values["gradients"])) if row not in movements]
-        return not is_scaled and has_nonfinite(values["gradients"][rows])
-
-    @contextlib.contextmanager
-    def measuring_values(self) -> Iterator[None]:
-        """While the context is open, traced steps also measure the forward pass. A fault of the recorder is raised."""
-        settings, on_fault = self._settings, self._on_fault
-        self._settings = dataclasses.replace(settings, values=True, exact=False, tensors="all")
-        self._on_fault = _raised
-        try:
-            yield
-        finally:
-            self._settings, self._on_fault = settings, on_fault
-
-    def left(self) -> Measured:
-        """The statistics of the step that has just run, if its replicas had to store them."""
-        return self._left.take()
-
-    def _of_replicas(self) -> Sequence[Variables]:
-        variables = self._variables()
-        return [variables] if isinstance(variables, Variables) else variables
-
-    def _measured(
-        self, collectors: Sequence[Collector], before: Sequence[Any], args: Any, kwargs: Any
-    ) -> Sequence[Measured]:
-        shared = is_shared(collectors[0])
-        given = [
-            self._name_inputs(*(part_of_replica(number, args, kwargs) if shared else (args, kwargs)))
-            for number in range(len(collectors))
-        ]
-        # All replicas do the same: only the first one of this process reports it.
-        is_told = replica_here() == 0
-        for number, collector in enumerate(collectors):
-            collector.forget_uncalled()
-            if is_told and number == 0:
-                _finish(collector)
-        more = [self._more_rows(*each) for each in zip(collectors, given, before, strict=True)]
-        with_values = self._settings.values or (self._settings.eager and _broke(collectors[0]))
-        index = self._tell(collectors[0], more[0], None, with_values=with_values) if is_told else 0
-        measured = [
-            self._measurements(collector, index, values) for collector, values in zip(collectors, before, strict=True)
-        ]
-        if with_values and not shared and not is_replica():
-            measured[0].update(
-                forward_values(
-                    collectors[0].calls, collectors[0].symbols, self._places, self._number_of, (args, kwargs)
-                )
+    def _measured(self, collector: Collector, before: list[Any], args: Any, kwargs: Any) -> Measured:
+        given = self._name_inputs(args, kwargs)
+        collector.forget_uncalled()
+        _finish(collector)
+        more = self._more_rows(collector, given, before)
+        with_values = self._settings.values or (self._settings.eager and _broke(collector))
+        measured = self._measurements(collector, self._tell(collector, more, None, with_values=with_values), before)
+        if with_values:
+            measured |= forward_values(
+                collector.calls, collector.symbols, self._places, self._number_of, (args, kwargs)
             )
-            measured[0].update(examples_of(given[0]) if self._settings.examples else {})
+            measured |= examples_of(given) if self._settings.examples else {}
         return measured
 
     def _more_rows(self, collector: Collector, given: Named, before: Sequence[Any]) -> _MoreRows:
@@ -245,30 +161,8 @@ class InstrumentedStep(StepBeside):
             if settings.tensors == "all"
             else (),
         )
-        if (kept := parts_of(collector)) is not None:
-            kept.ranges = [each.row for each in more.ranges]
         block.stack()
         return more
-
-    def _seen(self, collectors: Sequence[Collector], measured: Sequence[Measured]) -> Seen:
-        """The step's statistics, from all replicas. Replicas synchronise here, including those of other workers."""
-        if self._agreement is not None and not self._agreement.all_can():
-            raise RuntimeError("another worker could not record this step; its warning gives the reason")
-        if not is_shared(collectors[0]):
-            return Seen(None, lambda _: measured[0])
-        placed = placed_of(collectors, measured)
-        if not is_replica():
-            total = summed_over(collectors[0], placed)
-            return Seen(None, lambda _: combined(collectors[0], total))
-        return Seen(placed[0], lambda total: self._of_replica(collectors[0], measured[0], total))
-
-    def _of_replica(self, collector: Collector, measured: Measured, total: Any) -> Measured:
-        """The return value of a replica, with the sums over all of them: no statistics, because the first one stores
-        them."""
-        whole = combined(collector, total)
-        if replica_here() == 0:
-            self._left.leave(int(tf.get_static_value(measured["trace"])), whole)
-        return {}
 
     def _tell_of(self, error: BaseException, collector: Collector) -> None:
         """The user's step has raised an error: what was observed until then is reported, and nothing replaces that
@@ -293,7 +187,7 @@ class InstrumentedStep(StepBeside):
         if settings.eager:
             return terms
         if settings.checks is None:
-            return [*terms, ReplicaParts()]
+            return terms
         return [StopsAtBarriers(scope.barriers or ()), CustomGradients(settings.checks), *terms, NestedGradients()]
 
     def _tell(
@@ -320,8 +214,6 @@ class InstrumentedStep(StepBeside):
         )
         optimizers = tuple(each.in_log(keep_source=self._settings.source) for each in collector.applied)
         trace = dataclasses.replace(trace, inputs=inputs, optimizers=optimizers, movements=movements, ranges=ranges)
-        if not self._settings.eager:  # each of whose steps has a separate structure
-            self._told[index] = trace
         self._on_trace(trace, error)
         return index
 
@@ -357,17 +249,16 @@ class OpenStep:
         is_lost: Whether its observation has ended before it was over.
     """
 
-    def __init__(self, step: InstrumentedStep, collectors: Sequence[Collector], before: Sequence[Any]) -> None:
+    def __init__(self, step: InstrumentedStep, collector: Collector, before: list[Any]) -> None:
         self._step = step
-        self._collectors = collectors
         self._before = before
-        self.collector = collectors[0]
+        self.collector = collector
         self.is_lost = False
         self._thread = threading.current_thread()
         with contextlib.ExitStack() as opened:
             opened.enter_context(faults_go_to(self.collector.fail))
-            opened.enter_context(watching(*collectors))
-            opened.enter_context(collectors[0].recording())
+            opened.enter_context(watching(collector))
+            opened.enter_context(collector.recording())
             self.patches = opened.pop_all()
 
     def give_way(self) -> None:
@@ -375,15 +266,10 @@ class OpenStep:
         self.is_lost = self._thread.is_alive()
         self.patches.close()
 
-    def close(self) -> Measured:
-        """The step is over: its statistics; none if the recorder failed."""
-        seen = self.closed((), {})
-        return {} if seen is None else seen.joined(None)
-
-    def closed(self, args: Any, kwargs: Any) -> Seen | None:
-        """The same, before replicas synchronise; `None` if the recorder failed."""
+    def closed(self, args: Any, kwargs: Any) -> Measured:
+        """The step, which has these arguments, is over: its statistics; none if the recorder failed."""
         self.patches.close()
-        return self._step._ended(self._collectors, self._before, args, kwargs)
+        return self._step._ended(self.collector, self._before, args, kwargs)
 
     def abandon(self, error: BaseException | None = None) -> None:
         """The step does not complete. If that is the user's error, what was observed until then is reported."""

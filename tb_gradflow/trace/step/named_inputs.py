@@ -61,12 +61,13 @@ def arguments_of_graph(graph: Any) -> tuple[Sequence[Any], Mapping[str, Any]]:
 
 
 def part_of_replica(
-    number: int, args: Sequence[Any], kwargs: Mapping[str, Any]
+    number: int | None, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> tuple[Sequence[Any], dict[str, Any]]:
-    """The arguments of one of this process's replicas, from those of the step that runs them."""
+    """The arguments of one of this process's replicas, from those of the step that runs them; all if there
+    are none."""
 
     def part(value: Any) -> Any:
-        return value.values[number] if isinstance(value, DistributedValues) else value
+        return value.values[number] if number is not None and isinstance(value, DistributedValues) else value
 
     return tf.nest.map_structure(part, tuple(args)), tf.nest.map_structure(part, dict(kwargs))
 

@@ -24,12 +24,24 @@ class Observation:
     """One trace.
 
     Args:
-        collectors: What was seen of it; with replicas, one for each.
+        collector: Makes what collects the gradients of a replica, whose number it is given; 0 where there are none.
     """
 
-    def __init__(self, collectors: Sequence[Collector]) -> None:
-        self.collectors = collectors
+    def __init__(self, collector: Callable[[int], Collector]) -> None:
+        self._make = collector
+        self._collectors = {0: collector(0)}
         self._is_finished = False
+
+    def of_replica(self, number: int) -> Collector:
+        """What collects the gradients of a replica."""
+        if number not in self._collectors:
+            self._collectors[number] = self._make(number)
+        return self._collectors[number]
+
+    @property
+    def collectors(self) -> list[Collector]:
+        """What was seen of each replica that takes gradients."""
+        return [each for _, each in sorted(self._collectors.items()) if each.calls]
 
     def finish(self) -> None:
         """The step is over, and is about to be run: adds facts that are known only now to its structure, once."""
@@ -38,6 +50,11 @@ class Observation:
             for collector in self.collectors[:1]:
                 collector.finish()
                 link_snapshots(collector)
+
+    @property
+    def fault(self) -> Exception | None:
+        """An exception for which it cannot be recorded; `None` if there is none."""
+        return next((each.fault for each in self._collectors.values() if each.fault is not None), None)
 
     @property
     def graphs(self) -> list[Any]:
@@ -79,15 +96,15 @@ def seen_in(collector: Collector, graphs: Sequence[Any]) -> Seen:
 
 
 @contextlib.contextmanager
-def observed(collectors: Sequence[Collector], raised: Callable[[BaseException, Collector], None]) -> Iterator[None]:
-    """While the context is open, a function is traced. `raised` is called with an error that ends that."""
+def observed(observation: Observation, raised: Callable[[BaseException, Collector], None]) -> Iterator[None]:
+    """While the context is open, a function is traced. `raised` is called with an error that ends the trace."""
+    first = observation.of_replica(0)
     try:
-        with faults_go_to(collectors[0].fail), watching(*collectors), collectors[0].recording():
+        with faults_go_to(first.fail), watching(first, observation.of_replica), first.recording():
             yield
     except BaseException as error:
-        raised(error, collectors[0])
+        raised(error, first)
         raise
-    observation = Observation(collectors)
     for graph in observation.graphs:
         setattr(graph, _ATTRIBUTE, observation)
 

@@ -17,7 +17,6 @@ class Settings:
         source: Whether to keep the user's files and lines.
         exact: Whether to leave out the tensors whose measurement could change how the step rounds.
         eager: Whether the step runs eagerly; else TensorFlow traces it.
-        among_workers: Whether other processes train in step with this one.
         checks: Where to keep what is needed to check custom gradients; None if they are not checked.
         barriers: See `Collector`, as of `terms`.
         values: Whether to measure the forward pass too: in steps that are rolled back.
@@ -29,7 +28,6 @@ class Settings:
     source: bool = True
     exact: bool = True
     eager: bool = False
-    among_workers: bool = False
     checks: GradientChecks | None = None
     barriers: frozenset[str] | None = None
     values: bool = False

@@ -8,11 +8,6 @@ import sys
 
 OLDEST = (2, 16)
 
-LIFTS_FOR_REPLICAS = (2, 18)
-"""Before this version, variables that a function with several replicas creates, such as an optimizer's, are initialized
-only in the function's first run.
-"""
-
 
 def require(version: str) -> None:
     """Raises ImportError if this version of TensorFlow is too old to be recorded."""
@@ -22,11 +17,6 @@ def require(version: str) -> None:
             f"tb_gradflow records with TensorFlow {oldest} or newer, and {version} is installed: "
             f'`pip install --upgrade "tensorflow>={oldest}"`. Logs can be read with any version.'
         )
-
-
-def replicas_begin_alone(version: str) -> bool:
-    """Whether a step with several replicas must have run before it may be traced again for recording."""
-    return _is_before(version, LIFTS_FOR_REPLICAS)
 
 
 def keras_version() -> str:

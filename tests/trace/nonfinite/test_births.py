@@ -322,7 +322,7 @@ def test_a_step_is_recorded_without_its_values_where_they_cannot_be_measured(
     def failing(*arguments: Any) -> Any:
         raise RuntimeError("cannot")
 
-    monkeypatch.setattr("tb_gradflow.trace.step.recorded_function.forward_values", failing)
+    monkeypatch.setattr("tb_gradflow.trace.step.measurements.forward_values", failing)
     x, y = prices(6 * 64)
     x[4 * 64 + 3, 4] = 0.0
     model = keras.Sequential([keras.Input((5,)), Logarithm(), keras.layers.Dense(1)])

@@ -23,7 +23,7 @@ import tensorflow as tf
 
 import tb_gradflow
 from tb_gradflow.errors import SetupError
-from tb_gradflow.trace.log.workers import unsupported
+from tb_gradflow.trace.step.workers import unsupported
 
 tf.config.set_logical_device_configuration(
     tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2

@@ -6,14 +6,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import keras
 import pytest
-import tensorflow as tf
 
-import tb_gradflow
-from tb_gradflow.trace.fit.keras3 import Fitting
-from tb_gradflow.trace.log.workers import must_begin_alone
-from tests.trace.recording import read
 from tests.trace.training.test_replicas import found_by, started
 
 
@@ -73,53 +67,3 @@ def test_parameter_servers_are_told_and_train_as_without_the_recorder(tmp_path: 
         "does not record this training: the workers of a ParameterServerStrategy run its steps independently" in message
     )
     assert not [*(tmp_path / "fit" / "gradflow").iterdir(), *(tmp_path / "loop" / "gradflow").iterdir()]
-
-
-@pytest.mark.parametrize(
-    ("version", "devices", "waits"),
-    [("2.17.1", 2, True), ("2.17.1", 1, False), ("2.18.0", 2, False), ("2.21.0", 2, False)],
-)
-def test_with_an_old_tensorflow_a_step_begins_alone_where_it_may_have_replicas(
-    version: str, devices: int, waits: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its variables would have no values, once another function than the first run has been traced."""
-    listed = [tf.config.LogicalDevice(f"/device:CPU:{number}", "CPU") for number in range(devices)]
-    monkeypatch.setattr(tf, "__version__", version)
-    monkeypatch.setattr(tf.config, "list_logical_devices", lambda: listed)
-    step = tf.function(tf.square)
-
-    assert must_begin_alone(step) == waits
-    step(tf.constant(2.0))
-    assert not must_begin_alone(step)
-
-
-def test_a_step_that_is_postponed_is_recorded_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    answers = iter([True, False])
-    monkeypatch.setattr("tb_gradflow.trace.watch.must_begin_alone", lambda step: next(answers))
-    weight = tf.Variable(2.0)
-
-    @tb_gradflow.watch(tmp_path, update_freq=100)
-    def step(x: Any) -> None:
-        with tf.GradientTape() as tape:
-            loss = tf.square(weight * x)
-        weight.assign_sub(0.1 * tape.gradient(loss, weight))
-
-    for _ in range(4):
-        step(tf.constant(1.0))
-    step.flush()
-
-    assert read(tmp_path).steps == (1,)
-
-
-def test_a_fit_is_postponed_once_whatever_optimizer_its_step_builds(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The one that Keras knows of may never be built: a GAN has two of its own."""
-    monkeypatch.setattr(Fitting, "must_begin_alone", True)
-    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
-    model.compile("sgd", "mse")
-
-    callback = tb_gradflow.GradFlowCallback(tmp_path, update_freq=2)
-    model.fit(tf.ones((12, 3)), tf.ones((12, 1)), batch_size=2, verbose=0, callbacks=[callback])
-
-    assert read(tmp_path).steps == (1, 2, 4)

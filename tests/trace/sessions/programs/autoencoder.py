@@ -1,4 +1,5 @@
 import os
+
 import numpy as np
 import tensorflow.compat.v1 as tf
 
@@ -13,7 +14,7 @@ def xavier_init(fan_in, fan_out, constant=1):
     return tf.random_uniform((fan_in, fan_out), minval=low, maxval=high, dtype=tf.float32)
 
 
-class AdditiveGaussianNoiseAutoencoder(object):
+class AdditiveGaussianNoiseAutoencoder:
     def __init__(
         self, n_input, n_hidden, transfer_function=tf.nn.softplus, optimizer=tf.train.AdamOptimizer(), scale=0.1
     ):

@@ -1,4 +1,5 @@
 import random
+
 import numpy as np
 import tensorflow.compat.v1 as tf
 

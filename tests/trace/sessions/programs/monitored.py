@@ -1,4 +1,6 @@
-import os, shutil
+import os
+import shutil
+
 import numpy as np
 import tensorflow.compat.v1 as tf
 

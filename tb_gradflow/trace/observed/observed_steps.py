@@ -14,17 +14,19 @@ from tb_gradflow.trace.capture.instruments import Instrument
 from tb_gradflow.trace.capture.symbols import ObservedSymbols
 from tb_gradflow.trace.capture.term_gradients import TermGradients
 from tb_gradflow.trace.engine.switches import switch_of
-from tb_gradflow.trace.fidelity.warning import warn
 from tb_gradflow.trace.graph.build_trace import trace_of
 from tb_gradflow.trace.graph.variables import Variables
 from tb_gradflow.trace.nonfinite.guard import Caught
 from tb_gradflow.trace.nonfinite.replayed_step import NotRepeatable, ReplayedStep, is_broken
+from tb_gradflow.trace.observed.forms import Forms, Told
 from tb_gradflow.trace.protection.substitutes import Ours
-from tb_gradflow.trace.step.forms import Forms, Told
+from tb_gradflow.trace.protection.warning import warn
+from tb_gradflow.trace.step.measurements import Measured
 from tb_gradflow.trace.step.named_inputs import NameInputs
 from tb_gradflow.trace.step.observation import Observation, observation_in, observed
-from tb_gradflow.trace.step.recorded_function import Measured, Measurements
+from tb_gradflow.trace.step.replicas import measured_in
 from tb_gradflow.trace.step.settings import Settings
+from tb_gradflow.trace.step.workers import OF_ONE_WORKER, is_one_of_several
 
 OnTrace = Callable[[Trace, BaseException | None], None]
 """Called with the structure of a step before it is first recorded; or with that of one that raised while it was traced,
@@ -77,11 +79,15 @@ class ObservedSteps:
 
     @contextlib.contextmanager
     def tracing(self) -> Iterator[None]:
-        collector = Collector(self._variables(), ObservedSymbols(), Scope(self._settings.tensors), self._instruments())
-        with observed([collector], self._raised):
+        observation = Observation(self._collector)
+        with observed(observation, self._raised):
             yield
-        if collector.fault is not None:
-            raise collector.fault
+        if observation.fault is not None:
+            raise observation.fault
+
+    def _collector(self, replica: int) -> Collector:
+        symbols = ObservedSymbols(f"replica_{replica}" if replica else "")
+        return Collector(self._variables(), symbols, Scope(self._settings.tensors), self._instruments())
 
     def traced(self, function: Any) -> None:
         if observation_in(function) is not None:
@@ -113,7 +119,7 @@ class ObservedSteps:
             return None
         _, observation, forms = self._last
         self.has_recorded, self.is_rented = self.is_due, forms.is_rented and not self.is_due
-        measured = forms.recorded.take() if self.is_due else None
+        measured = forms.measurements.take() if self.is_due else None
         if forms.guard is not None and forms.guard.fault is not None and not self._has_caught:
             self._has_caught = True
             warn(_UNGUARDED.format(fault=f"{type(forms.guard.fault).__name__}: {forms.guard.fault}"))
@@ -163,17 +169,19 @@ class ObservedSteps:
                 with self._told():
                     forms = self._made(function, observation)
                 self._traces += 1
-                self._on_trace(forms.recorded.trace, None)
+                self._on_trace(forms.measurements.trace, None)
                 self._forms[id(function)] = function, observation, forms
         return self._forms[id(function)]
 
     def _made(self, function: Any, observation: Observation) -> Forms:
         switch, plain = switch_of(function), function._inference_function
-        measurements = Measurements(observation, plain, self._settings, self._inputs, self._traces)
-        if switch.draws.unshared:
-            notes = (*measurements.trace.notes, _OWN_DRAWS.format(ops=", ".join(switch.draws.unshared)))
-            measurements.trace = dataclasses.replace(measurements.trace, notes=notes)
-        return Forms(function, switch, measurements, self._told, guarded=self._settings.guarded)
+        measurements = measured_in(observation, plain, self._settings, self._inputs, self._traces)
+        several = is_one_of_several()
+        notes = [_OWN_DRAWS.format(ops=", ".join(switch.draws.unshared))] if switch.draws.unshared else []
+        notes += [OF_ONE_WORKER] if several else []
+        measurements.trace = dataclasses.replace(measurements.trace, notes=(*measurements.trace.notes, *notes))
+        # A worker alone cannot repeat a step, in which all workers exchange their gradients.
+        return Forms(function, switch, measurements, self._told, guarded=self._settings.guarded and not several)
 
     def _instruments(self) -> list[Instrument]:
         return [TermGradients(exact=True)] if self._settings.terms else []
@@ -195,11 +203,14 @@ _OWN_DRAWS = (
     "tf.random.Generator, keras.random with a SeedGenerator and Keras's random layers do not need that."
 )
 
-_UNGUARDED = "tb_gradflow no longer looks for the first step that is not finite; the recording goes on. Please report this: {fault}"
+_UNGUARDED = (
+    "tb_gradflow no longer looks for the first step that is not finite; the recording goes on. Please report this: "
+    "{fault}"
+)
 
 _NOT_REPEATED = (
-    "tb_gradflow: a gradient of this step is not finite, but the step could not be run again to be recorded; the recording "
-    "goes on. Please report this: {fault}"
+    "tb_gradflow: a gradient of this step is not finite, but the step could not be run again to be recorded; the "
+    "recording goes on. Please report this: {fault}"
 )
 
 _UNREPEATABLE = (

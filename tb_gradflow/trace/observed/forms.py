@@ -7,11 +7,12 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tb_gradflow.trace.engine.siblings import Edit, Sibling
+from tb_gradflow.trace.engine.siblings import Added, Edit, InOrder, Sibling
 from tb_gradflow.trace.engine.switches import Switch
 from tb_gradflow.trace.nonfinite.guard import Guard
 from tb_gradflow.trace.protection.substitutes import Run
-from tb_gradflow.trace.step.recorded_function import Measurements, RecordedFunction
+from tb_gradflow.trace.step.measurements import Measurements
+from tb_gradflow.trace.step.replicas import OfReplicas
 
 _EXTRA = 0.25
 """The part of a recorded step's time that a plain one would not take; see `benchmarks`."""
@@ -36,15 +37,20 @@ class Forms:
 
     Attributes:
         recorded: The recorded form.
+        measurements: See above.
         guard: Notices gradients that are not finite; `None` if nobody does.
         is_rented: Whether the last unrecorded step ran in the recorded form.
     """
 
-    def __init__(self, function: Any, switch: Switch, measurements: Measurements, told: Told, *, guarded: bool) -> None:
+    def __init__(
+        self, function: Any, switch: Switch, measurements: Measurements | OfReplicas, told: Told, *, guarded: bool
+    ) -> None:
         self._function = function._inference_function
-        self.guard = Guard(self._function, measurements.seen.calls) if guarded else None
+        self.guard = Guard(self._function, measurements.calls) if guarded else None
         self._edits: list[Edit] = [switch.draws, *(self.guard.edits if self.guard else [])]
-        self.recorded = RecordedFunction(measurements, self._function, self._edits)
+        own = measurements.additions
+        self.recorded = Sibling(self._function, [*self._edits, Added(own), InOrder([each.of for each in own])])
+        self.measurements = measurements
         self.is_rented = False
         self._switch = switch
         self._told = told
@@ -52,12 +58,12 @@ class Forms:
         self._rent = 0.0
         self._price = 0.0
         if switch.draws.unshared:
-            switch.stay_with(self.recorded.sibling)
+            switch.stay_with(self.recorded)
 
     def record(self, run: Run, args: Sequence[Any]) -> None:
         """Runs a step that is recorded."""
         self._begins(args)
-        self.recorded.begins()
+        self.measurements.begin()
         self._timed(run, args)
 
     def run(self, run: Run, args: Sequence[Any]) -> None:
@@ -77,7 +83,7 @@ class Forms:
 
     def is_own(self, error: BaseException) -> bool:
         """Whether something that they do in addition to the user's function has raised an error."""
-        return self.recorded.sibling.is_own(error) or (self._guarded is not None and self._guarded.is_own(error))
+        return self.recorded.is_own(error) or (self._guarded is not None and self._guarded.is_own(error))
 
     def _begins(self, args: Sequence[Any]) -> None:
         if self.guard is not None:
@@ -86,7 +92,7 @@ class Forms:
     def _timed(self, run: Run, args: Sequence[Any]) -> None:
         began = time.perf_counter()
         with contextlib.nullcontext() if self._price else self._told():
-            run.of(self.recorded.sibling, args)
+            run.of(self.recorded, args)
         seconds = time.perf_counter() - began
         if not self._price:  # TensorFlow has compiled it
             self._price = seconds

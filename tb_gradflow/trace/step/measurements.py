@@ -1,9 +1,9 @@
-"""A function that does what a traced step does, and also leaves the statistics of its gradients."""
+"""What functions that are made from a traced step measure: the statistics of its gradients, and more."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,11 +11,11 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from tb_gradflow.record.schema import GRADIENT_STATISTICS, VARIABLE_STATISTICS, Input, Movement, Trace, ValueRange
+from tb_gradflow.trace.capture.collector import Collector
 from tb_gradflow.trace.capture.optimizer_updates import Given
 from tb_gradflow.trace.engine.additions import Additions
 from tb_gradflow.trace.engine.calls import Place, places
 from tb_gradflow.trace.engine.cells import Bundle, Cell
-from tb_gradflow.trace.engine.siblings import Added, Edit, InOrder, Sibling
 from tb_gradflow.trace.graph.build_trace import numbered_trace_of, trace_with_places
 from tb_gradflow.trace.graph.flat_ops import Ref
 from tb_gradflow.trace.graph.gradient_call import Call
@@ -25,8 +25,14 @@ from tb_gradflow.trace.numerics.loss_scale import SCALED
 from tb_gradflow.trace.numerics.statistics import exactly, gradient_statistics
 from tb_gradflow.trace.numerics.statistics_table import Block, LaterBlock, Row
 from tb_gradflow.trace.step.forward_values import examples_of, forward_values
-from tb_gradflow.trace.step.named_inputs import Named, NameInputs, arguments_of_graph, arguments_of_parameters
-from tb_gradflow.trace.step.observation import Observation, seen_in
+from tb_gradflow.trace.step.named_inputs import (
+    Named,
+    NameInputs,
+    arguments_of_graph,
+    arguments_of_parameters,
+    part_of_replica,
+)
+from tb_gradflow.trace.step.observation import seen_in
 from tb_gradflow.trace.step.settings import Settings
 from tb_gradflow.trace.step.state import Moved, Read, State, kept
 from tb_gradflow.trace.step.value_ranges import Ranged, value_ranges
@@ -41,38 +47,39 @@ class Measurements:
     """What functions made from one trace measure.
 
     Args:
-        observation: What was observed.
+        collector: What was seen of it.
         function: The `AtomicFunction` that is called.
         settings: What to record.
         inputs: Names the arguments of the step.
         index: The number of the trace.
         trains: Whether the function trains: then nothing is measured that could change how it rounds.
+        replica: The number of the replica of which these are the gradients; `None` if there is only one.
 
     Attributes:
-        seen: What was observed of this function.
         trace: The structure of the step.
         additions: The ops that measure it.
-        state: What is measured of its variables.
+        parts: Of the last step: the replica's part of each variable's gradient, by row.
     """
 
     def __init__(
         self,
-        observation: Observation,
+        collector: Collector,
         function: Any,
         settings: Settings,
         inputs: NameInputs,
         index: int,
         *,
         trains: bool = True,
+        replica: int | None = None,
     ) -> None:
-        [collector] = observation.collectors
-        observation.finish()
         called = list(places(function))
         graphs = [place.graph for place in called]
         self._in_xla = [place.graph for place in called if place.in_xla and trains]
         self._collector = collector
         self._trains = trains
-        self.seen = seen_in(collector, graphs)
+        self._replica = replica
+        self._seen = seen_in(collector, graphs)
+        self.parts: dict[int, Array] = {}
         self._updates = [
             _Update(variable, number, given) for variable, number, given in collector.moving(len(collector.variables))
         ]
@@ -83,24 +90,34 @@ class Measurements:
         self._left: list[_Left] = []
         listed = [each.anew() for each in collector.symbols.additions if any(each.of is graph for graph in graphs)]
         self.additions = [each for each in listed if self._leaves(each, settings, more)]
-        self.state = self._state_measured()
+        self._state = self._state_measured()
+
+    @property
+    def calls(self) -> list[Call]:
+        """The gradients that it takes."""
+        return self._seen.calls
+
+    def begin(self, read: Read = kept) -> None:
+        """Before a function with these additions. `read` returns the value of a variable."""
+        self._state.begin(read)
 
     def take(self, read: Read = kept) -> Measured:
-        """After a function with these additions: what was measured. `read` returns the value of a variable."""
+        """After a function with these additions: what was measured."""
         tables: dict[int, Array] = {}
         losses: dict[int, float] = {}
         updates: dict[int, Any] = {}
         rates: dict[int, Any] = {}
         for each in self._left:
             each.take(tables, losses, updates, rates)
+            self.parts |= each.parts_taken()
         numbers = range(len(self._updates))
-        norms, moved = self.state.end(
+        norms, moved = self._state.end(
             [updates.get(number) for number in numbers], [rates.get(number) for number in numbers], read
         )
         tables[id(self._moved)] = moved
         variables = np.full((len(self.trace.variables), len(VARIABLE_STATISTICS)), np.nan, np.float32)
         variables[self._with_norms] = norms
-        blocks = [tables[id(block)] if id(block) in tables else _unknown(block) for block in self.seen.rows]
+        blocks = [tables[id(block)] if id(block) in tables else _unknown(block) for block in self._seen.rows]
         values = {name: cell.take() for name, cell in self._values.items()}
         return {
             "trace": np.int32(self.trace.index),
@@ -121,14 +138,14 @@ class Measurements:
             exact = settings.exact and self._trains
             ranges = value_ranges(collector, block, exact=exact) if settings.tensors == "all" else []
             block.stack()
-        self.seen.rows.append(block)
-        self.seen.rows.append(self._moved)
+        self._seen.rows.append(block)
+        self._seen.rows.append(self._moved)
         return _MoreRows(given, named, rows, [self._moved.add() for _ in self._updates], ranges)
 
     def _named(self, inputs: NameInputs, given: Any, called: Sequence[Place]) -> Named:
         """The arguments of the step, which may be a function that the user's own step calls."""
         try:
-            return inputs(*given)
+            return inputs(*part_of_replica(self._replica, *given))
         except ValueError:
             place = next(each for each in called if each.graph is self._collector.root)
             names = [str(each) for each in place.function.function_type.parameters]
@@ -138,12 +155,12 @@ class Measurements:
         collector = self._collector
         if settings.values:
             trace, self._places, number_of_op = trace_with_places(
-                self.seen, collector.root, index, keep_source=settings.source
+                self._seen, collector.root, index, keep_source=settings.source
             )
         else:
-            trace, number_of_op = numbered_trace_of(self.seen, index, keep_source=settings.source)
+            trace, number_of_op = numbered_trace_of(self._seen, index, keep_source=settings.source)
         self._number_of_op = number_of_op
-        number_of = self.seen.rows.numbers()
+        number_of = self._seen.rows.numbers()
         return dataclasses.replace(
             trace,
             inputs=tuple(Input(name, number_of(row)) for name, row in more.inputs),
@@ -162,7 +179,7 @@ class Measurements:
     def _leaves(self, additions: Additions, settings: Settings, more: _MoreRows) -> bool:
         """Lets one of the step's graphs leave what is measured in it, if anything is."""
         collector, graph = self._collector, additions.graph
-        blocks = [block for block in self.seen.rows if isinstance(block, LaterBlock) and block.graph is graph]
+        blocks = [block for block in self._seen.rows if isinstance(block, LaterBlock) and block.graph is graph]
         entries = [each for block in blocks for each in block.entries]
         if not self._trains:
             entries = [(exactly(each) if isinstance(each, Later) else each, scale) for each, scale in entries]
@@ -181,6 +198,8 @@ class Measurements:
                 scales = {id(scale): scale for _, scale in entries if scale is not None}
                 if scales:
                     left.scales = additions.leave(tf.stack([tf.cast(each, tf.float32) for each in scales.values()]))
+            if self._replica is not None:
+                left.parts = {row: additions.leave(part) for row, part in self._parts_of_variables(graph)}
             if calls:
                 left.losses = additions.leave(tf.stack([call.loss for call in calls]))
             raw = [tf.convert_to_tensor(each) for _, each in updates]
@@ -195,14 +214,24 @@ class Measurements:
         self._left.append(left)
         return bool(additions.results)
 
+    def _parts_of_variables(self, graph: Any) -> Iterator[tuple[int, Any]]:
+        """The gradients of variables that are taken in a graph, by row."""
+        number_of = self._seen.rows.numbers()
+        for row in [each.row for call in self.calls for each in call.variables.values() if each.row is not None]:
+            if isinstance(row.block, LaterBlock) and row.block.graph is graph:
+                statistics, scale = row.block.entries[row.place]
+                if isinstance(statistics, Later) and not statistics.tensor.dtype.is_complex:
+                    part = tf.cast(statistics.tensor, tf.float32)
+                    yield number_of(row), part if scale is None else part / tf.cast(scale, tf.float32)
+
     def _leave_values(self, additions: Additions, settings: Settings, more: _MoreRows) -> None:
         """Lets the step's own graph leave the values of the forward pass."""
-        values = forward_values(self.seen.calls, self._collector.symbols, self._places, self._number_of_op, more.given)
+        values = forward_values(self._seen.calls, self._collector.symbols, self._places, self._number_of_op, more.given)
         values.update(examples_of(more.named) if settings.examples else {})
         self._values = {name: additions.leave(tensor) for name, tensor in values.items()}
 
     def _measured_calls(self) -> list[Call]:
-        return [call for call in self.seen.calls if call.rows.is_measured]
+        return [call for call in self._seen.calls if call.rows.is_measured]
 
     def _state_measured(self) -> State:
         norms = {
@@ -216,34 +245,6 @@ class Measurements:
             Moved(places[each.variable], self._collector.applied[each.applied], each.given) for each in self._updates
         ]
         return State(list(norms.values()), moved)
-
-
-class RecordedFunction:
-    """The recorded form of one trace.
-
-    Args:
-        measurements: What it measures.
-        function: The user's `AtomicFunction`.
-        edits: What is different in all forms of the function.
-
-    Attributes:
-        trace: The structure of the step.
-        sibling: Does what the user's function does.
-    """
-
-    def __init__(self, measurements: Measurements, function: Any, edits: Sequence[Edit]) -> None:
-        own = measurements.additions
-        self.trace = measurements.trace
-        self.sibling = Sibling(function, [*edits, Added(own), InOrder([each.of for each in own])])
-        self._measurements = measurements
-
-    def begins(self) -> None:
-        """It is about to run, and what it measures will be taken."""
-        self._measurements.state.begin()
-
-    def take(self) -> Measured:
-        """After that: what was measured."""
-        return self._measurements.take()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -294,6 +295,7 @@ class _Left:
     losses: Cell | None = None
     bundle: Bundle | None = None
     raw: Sequence[Cell] = ()
+    parts: Mapping[int, Cell] = dataclasses.field(default_factory=dict)
 
     def take(
         self, tables: dict[int, Array], losses: dict[int, float], updates: dict[int, Any], rates: dict[int, Any]
@@ -309,6 +311,11 @@ class _Left:
         if raw is not None:
             updates.update(zip(self.updates, raw, strict=False))
             rates.update(zip(self.rates, raw[len(self.updates) :], strict=True))
+
+    def parts_taken(self) -> dict[int, Array]:
+        """The replica's parts of variables' gradients, by row."""
+        taken = {row: cell.take() for row, cell in self.parts.items()}
+        return {row: value.numpy() for row, value in taken.items() if value is not None}
 
     def _take(self, rows: Array, tables: dict[int, Array]) -> None:
         entries = self.entries

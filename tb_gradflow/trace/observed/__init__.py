@@ -1,0 +1,1 @@
+"""The steps of a training that the program compiles itself: which function runs each of them, and what is recorded."""
