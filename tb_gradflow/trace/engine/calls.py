@@ -43,7 +43,7 @@ class Place:
     @property
     def graph(self) -> Any:
         """The graph that it was made from; `None` if that is not known."""
-        return self.function._cached_graph
+        return getattr(self.function, "_cached_graph", None)
 
 
 def name_of(function: Any) -> str:
@@ -59,7 +59,9 @@ def called(function: Any) -> dict[str, Any]:
         each = waiting.pop()
         if found.setdefault(name_of(each), each) is each:
             waiting.extend(
-                child for child in each.children if hasattr(child, "cached_definition") and name_of(child) not in found
+                child
+                for child in getattr(each, "children", ())  # a function of TensorFlow 1 has none
+                if hasattr(child, "cached_definition") and name_of(child) not in found
             )
     return found
 

@@ -278,8 +278,10 @@ def distinct(names: Sequence[str]) -> list[str]:
 
 def raw_variable(variable: Any) -> Any:
     """The `tf.Variable` inside a Keras variable, of Keras 3 or 2."""
+    # One that is distributed hands on what it does not have itself to its value, for which replicas may have to meet.
+    own = vars(variable).get if isinstance(variable, DistributedVariable) else functools.partial(getattr, variable)
     for wrapped in ("_value", "_variable"):
-        value = getattr(variable, wrapped, None)
+        value = own(wrapped, None)
         if isinstance(value, tf.Variable):
             return value
     return variable
