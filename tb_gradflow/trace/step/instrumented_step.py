@@ -257,7 +257,8 @@ class OpenStep:
         self._thread = threading.current_thread()
         with contextlib.ExitStack() as opened:
             opened.enter_context(faults_go_to(self.collector.fail))
-            opened.enter_context(watching(collector))
+            # A replica is refused when it requests a gradient.
+            opened.enter_context(watching(collector, lambda number: collector))
             opened.enter_context(collector.recording())
             self.patches = opened.pop_all()
 
