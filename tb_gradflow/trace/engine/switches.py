@@ -60,4 +60,7 @@ def switch_of(function: Any) -> Switch:
     return found
 
 
-_DRAWS_ANEW = "tb_gradflow: the random numbers of this step may differ from those without the recorder. Please report this: {fault}"
+_DRAWS_ANEW = (
+    "tb_gradflow: the random numbers of this step may differ from those without the recorder. Please report this: "
+    "{fault}"
+)

@@ -58,11 +58,12 @@ OnTrace = Callable[[Trace, BaseException | None], None]
 
 
 class InstrumentedStep:
-    """Wraps `step`, a function of a batch, so that it returns `(outputs, measurements)`. `variables` returns the
-    variables of the model when a step begins; `on_trace` is called with each finished trace, and with the exception if the user's
-    step raised one. Everything the measurements need is derived from tensors of the step: nothing here runs between
-    steps. `on_fault` is called if the recorder itself fails; the step then goes on to its end without measurements.
-    Without `on_fault` the fault is raised.
+    """Wraps `step`, a function of a batch, so that it returns `(outputs, measurements)`.
+
+    `variables` returns those of the model when a step begins; `on_trace` is called with each finished trace, and with
+    the exception if the user's step raised one. Everything the measurements need is derived from tensors of the step:
+    nothing here runs between steps. `on_fault` is called if the recorder itself fails; the step then goes on to its end
+    without measurements. Without `on_fault` the fault is raised.
     """
 
     def __init__(

@@ -13,6 +13,7 @@ import tensorflow as tf
 from tb_gradflow.record.schema import GRADIENT_STATISTICS, VARIABLE_STATISTICS, Input, Movement, Trace, ValueRange
 from tb_gradflow.trace.capture.collector import Collector
 from tb_gradflow.trace.capture.optimizer_updates import Given
+from tb_gradflow.trace.capture.symbols import ObservedSymbols
 from tb_gradflow.trace.engine.additions import Additions
 from tb_gradflow.trace.engine.calls import Place, places
 from tb_gradflow.trace.engine.cells import Bundle, Cell
@@ -88,7 +89,7 @@ class Measurements:
         more = self._more_rows(settings, inputs, called)
         self.trace = self._trace_with(more, settings, index)
         self._left: list[_Left] = []
-        listed = [each.anew() for each in collector.symbols.additions if any(each.of is graph for graph in graphs)]
+        listed = [each.anew() for each in _symbols_of(collector).additions if any(each.of is graph for graph in graphs)]
         self.additions = [each for each in listed if self._leaves(each, settings, more)]
         self._state = self._state_measured()
 
@@ -130,8 +131,8 @@ class Measurements:
     def _more_rows(self, settings: Settings, inputs: NameInputs, called: Sequence[Place]) -> _MoreRows:
         """The rows of the step that are not gradients."""
         collector, root = self._collector, self._collector.root
-        block = LaterBlock(collector.symbols.of_graph(root).graph)
-        with collector.symbols.of_graph(root).opened(), measured_later():
+        block = LaterBlock(_symbols_of(collector).of_graph(root).graph)
+        with _symbols_of(collector).of_graph(root).opened(), measured_later():
             given = arguments_of_graph(root)
             named = self._named(inputs, given, called)
             rows = [(name, block.add(gradient_statistics(tensor))) for name, tensor in named]
@@ -301,14 +302,13 @@ class _Left:
         self, tables: dict[int, Array], losses: dict[int, float], updates: dict[int, Any], rates: dict[int, Any]
     ) -> None:
         """Adds it to what others have left; what belongs to a branch that was not taken is not known."""
-        table, values, raw = (None if each is None else each.take() for each in (self.table, self.losses, self.bundle))
-        if self.raw:
-            raw = [each.take() for each in self.raw]
+        table, values = (None if each is None else each.take() for each in (self.table, self.losses))
+        raw = [each.take() for each in self.raw] if self.bundle is None else self.bundle.take()
         if table is not None:
             self._take(table.numpy(), tables)
         numbers = [float("nan")] * len(self.calls) if values is None else values.numpy()
         losses.update((id(call), number) for call, number in zip(self.calls, numbers, strict=True))
-        if raw is not None:
+        if raw:
             updates.update(zip(self.updates, raw, strict=False))
             rates.update(zip(self.rates, raw[len(self.updates) :], strict=True))
 
@@ -329,6 +329,12 @@ class _Left:
             rows[:, :SCALED] /= np.array([[1.0 if scale is None else values[id(scale)]] for _, scale in entries])
         for block in self.blocks:
             tables[id(block)], rows = rows[: block.row_count], rows[block.row_count :]
+
+
+def _symbols_of(collector: Collector) -> ObservedSymbols:
+    """Those of a step that was observed while it was traced."""
+    assert isinstance(collector.symbols, ObservedSymbols)
+    return collector.symbols
 
 
 def _graph_of(value: Any) -> Any:

@@ -69,7 +69,8 @@ def part_of_replica(
     def part(value: Any) -> Any:
         return value.values[number] if number is not None and isinstance(value, DistributedValues) else value
 
-    return tf.nest.map_structure(part, tuple(args)), tf.nest.map_structure(part, dict(kwargs))
+    parts: tuple[Sequence[Any], dict[str, Any]] = tf.nest.map_structure(part, (tuple(args), dict(kwargs)))
+    return parts
 
 
 def _floating(given: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
