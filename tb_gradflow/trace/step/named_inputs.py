@@ -57,7 +57,8 @@ def arguments_of_graph(graph: Any) -> tuple[Sequence[Any], Mapping[str, Any]]:
         parts = [next(tensors) for _ in tf.nest.flatten(spec, expand_composites=True)]
         return tf.nest.pack_sequence_as(spec, parts, expand_composites=True)
 
-    return tf.nest.map_structure(own, given)
+    own_tensors: tuple[Sequence[Any], Mapping[str, Any]] = tf.nest.map_structure(own, given)
+    return own_tensors
 
 
 def part_of_replica(
