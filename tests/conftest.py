@@ -29,7 +29,6 @@ LONG = (
     "demo/test_demos.py",
     "gradcheck/test_tensor_functions.py",
     "trace/training/test_replicas_others.py",
-    "trace/training/test_python_constants.py",
     "trace/training/test_control_order.py",
     "trace/numbers/test_every_optimizer.py",
     "trace/safety/test_failures.py",

@@ -173,7 +173,9 @@ class Variables:
         owned, ignored = self._owner
         self._ignored.update(_key(variable) for variable in ignored())
         for item in owned():
-            self.add(item)
+            index = self.add(item)
+            if not self._owned[index].tracked:  # the step has created it, and used it before its owner listed it
+                self._owned[index] = item
 
     def _outermost(self, graph: Any, tensor: Any) -> Any:
         """The tensor that a graph's placeholder captured, followed through the enclosing graphs."""
@@ -235,6 +237,7 @@ class Variables:
     def records(self, asked: Iterable[Iterable[int]] = (), *, keep_source: bool = True) -> tuple[schema.Variable, ...]:
         """The variables as in the log, where each has a unique name. A weight in one of the lists `asked` is intended
         to be trained, even if its layer is not trainable, because the tape returns a result for it."""
+        self._ask_owner()
         self._call_as_layers_do()
         frozen = self._frozen().difference(*asked)
         self.find_names(functools.partial(names_in, self._layers.values()))
