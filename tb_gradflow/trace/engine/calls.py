@@ -105,11 +105,6 @@ def graphs_called(function: Any) -> list[Any]:
     return _distinct(place.graph for place in places(function._inference_function))
 
 
-def graphs_in_xla(function: Any) -> list[Any]:
-    """Those of them that XLA compiles."""
-    return _distinct(place.graph for place in places(function._inference_function) if place.in_xla)
-
-
 def callers_of(functions: Mapping[str, Any], names: Iterable[str]) -> set[str]:
     """Of these functions, those of these names and those from which they are called."""
     callers: dict[str, set[str]] = defaultdict(set)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import abc
 import contextlib
 from collections.abc import Callable
 from typing import Any
@@ -39,23 +38,6 @@ def beside(
         except Exception as fault:
             failed(fault)
     return results
-
-
-class Beside(abc.ABC):
-    """Runs a user's function inside a context of the recorder, until the context has once ended without an error."""
-
-    function: Any
-    has_run: bool
-    _failed: Failed
-
-    def __call__(self, *args: Any) -> Any:
-        if self.has_run:
-            return self.function(*args)
-        return beside(lambda: self.function(*args), self._as_then, self._failed)
-
-    @abc.abstractmethod
-    def _as_then(self) -> contextlib.AbstractContextManager[None]:
-        """The context."""
 
 
 class Followed:

@@ -165,11 +165,6 @@ class Training:
             self._recording.drop(self._place)
             self._place = self._recorder = None
 
-    @property
-    def has_steps(self) -> bool:
-        """Whether a step was recorded."""
-        return self._recorder is not None
-
     def _begins(self) -> bool:
         """Opens the run, the first time."""
         if self._options is None:

@@ -70,21 +70,3 @@ def brought_home(tensor: Any, step: Any) -> Any:
 def _handle_in(graph: Any, handle: Any) -> Any:
     """The gradient of a branch captures outside tensors from the graph around it, and from nowhere else."""
     return graph.capture(_handle_in(graph.outer_graph, handle) if isinstance(graph, _OfBranch) else handle)
-
-
-class Slot:
-    """Space for a tensor, which takes no memory until it is written. Its shape may be unknown.
-
-    A `tf.Variable` would have a value from the start, and `tf.function` forbids creating one when it traces again.
-    """
-
-    def __init__(self, dtype: Any, shape: Any) -> None:
-        self._dtype = dtype
-        with tf.init_scope():
-            self._handle = tf.raw_ops.VarHandleOp(dtype=dtype, shape=shape, shared_name=ANONYMOUS)
-
-    def write(self, tensor: Any) -> None:
-        tf.raw_ops.AssignVariableOp(resource=self._handle, value=tensor)
-
-    def read(self) -> Any:
-        return tf.raw_ops.ReadVariableOp(resource=self._handle, dtype=self._dtype)
