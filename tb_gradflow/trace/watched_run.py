@@ -9,8 +9,8 @@ from typing import Any, Protocol
 
 from tb_gradflow.trace.fidelity.warning import warn
 from tb_gradflow.trace.log.options import Options
-from tb_gradflow.trace.log.recorder import Identity, Recorder, Tracing, fault_message, index_of
-from tb_gradflow.trace.log.workers import SilentRecorder, in_step_with_others, recorder_for
+from tb_gradflow.trace.log.recorder import Identity, Recorder, SilentRecorder, Tracing, fault_message, index_of
+from tb_gradflow.trace.log.workers import in_step_with_others, recorder_for
 from tb_gradflow.trace.protection.training import Protection
 from tb_gradflow.trace.tf_internals.versions import keras_version
 
