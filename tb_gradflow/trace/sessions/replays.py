@@ -22,6 +22,7 @@ from tb_gradflow.trace.sessions.executions import WHILES, Execution, types_in, v
 # These have a state for TensorFlow, but running them changes nothing, and calls nothing of the program's.
 _READS = MAKERS | {"ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VariableShape", "Assert"}
 _ARRAYS = ("TensorArray", "Stack")
+_HANDS_ON_REFERENCE = "Ref"
 
 _PYTHON = ("PyFunc", "EagerPyFunc")
 
@@ -114,4 +115,7 @@ def _is_pure_type(kind: str) -> bool:
     if kind in _READS or kind.startswith(_ARRAYS) or kind in CALLS | BRANCHES | WHILES:
         return True
     definition = op_def_registry.get(kind)
-    return definition is not None and not definition.is_stateful and not kind.startswith(_PYTHON)
+    if definition is None or definition.is_stateful or kind.startswith(_PYTHON):
+        return False
+    # For TensorFlow, what changes a reference variable has no state.
+    return kind.startswith(_HANDS_ON_REFERENCE) or not any(each.is_ref for each in definition.input_arg)
