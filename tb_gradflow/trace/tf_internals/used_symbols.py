@@ -185,6 +185,7 @@ PARTS: dict[str, Part] = {
 
 ATTRIBUTES: tuple[Attribute, ...] = (
     Attribute("Operation", "_add_control_input", "the order of reads and writes"),
+    Attribute("Operation", "_control_outputs", "what a session runs after an op that changes something"),
     Attribute("Operation", "_get_control_flow_context", "loops and branches of TensorFlow 1"),
     Attribute("Operation", "_gradient_function", "custom gradients in a copied graph"),
     Attribute("Operation", "_id", "which ops were made by taking a gradient"),
@@ -196,8 +197,6 @@ ATTRIBUTES: tuple[Attribute, ...] = (
     Attribute("FuncGraph", "_get_function", "what a function computes inside"),
     Attribute("FuncGraph", "_watched_variables", "which variables a step reads or writes", optional=True),
     Attribute("Function", "_clone", "a step that is compiled as the user's own"),
-    Attribute("Function", "_concrete_variable_creation_fn", "steps that create their variables", optional=True),
-    Attribute("Function", "_created_variables", "steps that create their variables", optional=True),
     Attribute("Function", "_function_cache", "traces of functions that are temporarily set aside"),
     Attribute("Function", "_jit_compile", "whether XLA compiles a step"),
     Attribute("Function", "_list_all_concrete_functions", "whether a training function was compiled before"),
@@ -227,7 +226,6 @@ ATTRIBUTES: tuple[Attribute, ...] = (
     Attribute("DType", "_is_ref_dtype", "reference variables of TensorFlow 1"),
     Attribute("RefVariable", "_ref", "reference variables of TensorFlow 1"),
     Attribute("PartitionedVariable", "_get_variable_list", "partitioned variables of TensorFlow 1", optional=True),
-    Attribute("Variable", "_distribute_strategy", "variables of several replicas", optional=True),
     Attribute("Variable", "_unique_id", "slots of the optimizers of Keras 2", optional=True),
     Attribute("DistributedIterator", "_element_spec", "the type of the batches of several replicas"),
     Attribute("SummaryWriter", "_closed", "whether a summary writer is still open", optional=True),
