@@ -2,6 +2,7 @@
 
     python -m benchmarks.versions                         the core tests, under the oldest and the newest pair
     python -m benchmarks.versions 2.18.1 --keras 3.6.0    more tests, under the named pair
+    python -m benchmarks.versions 2.22.0rc0 --keras nightly    the same, with Keras as it is developed
 
 Each pair gets a separate virtual environment, which is kept for the next time if `--directory` is given. The tests run
 on this checkout of the package. `make test` runs the first of the two commands.
@@ -31,7 +32,7 @@ class Pair:
 
     Attributes:
         tensorflow: A version of tensorflow-cpu.
-        keras: A version of Keras; if empty, the newest that pip finds.
+        keras: A version of Keras, or `nightly`; if empty, the newest that pip finds.
         pythons: Versions of Python, in order of preference. The first that is installed is used.
     """
 
@@ -44,17 +45,33 @@ class Pair:
         major, minor = self.tensorflow.split(".")[:2]
         return int(major), int(minor)
 
+    @property
+    def packages(self) -> list[str]:
+        """What pip installs for it, but for tf_keras."""
+        keras = {"": "keras", "nightly": "keras-nightly"}.get(self.keras, f"keras=={self.keras}")
+        # Each TensorFlow Probability is for the TensorFlow of its day.
+        probability = "0.25" if self.release >= (2, 18) else "0.24"
+        return [f"tensorflow-cpu=={self.tensorflow}", keras, f"tensorflow-probability=={probability}.*"]
+
+    @property
+    def tf_keras(self) -> str:
+        """The newest that is not for a later TensorFlow: there is none for one that is not released yet."""
+        major, minor = self.release
+        return f"tf_keras<{major}.{minor + 1}"
+
 
 # pyproject.toml, docs/matrix.md and the registries of private symbols name the same versions: a test compares them.
 OLDEST = Pair("2.16.1", "3.3.0", ("3.10", "3.11", "3.12"))
 NEWEST = Pair("2.21.0", "3.15.1", ("3.13", "3.12", "3.11", "3.10"))
+NEXT = Pair("2.22.0rc0", "nightly", NEWEST.pythons)
+"""What a program will be trained with next, as far as it is known: not part of `make test`."""
 
 _TRACE = "tests/trace"
 
 # Without those that need the plugin installed.
 _STORE = tuple(f"tests/store/test_{name}.py" for name in ("writer", "directory", "damage", "thinning", "provider"))
 
-# What every version has to pass, in a minute or so. pytest fails if one of them is renamed.
+# What every version has to pass, in a few minutes. pytest fails if one of them is renamed.
 CORE = (
     # The private names of TensorFlow and Keras.
     f"{_TRACE}/safety/test_used_symbols.py",
@@ -94,6 +111,21 @@ CORE = (
     f"{_TRACE}/nonfinite/test_nonfinite_step.py::test_that_very_step_is_recorded[nested functions]",
     f"{_TRACE}/nonfinite/test_nonfinite_step.py::test_a_watched_step_is_guarded_too[False]",
     f"{_TRACE}/nonfinite/test_replay.py::test_the_training_is_left_as_it_was",
+    # Random numbers of functions that are made from the user's, and errors in them.
+    *(
+        f"{_TRACE}/training/test_random_numbers.py::test_{name}"
+        for name in (
+            "a_fit_goes_on_where_the_one_before_has_ended",
+            "a_function_that_is_called_twice_draws_what_it_would",
+            "a_noisy_step_with_nan_is_caught_with_its_own_noise",
+        )
+    ),
+    f"{_TRACE}/nonfinite/test_guarded_fit.py::test_an_error_of_the_step_is_raised_with_the_users_line",
+    # Sessions.
+    *(
+        f"{_TRACE}/sessions/test_programs.py::test_a_program_trains_the_same_to_the_bit[{name}.py]"
+        for name in ("autoencoder", "monitored")
+    ),
     # Logs, which depend on Python and NumPy.
     "tests/record",
     *_STORE,
@@ -111,7 +143,11 @@ MORE = (
     f"{_TRACE}/numbers/test_absence.py",
     f"{_TRACE}/nonfinite/test_nonfinite_step.py",
     f"{_TRACE}/nonfinite/test_replay.py",
+    f"{_TRACE}/nonfinite/test_guarded_fit.py",
+    f"{_TRACE}/training/test_random_numbers.py",
+    f"{_TRACE}/sessions",
     f"{_TRACE}/safety/test_filesystems.py",
+    f"{_TRACE}/safety/test_lost_symbols.py",
     f"{_TRACE}/safety/test_used_symbols.py",
     "tests/record",
     *_STORE,
@@ -148,17 +184,13 @@ def _installed(pair: Pair, program: str, root: Path) -> Path:
     environment = root / f"python{_version(program)}-tensorflow{pair.tensorflow}-keras{pair.keras or 'newest'}"
     python, done = environment / "bin" / "python", environment / "installed"
     # TensorBoard before 2.21 imports pkg_resources, which setuptools 82 no longer has.
-    wanted = [f"tensorflow-cpu=={pair.tensorflow}", "tensorboard", "google-crc32c", "setuptools<82", "pytest>=8"]
-    wanted += ["hypothesis>=6.100", f"keras=={pair.keras}" if pair.keras else "keras"]
-    # Each TensorFlow Probability is for the TensorFlow of its day.
-    wanted += [f"tensorflow-probability=={'0.25' if pair.release >= (2, 18) else '0.24'}.*"]
-    # It asks for the package `tensorflow`, which would be written over tensorflow-cpu.
-    alone = f"tf_keras=={'.'.join(map(str, pair.release))}.*"
-    text = "\n".join([*wanted, alone])
+    wanted = [*pair.packages, "tensorboard", "google-crc32c", "setuptools<82", "pytest>=8", "hypothesis>=6.100"]
+    text = "\n".join([*wanted, pair.tf_keras])
     if not done.exists() or done.read_text(encoding="utf-8") != text:
         subprocess.run([program, "-m", "venv", "--clear", str(environment)], check=True)
         _pip(python, *wanted)
-        _pip(python, "--no-deps", alone)
+        # It asks for the package `tensorflow`, which would be written over tensorflow-cpu.
+        _pip(python, "--no-deps", pair.tf_keras)
         done.write_text(text, encoding="utf-8")
     return python
 
@@ -185,7 +217,8 @@ def _tested(python: Path, tests: Iterable[str], *, capture_output: bool = False)
 def _versions(python: Path) -> str:
     """Those that were tested, as the packages themselves say."""
     code = "import sys, importlib.metadata as m; print('Python', sys.version.split()[0], *(f'{name} {m.version(name)}' "
-    code += "for name in ('tensorflow-cpu', 'keras', 'tf_keras', 'numpy')))"
+    code += "for name in ('tensorflow-cpu', 'keras', 'keras-nightly', 'tf_keras', 'numpy') "
+    code += "if any(m.distributions(name=name))))"
     return subprocess.run([str(python), "-c", code], check=True, capture_output=True, text=True).stdout
 
 
@@ -212,7 +245,9 @@ def _version(program: str) -> str:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tensorflow", nargs="?", help="a version of tensorflow-cpu, such as 2.16.2")
-    parser.add_argument("--keras", default="", help="a version of Keras (default: the newest that pip finds)")
+    parser.add_argument(
+        "--keras", default="", help="a version of Keras, or nightly (default: the newest that pip finds)"
+    )
     parser.add_argument("--python", help="the Python for the environments")
     parser.add_argument("--directory", help="where the environments are created and kept for the next run")
     parser.add_argument("tests", nargs="*", help="tests to run instead of the usual ones")

@@ -122,12 +122,14 @@ def explain(
     If the loss is a sum, `report.terms` holds the gradient of each term for each variable. This takes one more backward
     pass for each term; `terms=False` avoids it.
     """
+    from tb_gradflow.trace.explain.graph_tensors import is_graph_tensor
     from tb_gradflow.trace.explain.one_step import explain_function, explain_model
     from tb_gradflow.trace.explain.tried_edits import Seen, variables_as_called, with_tried
-    from tb_gradflow.trace.graph_v1.explain_graph import explain_graph, is_graph_tensor
 
     def run(*, terms: bool, examples: bool) -> Explained:
         if is_graph_tensor(model_or_loss):
+            from tb_gradflow.trace.graph_v1.explain_graph import explain_graph
+
             return explain_graph(model_or_loss, variables, feed_dict, terms=terms)
         if variables is not None:
             return explain_function(model_or_loss, args, variables, terms=terms, examples=examples)

@@ -26,6 +26,9 @@ def gradients(loss: Any, variables: Sequence[Any], gradients: Sequence[Any], nam
         SetupError: the arguments have the wrong kinds or the wrong order, the gradients are not one for each variable,
             or no step is set.
     """
+    from tb_gradflow.trace.tf_internals.used_symbols import require_part
+
+    require_part("summaries")
     from tb_gradflow.trace.summaries import record_gradients
 
     record_gradients(loss, variables, gradients, name)

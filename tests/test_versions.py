@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.versions import CORE, MORE, NEWEST, OLDEST, ROOT, Pair
+from benchmarks.versions import CORE, MORE, NEWEST, NEXT, OLDEST, ROOT, Pair
 from tb_gradflow.trace.tf_internals import private_symbols, used_symbols, versions
 
 PROJECT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
@@ -45,6 +45,12 @@ def test_the_matrix_has_both_pairs(pair: Pair) -> None:
     matrix = (ROOT / "docs" / "matrix.md").read_text(encoding="utf-8")
 
     assert f"| TensorFlow {pair.tensorflow}, Keras {pair.keras}, Python {pair.pythons[0]} | `make versions`" in matrix
+
+
+def test_the_matrix_has_the_next_pair() -> None:
+    matrix = (ROOT / "docs" / "matrix.md").read_text(encoding="utf-8")
+
+    assert f"| TensorFlow {NEXT.tensorflow}, Keras {NEXT.keras}, Python {NEXT.pythons[0]} | by hand" in matrix
 
 
 @pytest.mark.parametrize("name", sorted({*CORE, *MORE}))

@@ -224,8 +224,9 @@ def train_step():
     w.assign_sub(0.1 * tape.gradient(loss, w))
 for _ in range(20):
     train_step()
-print("trained", flush=True)
 try:
+    # The signal is sent as soon as this is read.
+    print("trained", flush=True)
     # Python sees a signal that arrives just before a sleep after that sleep.
     for _ in range(6000):
         time.sleep(0.1)

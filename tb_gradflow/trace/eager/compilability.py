@@ -79,7 +79,8 @@ HINT = (
 )
 
 _WORDS = re.compile(
-    r"symbolic `?tf\.Tensor|Tensor' object has no attribute '(numpy|item|tolist)'|, not '?(Symbolic)?Tensor\b"
+    r"symbolic `?tf\.Tensor|Tensor' object (has no attribute '(numpy|item|tolist)'|cannot be interpreted as)"
+    r"|, not '?(Symbolic)?Tensor\b"
 )
 
 

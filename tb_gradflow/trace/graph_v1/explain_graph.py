@@ -51,11 +51,6 @@ class _Seen:
     unscaled: bool = False
 
 
-def is_graph_tensor(value: Any) -> bool:
-    """Whether a value is a tensor of a graph, rather than a known number."""
-    return isinstance(value, tf.Tensor) and not isinstance(value, tf.__internal__.EagerTensor)
-
-
 def explain_graph(
     loss: Any, variables: Sequence[Any] | None, feed_dict: Mapping[Any, Any] | None, *, terms: bool = True
 ) -> Explained:

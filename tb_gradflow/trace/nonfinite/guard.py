@@ -26,7 +26,7 @@ from tensorflow.python.ops import handle_data_util
 from tb_gradflow.trace.engine.additions import SCOPE, Additions, unobserved
 from tb_gradflow.trace.engine.calls import Path, Place, argument_of_root, places
 from tb_gradflow.trace.engine.cells import Cell
-from tb_gradflow.trace.engine.definitions import Definition, new_node, node_of
+from tb_gradflow.trace.engine.definitions import Definition, calls_in, new_node, node_of
 from tb_gradflow.trace.engine.effects import Effects, Output
 from tb_gradflow.trace.engine.siblings import Added, Edit
 from tb_gradflow.trace.graph.gradient_call import Call
@@ -35,6 +35,9 @@ from tb_gradflow.trace.numerics.fusion import recomputed
 from tb_gradflow.trace.protection.functions import held_weakly, in_step
 
 _NUMBERS = itertools.count()
+
+_KEPT = f"{SCOPE}/kept_"
+"""How `Effects.keeping` names the nodes that keep results."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +188,8 @@ class Unit:
             else:
                 continue
             before.append(scope)
+        if call is None:
+            before += [each for each in self._effects_in(definition) if each not in late]
         branch = _branch(name, wrong, self._branches)
         definition.wait(branch, before)
         definition.proto.node_def.append(branch)
@@ -196,6 +201,12 @@ class Unit:
     def _gradients(self, definition: Definition) -> list[str]:
         parts = [part for each in self._checked for part in tf.nest.flatten(each, expand_composites=True)]
         return [definition.reference(each) for each in parts if getattr(each, "graph", None) is self.function.graph]
+
+    def _effects_in(self, definition: Definition) -> list[str]:
+        """The nodes that keep what its effects result in. Before they have run, that is still from the last step."""
+        own = [each.name for each in definition.proto.node_def if each.name.startswith(_KEPT) and each.input[1:]]
+        calls = calls_in(self.function.cached_definition)
+        return own + [node.name for node, listed in calls if any(func.name in self.effects.apart for func in listed)]
 
     def _kept(self, number: int, dtype: Any) -> Cell:
         if number not in self._cells:

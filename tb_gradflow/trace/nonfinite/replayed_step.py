@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from tb_gradflow.record.schema import Trace
 from tb_gradflow.trace.engine.draws import Draws
-from tb_gradflow.trace.engine.siblings import Added, Sibling
+from tb_gradflow.trace.engine.siblings import Added, Edit, Sibling
 from tb_gradflow.trace.nonfinite.guard import Caught
 from tb_gradflow.trace.step.forward_values import has_nonfinite
 from tb_gradflow.trace.step.measurements import Measured
@@ -55,7 +55,11 @@ class ReplayedStep:
         self._caught = caught
         self._measurements = measured_in(observation, unit.function, settings, inputs, index, trains=False)
         self.trace: Trace = self._measurements.trace
-        edits = [Draws(unit.function), Added(self._measurements.additions), unit.effects.given(caught.effects)]
+        edits: list[Edit] = [
+            Draws(unit.function),
+            Added(self._measurements.additions),
+            unit.effects.given(caught.effects),
+        ]
         self._sibling = Sibling(unit.function, edits, optimized=False)
 
     def measured(self) -> Measured:

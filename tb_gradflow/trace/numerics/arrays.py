@@ -38,20 +38,20 @@ def movement_columns(
     """In the order of `MOVEMENT_STATISTICS`. `epsilon` is that of the variable's type. Steps are in proportion to the
     gradient, or as long as the rate; the length of a step is not known for a gradient that is still scaled."""
     size = gradient.size
-    zero_count, still_count = size - np.count_nonzero(gradient), size - np.count_nonzero(change)
+    zero_count, still_count = size - _count(gradient), size - _count(change)
     moved = remembered = unmoved = rounded = 0
     if zero_count:
         is_moved = (gradient == 0) & (change != 0)
-        moved = np.count_nonzero(is_moved)
+        moved = _count(is_moved)
         if moved and memories:
-            remembered = np.count_nonzero(is_moved & np.logical_or.reduce([each != 0 for each in memories]))
+            remembered = _count(is_moved & np.logical_or.reduce([each != 0 for each in memories]))
     if still_count:
         is_unmoved = (gradient != 0) & (change == 0) & np.isfinite(gradient)
-        unmoved = np.count_nonzero(is_unmoved)
+        unmoved = _count(is_unmoved)
         if unmoved and rate > 0 and not is_scaled:
             # Half the distance to the next number: smaller changes are rounded away.
             length = rate * np.abs(gradient[is_unmoved]) if is_proportional else rate
-            rounded = np.count_nonzero(length < np.abs(before[is_unmoved]) * (epsilon / 2))
+            rounded = _count(length < np.abs(before[is_unmoved]) * (epsilon / 2))
     return [zero_count, moved, remembered, unmoved, rounded, rate]
 
 
@@ -76,4 +76,8 @@ def _norm(value: Array) -> float:
 
 
 def _nonfinite(value: Array) -> float:
-    return float(value.size - np.count_nonzero(np.isfinite(value)))
+    return float(value.size - _count(np.isfinite(value)))
+
+
+def _count(values: Any) -> int:
+    return int(np.count_nonzero(values))

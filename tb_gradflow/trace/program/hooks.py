@@ -10,6 +10,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from tb_gradflow.errors import SetupError
+from tb_gradflow.trace.fidelity.warning import warn
 from tb_gradflow.trace.program.faults import report, reported
 from tb_gradflow.trace.program.recording import Recording
 from tb_gradflow.trace.protection.beside import surely
@@ -90,11 +92,15 @@ def hook(name: str) -> None:
 
 def _tensorflow(module: Any) -> None:
     from tb_gradflow.trace.program import eager_loops, functions
-    from tb_gradflow.trace.sessions import installation
 
     functions.install()
     eager_loops.install(module)
-    installation.install(_of_sessions, report)
+    try:
+        from tb_gradflow.trace.sessions import installation
+    except SetupError as lacking:
+        warn(f"tb_gradflow: {lacking}")
+    else:
+        installation.install(_of_sessions, report)
 
 
 def _of_sessions() -> Recording | None:

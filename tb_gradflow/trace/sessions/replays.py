@@ -2,13 +2,13 @@
 does not need it.
 
 They are computed in a run of their own, from the same feeds, variables and random numbers, if no op in it changes
-anything or calls the program's code. Everything else that has a state, such as a random number or the next batch, is
-fetched in the program's run and fed here.
+anything or calls the program's code. What is computed from anything else, such as a random number, the next batch or
+the update of a moving average, is fetched in the program's run and fed here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,7 @@ from tb_gradflow.trace.sessions.executions import WHILES, Execution, types_in, v
 # These have a state for TensorFlow, but running them changes nothing, and calls nothing of the program's.
 _READS = MAKERS | {"ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VariableShape", "Assert"}
 _ARRAYS = ("TensorArray", "Stack")
+_HANDS_ON_REFERENCE = "Ref"
 
 _PYTHON = ("PyFunc", "EagerPyFunc")
 
@@ -55,6 +56,7 @@ class Replay:
 
 def replay_of(tensors: Sequence[Any], execution: Execution) -> Replay | None:
     """The run that computes these tensors; `None` if it would change something, or would compute other values."""
+    impure = _Impure(tensors, execution)
     fed: set[str] = set()
     drawn: dict[str, Any] = {}
     reads: dict[str, tuple[Any, str]] = {}
@@ -65,20 +67,17 @@ def replay_of(tensors: Sequence[Any], execution: Execution) -> Replay | None:
         if tensor.name in seen:
             continue
         seen.add(tensor.name)
-        variable, op = variable_read_by(tensor), tensor.op
+        variable = variable_read_by(tensor)
         if tensor.name in execution.fed:
             fed.add(tensor.name)
+        elif tensor.op.name in impure.ops:
+            if not impure.may_draw(tensor):
+                return None
+            drawn[tensor.name] = tensor
         elif variable is not None and execution.graph.is_feedable(tensor):
             reads[tensor.name] = tensor, variable
-        elif _is_pure(op):
-            before = _all_before(op)
-            if before is None:
-                return None
-            waiting += before
-        elif execution.may_fetch(tensor) and is_exact(tensor) and execution.graph.is_feedable(tensor):
-            drawn[tensor.name] = tensor
         else:
-            return None
+            waiting += _all_before(tensor.op)
     # Nothing has changed yet before the program's run, so variables need not be fed there.
     is_after = bool(drawn)
     return Replay(
@@ -86,8 +85,44 @@ def replay_of(tensors: Sequence[Any], execution: Execution) -> Replay | None:
     )
 
 
-def _all_before(op: Any) -> list[Any] | None:
-    """The tensors that have to be computed before an op; `None` if another op without a result would have to run."""
+class _Impure:
+    """What the recorder's own run may not compute.
+
+    Args:
+        tensors: What it is to compute.
+        execution: What the program's run executes.
+
+    Attributes:
+        ops: The names of the ops that it may not run, and of those that need one, unless it is fed what they need.
+    """
+
+    def __init__(self, tensors: Sequence[Any], execution: Execution) -> None:
+        self._execution = execution
+        self._needed = Execution(execution.graph, tensors, fed=execution.fed).ops
+        self.ops = {name for name, op in self._needed.items() if not _is_pure(op)}
+        waiting = list(self.ops)
+        while waiting:
+            new = {user.name for user in self._users(self._needed[waiting.pop()])} - self.ops
+            self.ops |= new
+            waiting += new
+
+    def may_draw(self, tensor: Any) -> bool:
+        """Whether the program's run can be asked for a tensor."""
+        execution = self._execution
+        if execution.is_racing and _is_pure(tensor.op):
+            return False
+        return bool(execution.may_fetch(tensor) and is_exact(tensor) and execution.graph.is_feedable(tensor))
+
+    def _users(self, op: Any) -> Iterator[Any]:
+        """Those that cannot do without an op."""
+        yield from (each for each in op._control_outputs if each.name in self._needed)
+        for tensor in op.outputs:
+            if tensor.name not in self._execution.fed and not self.may_draw(tensor):
+                yield from (each for each in tensor.consumers() if each.name in self._needed)
+
+
+def _all_before(op: Any) -> list[Any]:
+    """The tensors that have to be computed before an op."""
     found = list(op.inputs)
     stack, seen = list(op.control_inputs), set()
     while stack:
@@ -95,8 +130,6 @@ def _all_before(op: Any) -> list[Any] | None:
         if each.name in seen:
             continue
         seen.add(each.name)
-        if not _is_pure(each):
-            return None
         found += each.inputs
         stack += each.control_inputs
     return found
@@ -114,4 +147,7 @@ def _is_pure_type(kind: str) -> bool:
     if kind in _READS or kind.startswith(_ARRAYS) or kind in CALLS | BRANCHES | WHILES:
         return True
     definition = op_def_registry.get(kind)
-    return definition is not None and not definition.is_stateful and not kind.startswith(_PYTHON)
+    if definition is None or definition.is_stateful or kind.startswith(_PYTHON):
+        return False
+    # For TensorFlow, what changes a reference variable has no state.
+    return kind.startswith(_HANDS_ON_REFERENCE) or not any(each.is_ref for each in definition.input_arg)

@@ -40,7 +40,6 @@ SYMBOLS: tuple[Symbol, ...] = (
     Symbol("gradients_util", "_GradientsHelper", "gradients that are requested inside nested functions"),
     Symbol("gradients_util", "PossibleTapeGradientTypes", "terms of a loss inside nested functions"),
     Symbol("FunctionCaptures", "capture_by_value", "tensors that functions inside a step copy as constants"),
-    Symbol("func_graph", "func_graph_from_py_func", "Python numbers that differ from step to step"),
     Symbol("cond", "_eager_cond_implementation", "branches that an eager step does not take"),
     Symbol("py_builtins", "_tf_float", "conversions to Python numbers that stay in TensorFlow"),
     Symbol("py_builtins", "_tf_int", "conversions to Python numbers that stay in TensorFlow"),

@@ -1,8 +1,9 @@
 """The private names of TensorFlow and Keras that are used as they are; `private_symbols` has those that are replaced.
 
 A library may rename one in any release. If a module, or a name in it, is gone, importing the recorder fails with an
-error that names it and the versions that have it. If an attribute is gone, the code that needs it fails, which is
-reported as a fault of the recorder while training continues; optional attributes are read with a default.
+error that names it and the versions that have it; if only one of the `PARTS` needs it, importing that part fails, and
+the others work. If an attribute is gone, the code that needs it fails, which is reported as a fault of the recorder
+while training continues; optional attributes are read with a default.
 
 A test finds every use in this package and compares it with these lists.
 """
@@ -12,6 +13,11 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+
+from tb_gradflow.errors import SetupError
 
 SEEN = ("2.16", "2.21")
 """The oldest and the newest TensorFlow that all of them were seen in."""
@@ -23,11 +29,26 @@ class Module:
 
     Attributes:
         name: Its full name.
-        uses: What is taken from it.
+        uses: What is taken from it, and from what is taken from it.
     """
 
     name: str
     uses: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of the recorder that the others do without.
+
+    Attributes:
+        lost: What does not work without it.
+        modules: What it uses in addition to `MODULES`.
+        needs: The parts that it imports.
+    """
+
+    lost: str
+    modules: tuple[Module, ...]
+    needs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,36 +74,44 @@ _OPS = "tensorflow.python.ops"
 
 MODULES: tuple[Module, ...] = (
     Module("tensorflow.core.framework.attr_value_pb2", ("AttrValue",)),
+    Module("tensorflow.core.framework.function_pb2", ("FunctionDef",)),
     Module("tensorflow.core.framework.graph_pb2", ("GraphDef",)),
     Module("tensorflow.core.framework.node_def_pb2", ("NodeDef",)),
-    Module("tensorflow.core.framework.types_pb2", ("DT_BFLOAT16", "DT_DOUBLE", "DT_FLOAT", "DT_HALF")),
+    Module("tensorflow.core.framework.types_pb2", ("DT_BFLOAT16", "DT_DOUBLE", "DT_FLOAT", "DT_HALF", "DT_RESOURCE")),
     Module("tensorflow.core.function.capture.capture_container", ("FunctionCaptures",)),
     Module("tensorflow.core.function.polymorphism.function_cache", ("FunctionCache",)),
-    Module("tensorflow.python.autograph.core.ag_ctx", ("ControlStatusCtx", "Status")),
+    Module("tensorflow.core.protobuf.config_pb2", ("ConfigProto",)),
     Module("tensorflow.python.autograph.operators.py_builtins"),
-    Module("tensorflow.python.distribute.distribute_lib", ("_DefaultDistributionExtended",)),
     Module("tensorflow.python.distribute.values", ("DistributedValues", "DistributedVariable", "PerReplica")),
     Module(f"{_EAGER}.backprop", ("_gradient_function",)),
     Module(f"{_EAGER}.backprop_util", ("IsTrainable",)),
-    Module(f"{_EAGER}.context", ("context",)),
+    Module(f"{_EAGER}.context", ("FunctionCallOptions", "context")),
     Module(f"{_EAGER}.core", ("_FallbackException",)),
     Module(f"{_EAGER}.forwardprop"),
     Module(f"{_EAGER}.imperative_grad"),
     Module(f"{_EAGER}.lift_to_graph", ("UnliftableError",)),
-    Module(f"{_EAGER}.polymorphic_function.atomic_function", ("AtomicFunction", "make_call_op_in_graph")),
+    Module(
+        f"{_EAGER}.polymorphic_function.atomic_function",
+        ("AtomicFunction", "InterpolateRuntimeError", "from_func_graph", "make_call_op_in_graph"),
+    ),
     Module(f"{_EAGER}.polymorphic_function.polymorphic_function", ("Function",)),
+    Module(f"{_EAGER}.polymorphic_function.transform", ("CONCRETE_FUNCTION_CALLBACKS",)),
     Module(f"{_EAGER}.record", ("could_possibly_record", "stop_recording")),
     Module(f"{_EAGER}.tape", ("Tape",)),
     Module(f"{_FRAMEWORK}.auto_control_deps", ("AutomaticControlDependencies",)),
     Module(
         f"{_FRAMEWORK}.auto_control_deps_utils",
-        ("get_read_only_resource_input_indices_graph", "get_read_write_resource_inputs"),
+        (
+            "READ_ONLY_RESOURCE_INPUTS_ATTR",
+            "RESOURCE_READ_OPS",
+            "get_read_only_resource_input_indices_graph",
+            "get_read_write_resource_inputs",
+        ),
     ),
     Module(f"{_FRAMEWORK}.constant_op"),
     Module(f"{_FRAMEWORK}.dtypes", ("resource",)),
-    Module(f"{_FRAMEWORK}.func_graph", ("FuncGraph",)),
+    Module(f"{_FRAMEWORK}.func_graph", ("FuncGraph", "func_graph_from_py_func")),
     Module(f"{_FRAMEWORK}.function_def_to_graph", ("function_def_to_graph",)),
-    Module(f"{_FRAMEWORK}.meta_graph", ("create_meta_graph_def", "import_scoped_meta_graph")),
     Module(f"{_FRAMEWORK}.op_callbacks", ("add_op_callback", "remove_op_callback")),
     Module(f"{_FRAMEWORK}.op_def_library", ("value_to_attr_value",)),
     Module(f"{_FRAMEWORK}.op_def_registry", ("get",)),
@@ -90,21 +119,11 @@ MODULES: tuple[Module, ...] = (
     Module(f"{_FRAMEWORK}.versions", ("GRAPH_DEF_VERSION",)),
     Module(f"{_OPS}.array_ops", ("zeros_like",)),
     Module(f"{_OPS}.cond"),
-    Module(f"{_OPS}.cond_v2", ("_CondGradFuncGraph", "cond_v2", "get_func_graphs")),
-    Module(
-        f"{_OPS}.gen_stateless_random_ops_v2",
-        (
-            "stateless_random_normal_v2",
-            "stateless_random_uniform_int_v2",
-            "stateless_random_uniform_v2",
-            "stateless_truncated_normal_v2",
-        ),
-    ),
+    Module(f"{_OPS}.cond_v2", ("_CondGradFuncGraph", "get_func_graphs")),
     Module(f"{_OPS}.gradients_util", ("POSSIBLE_GRADIENT_TYPES_FIRST_ORDER", "POSSIBLE_GRADIENT_TYPES_HIGHER_ORDER")),
     Module(f"{_OPS}.handle_data_util", ("get_resource_handle_data",)),
-    Module(f"{_OPS}.resource_variable_ops", ("BaseResourceVariable", "ResourceVariable")),
+    Module(f"{_OPS}.resource_variable_ops", ("BaseResourceVariable",)),
     Module(f"{_OPS}.stateful_random_ops", ("global_generator",)),
-    Module(f"{_OPS}.summary_ops_v2", ("_NoopSummaryWriter", "_summary_state")),
     Module(f"{_OPS}.while_v2", ("_WhileBodyGradFuncGraph", "_get_graph")),
     Module(
         "tensorflow.python.pywrap_tfe",
@@ -121,34 +140,71 @@ MODULES: tuple[Module, ...] = (
             "TFE_Py_TapeWatch",
         ),
     ),
+    Module("tensorflow.python.util.function_utils", ("get_disabled_rewriter_config",)),
     Module("tensorflow.python.util.tf_stack", ("extract_stack",)),
-    Module("tensorflow.python.util.traceback_utils", ("filter_traceback",)),
 )
+
+PARTS: dict[str, Part] = {
+    "explain": Part(
+        "`tb_gradflow.explain` and `check_gradients` of tensors",
+        (Module("tensorflow.python.autograph.core.ag_ctx", ("ControlStatusCtx", "Status")),),
+    ),
+    "graph_v1": Part(
+        "`tb_gradflow.explain` of a tensor in a `tf.compat.v1` graph",
+        (Module(f"{_FRAMEWORK}.meta_graph", ("create_meta_graph_def", "import_scoped_meta_graph")),),
+    ),
+    "program": Part(
+        "`tb-gradflow run`, and recording in notebooks and tests",
+        (Module("tensorflow.python.util.traceback_utils", ("filter_traceback",)),),
+    ),
+    "sessions": Part(
+        "recording of `tf.compat.v1` sessions",
+        (
+            Module("tensorflow.core.protobuf.config_pb2", ("RunOptions",)),
+            Module("tensorflow.python.client.pywrap_tf_session", ("TF_GetBuffer",)),
+            Module(
+                "tensorflow.python.client.session",
+                (
+                    "BaseSession",
+                    "BaseSession._do_run",
+                    "BaseSession._make_callable_from_options",
+                    "BaseSession.make_callable",
+                ),
+            ),
+            Module(f"{_FRAMEWORK}.composite_tensor", ("CompositeTensor",)),
+            Module(f"{_OPS}.gradients_util", ("_GradientsHelper", "_LogOpGradients")),
+        ),
+        needs=("graph_v1",),
+    ),
+    "summaries": Part(
+        "`tb_gradflow.summary.gradients`",
+        (Module(f"{_OPS}.summary_ops_v2", ("_NoopSummaryWriter", "_summary_state")),),
+    ),
+}
+"""By their rooms or modules in `tb_gradflow.trace`."""
 
 ATTRIBUTES: tuple[Attribute, ...] = (
     Attribute("Operation", "_add_control_input", "the order of reads and writes"),
+    Attribute("Operation", "_control_outputs", "what a session runs after an op that changes something"),
     Attribute("Operation", "_get_control_flow_context", "loops and branches of TensorFlow 1"),
     Attribute("Operation", "_gradient_function", "custom gradients in a copied graph"),
     Attribute("Operation", "_id", "which ops were made by taking a gradient"),
-    Attribute("Operation", "_set_attr", "marks on ops, and branches that are not lowered"),
-    Attribute("Operation", "_update_input", "random numbers that the versions of a step share"),
     Attribute("EagerTensor", "_id", "which tensor of an eager step is which"),
     Attribute("EagerTensor", "_numpy_internal", "where a value leaves TensorFlow for NumPy"),
     Attribute("EagerTensor", "_shape_tuple", "sizes of batches, without a copy of the shape"),
+    Attribute("FuncGraph", "_add_function_recursive", "kernels that compute the statistics of many tensors"),
     Attribute("FuncGraph", "_create_op_internal", "the graph of an eager step"),
     Attribute("FuncGraph", "_get_function", "what a function computes inside"),
     Attribute("FuncGraph", "_watched_variables", "which variables a step reads or writes", optional=True),
-    Attribute("Function", "_autograph", "whether a step is converted by AutoGraph"),
     Attribute("Function", "_clone", "a step that is compiled as the user's own"),
-    Attribute("Function", "_concrete_variable_creation_fn", "steps that create their variables", optional=True),
-    Attribute("Function", "_created_variables", "steps that create their variables", optional=True),
     Attribute("Function", "_function_cache", "traces of functions that are temporarily set aside"),
     Attribute("Function", "_jit_compile", "whether XLA compiles a step"),
     Attribute("Function", "_list_all_concrete_functions", "whether a training function was compiled before"),
     Attribute("Function", "_omit_frequent_tracing_warning", "a warning that the recorder would cause"),
-    Attribute("Function", "_reduce_retracing", "for which sizes a step is compiled"),
     Attribute("FunctionCache", "_dispatch_dict", "traces of functions that are temporarily set aside"),
     Attribute("FunctionCache", "_primary", "traces of functions that are temporarily set aside"),
+    Attribute("ConcreteFunction", "_inference_function", "what TensorFlow runs of a traced function"),
+    Attribute("AtomicFunction", "_cached_graph", "the graph that a function was made from"),
     Attribute("AtomicFunction", "_bound_context", "functions that an eager step calls"),
     Attribute("Context", "_collective_ops_server_def", "whether other workers train in step with this one"),
     Attribute("Context", "_context_handle", "random numbers of a step that is rolled back"),
@@ -164,13 +220,14 @@ ATTRIBUTES: tuple[Attribute, ...] = (
     Attribute("GradientTape", "_tape", "whether a tape can compute a gradient"),
     Attribute("GradientTape", "_watch_accessed_variables", "what a tape watches by itself", optional=True),
     Attribute("Tape", "_tape", "tapes that are temporarily closed"),
+    Attribute("OpError", "_message", "errors that name functions as the user's program does"),
+    Attribute("BaseSession", "_do_run", "what a session is asked for"),
+    Attribute("BaseSession", "_config", "whether a session compiles its graph with XLA", optional=True),
     Attribute("DType", "_is_ref_dtype", "reference variables of TensorFlow 1"),
     Attribute("RefVariable", "_ref", "reference variables of TensorFlow 1"),
     Attribute("PartitionedVariable", "_get_variable_list", "partitioned variables of TensorFlow 1", optional=True),
-    Attribute("Variable", "_distribute_strategy", "variables of several replicas", optional=True),
     Attribute("Variable", "_unique_id", "slots of the optimizers of Keras 2", optional=True),
     Attribute("DistributedIterator", "_element_spec", "the type of the batches of several replicas"),
-    Attribute("PerReplicaSpec", "_value_specs", "the type of one replica's batch", optional=True),
     Attribute("SummaryWriter", "_closed", "whether a summary writer is still open", optional=True),
     Attribute("TensorFlow's functions", "_tf_api_names", "names of functions that the user calls", optional=True),
     Attribute("TensorFlow's functions", "_tf_api_names_v1", "names of functions that the user calls", optional=True),
@@ -198,24 +255,48 @@ ATTRIBUTES: tuple[Attribute, ...] = (
 )
 
 
-def require_modules(version: str, modules: Iterable[Module] = MODULES) -> None:
+def require_modules(version: str = tf.__version__, modules: Iterable[Module] = MODULES) -> None:
     """Raises ImportError if this version of TensorFlow lacks a private module, or what is taken from it."""
-    gone = list(_missing(modules))
+    gone = _missing(modules)
     if gone:
-        names = ", ".join(f"`{name}`" for name in gone)
-        oldest, newest = SEEN
         raise ImportError(
-            f"tb_gradflow records with internals of TensorFlow, and TensorFlow {version} lacks {names}, which "
-            f"versions {oldest} to {newest} have: install one of these, or a newer "
-            "tb-gradflow. Logs can be read with any version."
+            f"tb_gradflow records with internals of TensorFlow, and {_lacks(version, gone)}: install one of these, or "
+            "a newer tb-gradflow. Logs can be read with any version."
         )
 
 
-def _missing(modules: Iterable[Module]) -> Iterator[str]:
-    for module in modules:
-        try:
-            found = importlib.import_module(module.name)
-        except ImportError:
-            yield module.name
-            continue
-        yield from (f"{module.name}.{name}" for name in module.uses if not hasattr(found, name))
+def require_part(name: str) -> None:
+    """Raises SetupError if this version of TensorFlow lacks what only a part of the recorder uses."""
+    part = PARTS[name]
+    gone = _missing([*part.modules, *(each for other in part.needs for each in PARTS[other].modules)])
+    if gone:
+        raise SetupError(
+            f"{part.lost} needs internals of TensorFlow, and {_lacks(tf.__version__, gone)}: install one of these, or "
+            "a newer tb-gradflow. What else tb_gradflow does works with this version too."
+        )
+
+
+def _lacks(version: str, gone: Iterable[str]) -> str:
+    names = ", ".join(f"`{name}`" for name in gone)
+    return f"TensorFlow {version} lacks {names}, which versions {SEEN[0]} to {SEEN[1]} have"
+
+
+def _missing(modules: Iterable[Module]) -> list[str]:
+    return [name for module in modules for name in _missing_of(module)]
+
+
+def _missing_of(module: Module) -> Iterator[str]:
+    try:
+        found = importlib.import_module(module.name)
+    except ImportError:
+        yield module.name
+        return
+    yield from (f"{module.name}.{name}" for name in module.uses if not _has(found, name))
+
+
+def _has(owner: Any, name: str) -> bool:
+    for part in name.split("."):
+        if not hasattr(owner, part):
+            return False
+        owner = getattr(owner, part)
+    return True

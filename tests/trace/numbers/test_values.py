@@ -176,9 +176,9 @@ def test_every_tensors_gradient_is_the_tapes(tmp_path: Path) -> None:
     expected = _norms_of_all_tensors(convolutional, x, y)
     truth = {name.partition("/")[2]: norm for name, norm in expected.items()}
     assert len(measured) > 15
-    assert {"conv_1/convolution", "relu_1/Relu", "flat_1/Reshape", "out_1/MatMul"} <= {
-        name.partition("/")[2] for name in measured
-    }
+    # Keras before 3.16 numbers the scopes of layers.
+    of_layers = {name.partition("/")[2].replace("_1/", "/") for name in measured}
+    assert of_layers >= {"conv/convolution", "relu/Relu", "flat/Reshape", "out/MatMul"}
     for name, row in measured.items():
         assert row[0] == pytest.approx(truth[name.partition("/")[2]], rel=1e-4, abs=1e-6), name
 

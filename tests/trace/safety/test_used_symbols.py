@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import importlib.util
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,14 @@ from tensorflow.python.framework.func_graph import FuncGraph
 
 import tb_gradflow
 from tb_gradflow.trace.tf_internals.private_symbols import SYMBOLS
-from tb_gradflow.trace.tf_internals.used_symbols import ATTRIBUTES, MODULES, Attribute, Module, require_modules
+from tb_gradflow.trace.tf_internals.used_symbols import (
+    ATTRIBUTES,
+    MODULES,
+    PARTS,
+    Attribute,
+    Module,
+    require_modules,
+)
 
 PACKAGE = Path(tb_gradflow.__file__).parent
 TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(PACKAGE.rglob("*.py"))}
@@ -79,19 +86,37 @@ def is_package(name: str) -> bool:
     return spec is not None and spec.submodule_search_locations is not None
 
 
-def taken() -> dict[str, set[str]]:
-    """By private module, what the package takes from it."""
-    found: dict[str, set[str]] = {}
-    for tree in TREES.values():
-        names = imported(tree)
-        for module, name in names.values():
-            found.setdefault(module, set()).update({name} - {""})
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-                module, name = names.get(node.value.id, ("", ""))
-                if module and not name and not is_special(node.attr):
-                    found[module].add(node.attr)
-    return found
+Taken = set[tuple[str, str]]
+"""Private modules, each with what is taken from it, and once with "" for the module itself."""
+
+
+def part_of(path: Path) -> str:
+    """The part of the recorder that a file belongs to; empty if the others need it."""
+    inside = path.relative_to(PACKAGE / "trace") if path.is_relative_to(PACKAGE / "trace") else path
+    name = inside.parts[0].removesuffix(".py")
+    return name if name in PARTS else ""
+
+
+@functools.cache
+def taken_by(path: Path) -> frozenset[tuple[str, str]]:
+    names, found = imported(TREES[path]), set()
+    for module, name in names.values():
+        found |= {(module, ""), (module, name)}
+    for node in ast.walk(TREES[path]):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            module, name = names.get(node.value.id, ("", ""))
+            if module and not name and not is_special(node.attr):
+                found.add((module, node.attr))
+    return frozenset(found)
+
+
+def taken(part: str) -> Taken:
+    """What a part of the recorder takes from private modules."""
+    return {each for path in TREES if part_of(path) == part for each in taken_by(path)}
+
+
+def listed(modules: Iterable[Module]) -> Taken:
+    return {(each.name, name.partition(".")[0]) for each in modules for name in ("", *each.uses)}
 
 
 def is_special(name: str) -> bool:
@@ -136,11 +161,42 @@ REGISTERED = {each.name for each in ATTRIBUTES}
 
 
 def test_every_private_module_and_what_is_taken_from_it_is_registered() -> None:
-    registered = {module.name: set(module.uses) for module in MODULES}
-    # What is replaced there is in the other list.
-    replaced = {each.name for each in SYMBOLS}
+    assert unreplaced(taken("")) == unreplaced(listed(MODULES))
 
-    assert {name: uses - replaced for name, uses in taken().items()} == registered
+
+@pytest.mark.parametrize("part", PARTS)
+def test_what_only_a_part_takes_is_registered_as_its(part: str) -> None:
+    assert unreplaced(taken(part)) - listed(MODULES) == unreplaced(listed(PARTS[part].modules)) - {
+        (each.name, "") for each in MODULES
+    }
+
+
+def unreplaced(found: Taken) -> Taken:
+    """Without what is in the other list."""
+    return {(module, name) for module, name in found if name not in {each.name for each in SYMBOLS}}
+
+
+@pytest.mark.parametrize("part", ["", *PARTS])
+def test_what_a_part_imports_needs_no_other_part_than_those_that_it_names(part: str) -> None:
+    allowed = {part, *(PARTS[part].needs if part else ())}
+    takers = {part_of(path) for path in files_loaded_with(part) if taken_by(path) - listed(MODULES)}
+
+    assert takers - {""} <= allowed
+
+
+def files_loaded_with(part: str) -> set[Path]:
+    """The files of a part, or of the public recorders, and those that they import when they are loaded."""
+    recorders = [PACKAGE / "trace" / "callback.py", PACKAGE / "trace" / "watch.py"]
+    waiting = [path for path in TREES if part_of(path) == part] if part else recorders
+    found: set[Path] = set()
+    while waiting:
+        path = waiting.pop()
+        if path not in found:
+            found.add(path)
+            names = (node.module for node in TREES[path].body if isinstance(node, ast.ImportFrom) and node.module)
+            files = (PACKAGE.parent / f"{name.replace('.', '/')}.py" for name in names)
+            waiting += [each for each in files if each in TREES]
+    return found
 
 
 def test_every_private_attribute_that_is_used_is_registered_and_no_other_is() -> None:
@@ -163,7 +219,8 @@ def test_an_attribute_is_registered_once() -> None:
     listed = [(each.of, each.name) for each in ATTRIBUTES]
 
     assert len(set(listed)) == len(listed)
-    assert len({each.name for each in MODULES}) == len(MODULES)
+    for modules in (MODULES, *(part.modules for part in PARTS.values())):
+        assert len({each.name for each in modules}) == len(modules)
 
 
 def test_a_module_that_is_gone_is_named_with_the_versions_that_have_it() -> None:
@@ -220,6 +277,11 @@ def variable_of_tensorflow_1() -> Any:
         return tf.compat.v1.get_variable("made", initializer=1.0, use_resource=False)
 
 
+def session() -> Any:
+    with tf.Graph().as_default():
+        return tf.compat.v1.Session()
+
+
 def iterator_of_replicas() -> Any:
     strategy = tf.distribute.MirroredStrategy(["CPU:0"])
     return iter(strategy.experimental_distribute_dataset(tf.data.Dataset.from_tensors(1.0)))
@@ -232,6 +294,9 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "Function": function,
     "FunctionCache": lambda: function()._function_cache,
     "AtomicFunction": lambda: function().get_concrete_function(tf.constant(1.0))._inference_function,
+    "ConcreteFunction": lambda: function().get_concrete_function(tf.constant(1.0)),
+    "OpError": lambda: tf.errors.OpError(None, None, "made", 1),
+    "BaseSession": session,
     "Context": context.context,
     "GradientTape": tape,
     "Tape": lambda: Tape(None),

@@ -12,7 +12,7 @@ from tests.trace.sessions.sessions import PROGRAMS, python, run
 RUNS = {
     "a3c.py": ["a3c_32"],
     "autoencoder.py": ["autoencoder_30"],
-    "batchnorm.py": ["batchnorm_24"],
+    "batchnorm.py": ["batchnorm_37"],
     "char_rnn.py": ["char_rnn_37"],
     "convnet.py": ["convnet_52"],
     "dqn.py": ["dqn_44"],
