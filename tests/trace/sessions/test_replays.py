@@ -56,7 +56,8 @@ def trained(counting: Callable[[Any, Any], Any], *, resources: bool) -> tuple[fl
         session.run(v1.global_variables_initializer())
         for _ in range(3):
             session.run([step, also], {is_training: True})
-        return tuple(map(float, session.run([counter, weight])))
+        counted, trained = map(float, session.run([counter, weight]))
+        return counted, trained
 
 
 @pytest.mark.parametrize("resources", [False, True], ids=["references", "resources"])
