@@ -11,10 +11,10 @@ from collections.abc import Callable
 from typing import Any
 
 from tb_gradflow.errors import SetupError
-from tb_gradflow.trace.protection.warning import warn
 from tb_gradflow.trace.program.faults import report, reported
 from tb_gradflow.trace.program.recording import Recording
 from tb_gradflow.trace.protection.beside import surely
+from tb_gradflow.trace.protection.warning import warn
 
 _current: Recording | None = None
 _hooked: set[str] = set()
