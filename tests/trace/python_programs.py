@@ -32,7 +32,7 @@ class Recipe:
         loss: The same of what computes the loss.
         nested_layer: Whether the layer's `call` is a `tf.function`.
         own_step: Whether a model has a `train_step`.
-        returns: Whether a step returns its loss.
+        returns: Whether the step of a loop returns its loss.
         last_rows: The number of rows in each last batch.
         options: Those of the recorder.
     """
@@ -110,7 +110,7 @@ def network(kit: Any, recipe: Recipe, parts: Parts) -> Any:
         with tf.GradientTape() as tape:
             loss = applied(parts.loss, tf.reduce_mean((self(x, training=True) - y) ** 2))
         self.optimizer.apply_gradients(finite(tape.gradient(loss, self.trainable_variables), self.trainable_variables))
-        return {"own": loss} if recipe.returns else {}
+        return {"own": loss}
 
     if recipe.own_step:
         Net.train_step = train_step
