@@ -242,6 +242,7 @@ class Kind:
         in_xla: Whether XLA compiles the step.
         eager: Whether it runs eagerly.
         fits: Whether it has two fits.
+        kit: `keras` or `tf_keras`.
     """
 
     run: Callable[..., Any]
@@ -249,6 +250,7 @@ class Kind:
     in_xla: bool = False
     eager: bool = False
     fits: bool = False
+    kit: Any = keras
 
 
 def fit_of(kit: Any, way: str = "callback", **options: Any) -> Kind:
@@ -258,11 +260,14 @@ def fit_of(kit: Any, way: str = "callback", **options: Any) -> Kind:
         in_xla=bool(options.get("jit_compile")),
         eager=bool(options.get("run_eagerly")),
         fits=True,
+        kit=kit,
     )
 
 
 def batches_of(kit: Any, **options: Any) -> Kind:
-    return Kind(lambda *args: on_batches(kit, *args, **options), "hooks", eager=bool(options.get("run_eagerly")))
+    return Kind(
+        lambda *args: on_batches(kit, *args, **options), "hooks", eager=bool(options.get("run_eagerly")), kit=kit
+    )
 
 
 def loop_of(compiled: Callable[..., Any], way: str, **more: Any) -> Kind:
@@ -295,7 +300,7 @@ def outcome(kind: Kind, recipe: Recipe, *, recorded: bool) -> Outcome:
     for kit in (keras, tf_keras):
         kit.backend.clear_session()
         kit.utils.set_random_seed(7)
-    world = World(tf_keras if "tf_keras" in repr(kind.run.__closure__) else keras)
+    world = World(kind.kit)
     outputs: list[Any] = []
     with contextlib.redirect_stdout(io.StringIO()) as printed, recording(kind, recipe, recorded=recorded) as record:
         parts = Parts(recipe, world)

@@ -1,4 +1,4 @@
-"""Whole programs that know nothing of the recorder print the same lines under `tb-gradflow run`, and end the same way."""
+"""Whole programs that know nothing of the recorder print the same lines under `tb-gradflow run`, and end as before."""
 
 from __future__ import annotations
 
