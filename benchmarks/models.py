@@ -13,9 +13,10 @@ Made = tuple[Any, Any, Any]
 """A model whose last layer gives ten logits, a batch, and its labels."""
 
 
-def resnet50() -> Made:
-    model = keras.applications.ResNet50(weights=None, input_shape=(64, 64, 3), classes=10, classifier_activation=None)
-    return model, _normal(16, 64, 64, 3), np.arange(16) % 10
+def resnet50(size: int = 64, rows: int = 16) -> Made:
+    shape = (size, size, 3)
+    model = keras.applications.ResNet50(weights=None, input_shape=shape, classes=10, classifier_activation=None)
+    return model, _normal(rows, *shape), np.arange(rows) % 10
 
 
 def efficientnet() -> Made:
@@ -49,10 +50,10 @@ def lstm() -> Made:
     )
 
 
-def transformer() -> Made:
+def transformer(blocks: int = 4) -> Made:
     inputs = keras.Input((64,), dtype="int32")
     x = layers.Embedding(1000, 128)(inputs)
-    for _ in range(4):
+    for _ in range(blocks):
         attended = layers.MultiHeadAttention(4, 32)(*[layers.LayerNormalization()(x)] * 2)
         x = x + attended
         x = x + layers.Dense(128)(layers.Dense(512, "gelu")(layers.LayerNormalization()(x)))

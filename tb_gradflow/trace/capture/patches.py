@@ -21,6 +21,7 @@ from tensorflow.python.framework.auto_control_deps import AutomaticControlDepend
 from tb_gradflow.trace.capture.keras_patches import patch_keras
 from tb_gradflow.trace.capture.observers import Here, Listener, Lookers
 from tb_gradflow.trace.capture.requested_tensors import is_answer
+from tb_gradflow.trace.graph.noted_gradients import note_gradients
 from tb_gradflow.trace.graph.variables import is_variable
 from tb_gradflow.trace.protection.functions import Called
 from tb_gradflow.trace.tf_internals.asking_beneath import asking_beneath, is_tensorflows
@@ -49,6 +50,7 @@ def _install(here: Here) -> contextlib.ExitStack:
             replaced(undo, tf.GradientTape, name, lambda original: _jacobian(original, here))
         replaced(undo, polymorphic_function.Function, "__call__", lambda original: _fresh_copies(original, here))
         replaced(undo, AutomaticControlDependencies, "__exit__", lambda original: _kept_in_order(original, here))
+        note_gradients(undo)
         patch_keras(undo, here)
         return undo.pop_all()
 

@@ -36,6 +36,11 @@ class Switch:
         with onlooking(None):  # it calls functions of its own
             return substituted(self.plain, lambda: onlooker.choose(function), args, onlooker.failed, onlooker.is_own)
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether another recorder has decided what runs in each call."""
+        return bool(self.draws.unshared) and self._plain is not None
+
     def stay_with(self, sibling: Sibling) -> None:
         """From now on this runs in each call: two functions would draw other random numbers."""
         self._plain = sibling

@@ -147,7 +147,7 @@ class _Builder:
         self._collector = collector
         self._with_data = with_data
         self._sources = SourceTable(keep_source)
-        self._differentiability = Differentiability()
+        self._differentiability = Differentiability(calls_users=not collector.by_tape)
         self._flatteners: list[Flattener] = []
         self._chosen: set[_Key] = set()
         self._data: dict[int, set[int]] = {}

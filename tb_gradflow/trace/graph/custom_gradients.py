@@ -16,6 +16,7 @@ from tensorflow.python.framework import ops
 
 from tb_gradflow.record.schema import Source
 from tb_gradflow.trace.graph.differentiable import custom_gradient_name, is_overridden
+from tb_gradflow.trace.graph.noted_gradients import written_by_user
 from tb_gradflow.trace.source.frames import frames_of
 from tb_gradflow.trace.source.user_line import first_meant, is_users
 from tb_gradflow.trace.tf_internals.outside_tapes import untaped
@@ -74,7 +75,7 @@ def own_gradient(op: Any, *, by_tape: bool) -> OwnGradient | None:
     if op.type != "IdentityN":
         return OwnGradient(op, _name(function, name), _source(function), None)
     # `tf.custom_gradient` keeps the user's functions in closures.
-    cells = cells_of(cells_of(function).get("tape_grad_fn", function))
+    cells = cells_of(written_by_user(function))
     counts = int(cells.get("flat_result_len", 0)), len(cells.get("variables", ()))
     return described(op, cells.get("grad_fn", function), name, *counts)
 

@@ -1,7 +1,8 @@
 """Which inputs of an op propagate a gradient: determined by TensorFlow itself, not by a table.
 
 The op's gradient function is called once with placeholder gradients inside a scratch graph; inputs for which it
-returns None propagate nothing. Nothing is added to the user's graph, and nothing is run.
+returns None propagate nothing. Nothing is added to the user's graph, and nothing is run. A function of the user's is
+not called for that where what it returns to TensorFlow is noted: see `noted_gradients`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from tensorflow.python.eager import backprop_util, record
 from tensorflow.python.framework import func_graph, ops
 
 from tb_gradflow.record.schema import Passes
+from tb_gradflow.trace.graph.noted_gradients import is_of_custom_gradient, returned_by
 from tb_gradflow.trace.tf_internals.outside_tapes import untaped
 
 Signature = tuple[object, ...]
@@ -28,16 +30,21 @@ _CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
 
 
 class Differentiability:
-    """Cached answers, keyed by everything about an op that the answer can depend on."""
+    """Cached answers, keyed by everything about an op that the answer can depend on.
 
-    def __init__(self) -> None:
+    Args:
+        calls_users: Whether the user's own gradient functions are called too.
+    """
+
+    def __init__(self, *, calls_users: bool) -> None:
+        self._calls_users = calls_users
         self._known: dict[tuple[bool, Signature], tuple[Passes, ...]] = {}
 
     def of(self, op: Any, *, by_tape: bool) -> tuple[Passes, ...]:
         """For each input of `op`, whether it propagates a gradient to it, for a tape or else for `tf.gradients`."""
         key = (by_tape, _signature(op))
         if key not in self._known:
-            self._known[key] = _ask(op, by_tape)
+            self._known[key] = _ask(op, by_tape, calls_users=self._calls_users)
         return self._known[key]
 
 
@@ -91,7 +98,7 @@ def gradient_function_of(op: Any, *, by_tape: bool) -> Any:
     return ops.get_gradient_function(op)
 
 
-def _ask(op: Any, by_tape: bool) -> tuple[Passes, ...]:
+def _ask(op: Any, by_tape: bool, *, calls_users: bool) -> tuple[Passes, ...]:
     if not any(is_differentiable_dtype(tensor) for tensor in op.outputs):
         return _per_input(op, "none" if _has_gradient_function(op) else "not_differentiable")
     try:
@@ -101,11 +108,24 @@ def _ask(op: Any, by_tape: bool) -> tuple[Passes, ...]:
         return _per_input(op, "unknown" if by_tape and op.type in _CALLS else "unregistered")
     if function is None:
         return _per_input(op, "not_differentiable")
+    if is_of_custom_gradient(function) and not calls_users:
+        return _noted(op, function)
     try:
         gradients = _call(function, op)
     # A gradient function is user code (`tf.custom_gradient` may contain anything), so its failure is an answer.
     except Exception:
         return _per_input(op, "error")
+    return tuple(_passes(tensor, gradient) for tensor, gradient in zip(op.inputs, gradients, strict=True))
+
+
+def _noted(op: Any, function: Any) -> tuple[Passes, ...]:
+    """What the user's function has returned; where TensorFlow has not called it, nothing depends on the answer."""
+    returned = returned_by(function)
+    if returned is None or not (returned.given or returned.has_raised):
+        return _per_input(op, "yes")
+    if returned.has_raised:
+        return _per_input(op, "error")
+    gradients = _padded([True if given else None for given in returned.given], op)
     return tuple(_passes(tensor, gradient) for tensor, gradient in zip(op.inputs, gradients, strict=True))
 
 
@@ -134,7 +154,12 @@ def _call(function: Any, op: Any) -> Sequence[Any]:
         own = custom_gradient_name(op) is not None
         gradients = untaped(function, op, *incoming) if own else function(op, *incoming)
     listed = list(gradients) if isinstance(gradients, (list, tuple)) else [gradients]
-    return listed + [None] * (len(op.inputs) - len(listed))
+    return _padded(listed, op)
+
+
+def _padded(gradients: list[Any], op: Any) -> list[Any]:
+    """A function that returns too few gradients gives none to the last inputs."""
+    return gradients + [None] * (len(op.inputs) - len(gradients))
 
 
 def _placeholder(tensor: Any) -> Any:

@@ -176,7 +176,7 @@ class _Step:
 
     def _raising(self) -> list[Any]:
         """The ops for which TensorFlow has no gradient."""
-        ops, known = self._call.flattener.ops, Differentiability()
+        ops, known = self._call.flattener.ops, Differentiability(calls_users=True)
         needed = needed_for(ops, [ref.op for ref in self._call.targets])
         listed = [ops[index].op for index in sorted(needed) if _is_at_the_top(ops[index])]
         return [op for op in listed if "unregistered" in known.of(op, by_tape=False)]

@@ -165,7 +165,9 @@ class ObservedSteps:
         if id(function) not in self._forms:
             self._forms[id(function)] = None
             observation = observation_in(function)
-            if observation is not None:
+            if observation is not None and switch_of(function).is_settled:
+                warn(_SETTLED.format(ops=", ".join(switch_of(function).draws.unshared)))
+            elif observation is not None:
                 with self._told():
                     forms = self._made(function, observation)
                 self._traces += 1
@@ -201,6 +203,11 @@ _OWN_DRAWS = (
     "The step draws seeded random numbers with {ops}, whose generator belongs to one compiled function. To draw the "
     "numbers that it draws without the recorder, every step runs in its recorded form, which takes longer. "
     "tf.random.Generator, keras.random with a SeedGenerator and Keras's random layers do not need that."
+)
+
+_SETTLED = (
+    "tb_gradflow does not record this step: an earlier recorder has recorded it, and it draws seeded random numbers with "
+    "{ops}, whose generator belongs to the function that ran then. Another one would draw them from the beginning again."
 )
 
 _UNGUARDED = (

@@ -358,3 +358,18 @@ def test_a_trace_that_never_runs_tells_nothing(tmp_path: Path, caplog: pytest.Lo
     model.fit(*data(32), batch_size=8, verbose=0, callbacks=[tb_gradflow.GradFlowCallback(str(tmp_path))])
 
     assert "draws seeded" not in caplog.text
+
+
+def test_a_second_recorder_leaves_a_generator_that_belongs_to_the_first(tmp_path: Path) -> None:
+    def trained(*recorders: Any) -> list[Any]:
+        keras.utils.set_random_seed(1)
+        model = keras.Sequential([keras.Input((6,)), keras.layers.Dense(1)])
+        model.compile("sgd", lambda y, out: tf.reduce_mean((out - y * tf.random.gamma((), 2.0, seed=4)) ** 2))
+        for recorder in recorders:
+            model.fit(*data(32), batch_size=8, verbose=0, callbacks=[recorder] if recorder else [])
+        return list(model.get_weights())
+
+    with pytest.warns(RuntimeWarning, match="an earlier recorder has recorded it"):
+        recorded = trained(*(tb_gradflow.GradFlowCallback(str(tmp_path / each)) for each in "ab"))
+
+    assert_same(recorded, trained(None, None))
