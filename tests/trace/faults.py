@@ -38,7 +38,6 @@ PACKAGE = "tb_gradflow.trace"
 
 PROTECTING = (
     "/protection/",
-    "/fidelity/warning.py",
     "/fit/callback_base.py",
     "/program/faults.py",
     "/program/attention.py",

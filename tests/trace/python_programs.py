@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import shutil
 import tempfile
@@ -90,7 +91,8 @@ def middle_layer(kit: Any, parts: Parts, *, nested: bool) -> Any:
             return applied(parts.layer, x)
 
     if nested:
-        Middle.call = tf.function(Middle.call)
+        middle: Any = Middle
+        middle.call = tf.function(Middle.call)
     return Middle()
 
 
@@ -128,8 +130,9 @@ def finite(gradients: Any, variables: Any) -> list[Any]:
 
 def data(recipe: Recipe, batches: int) -> list[tuple[Any, Any]]:
     x = np.random.default_rng(0).normal(size=(batches, ROWS, 3)).astype("float32")
-    found = [(rows, rows[:, :1]) for rows in x]
-    found[-1] = tuple(each[: recipe.last_rows] for each in found[-1])  # type: ignore[assignment]
+    found: list[tuple[Any, Any]] = [(rows, rows[:, :1]) for rows in x]
+    rows, labels = found[-1]
+    found[-1] = rows[: recipe.last_rows], labels[: recipe.last_rows]
     return found
 
 
@@ -271,7 +274,7 @@ def batches_of(kit: Any, **options: Any) -> Kind:
 
 
 def loop_of(compiled: Callable[..., Any], way: str, **more: Any) -> Kind:
-    return Kind(lambda *args: looped(*args, compiled), way, **more)
+    return Kind(functools.partial(looped, compiled=compiled), way, **more)
 
 
 # Keras 3 chooses XLA itself for a model that allows it.

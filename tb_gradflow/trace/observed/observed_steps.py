@@ -206,8 +206,8 @@ _OWN_DRAWS = (
 )
 
 _SETTLED = (
-    "tb_gradflow does not record this step: an earlier recorder has recorded it, and it draws seeded random numbers with "
-    "{ops}, whose generator belongs to the function that ran then. Another one would draw them from the beginning again."
+    "tb_gradflow does not record this step: an earlier recorder has recorded it, and it draws seeded random numbers "
+    "with {ops}, whose generator belongs to the function that ran then. Another one would draw them from the beginning."
 )
 
 _UNGUARDED = (
