@@ -138,6 +138,7 @@ class Logs(Ingredient):
 
 class Warns(Ingredient):
     def begin(self) -> None:
+        globals().pop("__warningregistry__", None)  # where Python notes what was shown already
         self.shown = warnings.showwarning
         warnings.showwarning = self.show
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 import tb_gradflow
@@ -56,6 +56,7 @@ def test_a_program_does_what_it_does_without_the_recorder(name: str) -> None:
     @settings(
         max_examples=PROGRAMS or FEW,
         derandomize=not PROGRAMS,
+        phases=[Phase.generate, Phase.shrink] if PROGRAMS else [Phase.generate],
         database=None,
         deadline=None,
         suppress_health_check=list(HealthCheck),
