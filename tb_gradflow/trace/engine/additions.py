@@ -31,12 +31,13 @@ class Additions:
     Attributes:
         of: See above.
         graph: The graph that they are in.
+        scope: The name scope of its ops.
         results: What leaves the function: the tensors, each with what takes it.
     """
 
     def __init__(self, of: Any, part: str = "") -> None:
         self.of = of
-        self._scope = f"{SCOPE}/{part}/" if part else f"{SCOPE}/"
+        self.scope = f"{SCOPE}/{part}/" if part else f"{SCOPE}/"
         with of.as_default():
             self.graph: Any = func_graph.FuncGraph(SCOPE)
         self.results: list[tuple[Any, Any]] = []
@@ -51,7 +52,7 @@ class Additions:
     def opened(self) -> Iterator[None]:
         """While the context is open, ops that are created belong to these."""
         # The slash makes the scope absolute, and the same one every time.
-        with unobserved(), self.graph.as_default(), tf.name_scope(self._scope), tf.control_dependencies(None):
+        with unobserved(), self.graph.as_default(), tf.name_scope(self.scope), tf.control_dependencies(None):
             yield
 
     def leave(self, tensor: Any, device: str = "/device:CPU:0") -> Cell:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import graphlib
 import itertools
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -72,6 +72,28 @@ class Definition:
             for place, given in enumerate(added.input):
                 if given in arguments:
                     added.input[place] = arguments[given]
+
+    def read_early(self, names: Collection[str]) -> None:
+        """Lets these nodes read variables before other nodes change them, but for what the reads follow from."""
+        uses = list(self.uses())
+        order = {node.name: place for place, node in enumerate(self.proto.node_def)}
+        first = len(order)
+        for reader, read, written in uses:
+            if reader.name not in names or written:
+                continue
+            known = self.ancestors([reader.name])
+            for node, _, changed in uses:
+                if node.name not in known and node.name not in names and not set(read).isdisjoint(changed):
+                    self.wait(node, [reader.name])
+                    first = min(first, order[node.name])
+        if first == len(order):
+            return
+        # What comes first is what the program does first: see `keep_in_order`.
+        nodes = list(self.proto.node_def)
+        early = [each for each in nodes[first:] if each.name in names]
+        later = [each for each in nodes[first:] if each.name not in names]
+        del self.proto.node_def[:]
+        self.proto.node_def.extend([*nodes[:first], *early, *later])
 
     def run_always(self, node: str) -> None:
         """A node that nothing else needs."""
@@ -258,6 +280,33 @@ def output_of(op: Any, number: int) -> str:
 def node_of(reference: str) -> str:
     """The name of the node, or argument, that a node's input refers to."""
     return reference.removeprefix("^").partition(":")[0]
+
+
+def below(scope: str, definition: Any) -> Any:
+    """The same definition, with the names of all its nodes below a scope. A tape names the ops of a gradient after
+    those of the forward pass, whatever the scope in which it computes the gradient."""
+    names = {node.name: f"{scope}{node.name}" for node in definition.node_def if not node.name.startswith(scope)}
+
+    def named(reference: str) -> str:
+        node = node_of(reference)
+        return reference.replace(node, names[node], 1) if node in names else reference
+
+    made = type(definition)()
+    made.CopyFrom(definition)
+    for node in made.node_def:
+        node.name = names.get(node.name, node.name)
+        for place, given in enumerate(node.input):
+            node.input[place] = named(given)
+        if "_class" in node.attr:
+            listed = node.attr["_class"].list
+            listed.s[:] = [
+                b"loc:@" + named(each.decode().removeprefix("loc:@")).encode() if each.startswith(b"loc:@") else each
+                for each in listed.s
+            ]
+    for results in (made.ret, made.control_ret):
+        for key, reference in list(results.items()):
+            results[key] = named(reference)
+    return made
 
 
 def results_of(definition: Any) -> Sequence[str]:

@@ -17,7 +17,15 @@ from tensorflow.python.util import function_utils
 
 from tb_gradflow.trace.engine.additions import SCOPE, Additions
 from tb_gradflow.trace.engine.calls import Path, Place, called, callers_of
-from tb_gradflow.trace.engine.definitions import CALLS, Definition, calls_in, is_for_xla, made_stateful, results_of
+from tb_gradflow.trace.engine.definitions import (
+    CALLS,
+    Definition,
+    below,
+    calls_in,
+    is_for_xla,
+    made_stateful,
+    results_of,
+)
 from tb_gradflow.trace.engine.unoptimized import unoptimized
 
 _NUMBERS = itertools.count()
@@ -101,8 +109,9 @@ class Sibling:
         return error is self._blamed or isinstance(error, tf.errors.ResourceExhaustedError)
 
     def _is_blamed(self, message: str) -> bool:
-        # An op that fails is named; what TensorFlow says before it runs a function for the first time may name none.
-        return _OWN_NODE.search(message) is not None or not (self._has_run or "{{node" in message)
+        # An op that fails is named; what TensorFlow says before it runs a function for the first time names none,
+        # or where a definition is wrong.
+        return _OWN_NODE.search(message) is not None or not (self._has_run or "[[{{node" in message)
 
     def _as_of_plain(self, message: str) -> str:
         for (name, _), made in self._made.items():
@@ -241,12 +250,13 @@ def _added(definition: Definition, additions: Additions) -> list[Left]:
     tensors = [tensor for _, tensor in additions.results]
     graph.outputs = [tensor if tensor.graph is graph else graph.capture(tensor) for tensor in tensors]
     made = atomic_function.from_func_graph(f"{SCOPE}_{next(_NUMBERS)}", graph, {})
-    own = made.definition
+    own = below(additions.scope, made.definition)
     arguments = {
         argument.name: definition.reference(_inside(additions.of, outer))
         for (outer, _), argument in zip(graph.captures, own.signature.input_arg, strict=True)
     }
     definition.add(own.node_def, arguments)
+    definition.read_early({node.name for node in own.node_def})
     for node in own.control_ret.values():
         definition.run_always(node)
     kinds = [argument.type for argument in own.signature.output_arg]
