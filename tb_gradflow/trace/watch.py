@@ -154,7 +154,15 @@ class Watched:
         if eagerly:
             return EagerSteps(settings, inputs, self._on_trace, self.protection.ends)
         variables = functools.partial(Variables, meets=_is_trainable)
-        return ObservedSteps(variables, settings, inputs, self._on_trace, self.protection.ends, told_if_long)
+        return ObservedSteps(
+            variables,
+            settings,
+            inputs,
+            self._on_trace,
+            self.protection.ends,
+            told_if_long,
+            is_step=not self._run.is_on_demand,
+        )
 
     def _on_trace(self, trace: Trace, error: BaseException | None) -> None:
         asked = {each.variable for each in trace.variable_gradients if each.outcome != "not_asked"}

@@ -39,6 +39,11 @@ class WatchedRun:
         self._calls_off: Callable[[], object] = lambda: None
         self._step = 0
 
+    @property
+    def is_on_demand(self) -> bool:
+        """Whether there is a log only if there is something to record."""
+        return self._place is not None
+
     def recorder(self, name: str) -> Recorder:
         if self._recorder is None:
             identity = Identity(name, keras_version(), self.options.expected)

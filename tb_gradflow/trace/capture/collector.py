@@ -19,7 +19,7 @@ from tensorflow.python.util import tf_stack
 from tb_gradflow.record.schema import Layer
 from tb_gradflow.trace.capture.aliases import aliases, only_reads, plain_reads
 from tb_gradflow.trace.capture.instruments import Ask, Instrument, Reading, Request
-from tb_gradflow.trace.capture.optimizer_updates import Applied, Given, applied_by, as_number
+from tb_gradflow.trace.capture.optimizer_updates import Applied, Given, applied_by, as_number, rate_in_step
 from tb_gradflow.trace.capture.requested_tensors import is_answer, requested_tensors
 from tb_gradflow.trace.capture.symbols import ObservedSymbols, Symbols
 from tb_gradflow.trace.graph.differentiable import is_differentiable_dtype
@@ -292,7 +292,7 @@ class Collector:
         if self._scope.barriers is not None:
             return None  # only measured: what the optimizer would make of invented zeros is nothing to see
         self._has_divided = self._has_divided or divides
-        graph, known = self.symbols.graph_now(), 0
+        graph, known, earlier = self.symbols.graph_now(), 0, len(self.applied)
         with self._own_work():
             self.flattener(graph).extend()
             known = len(graph.get_operations())
@@ -312,7 +312,11 @@ class Collector:
             self._is_applying = outer
         with self._own_work():
             self.flattener(graph).extend(backward=True)
-            self.flattener(graph).of_optimizers.update(each.name for each in graph.get_operations()[known:])
+            own = {each.name for each in graph.get_operations()[known:]}
+            self.flattener(graph).of_optimizers.update(own)
+            if self.only_observes and not outer:
+                for applied in self.applied[earlier:]:
+                    applied.rate = rate_in_step(applied.rate, graph, own)
         return result
 
     def rated(self, optimizer: Any, rate: Any) -> None:
@@ -495,9 +499,11 @@ class Collector:
         self._stack(request)
 
     def _checked(self, request: Request, asked: Any) -> Checked:
-        targets = [each for each in tf.nest.flatten(request.target) if self.knows(each) and each.dtype.is_floating]
+        listed = tf.nest.flatten(request.target, expand_composites=True)
+        targets = [each for each in listed if self.knows(each) and each.dtype.is_floating]
         known = [self._unscaled[id(each)][1] for each in targets if id(each) in self._unscaled]
-        return Checked(targets, [each for each in flat_gradients(asked) if tf.is_tensor(each)], request.scale, known)
+        answers = [each.flat_values if isinstance(each, tf.RaggedTensor) else each for each in flat_gradients(asked)]
+        return Checked(targets, [each for each in answers if tf.is_tensor(each)], request.scale, known)
 
     def _stack(self, request: Request) -> None:
         """The statistics and the loss of a request, for which there are no more rows to come."""

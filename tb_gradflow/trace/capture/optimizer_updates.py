@@ -4,7 +4,7 @@ variables."""
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -245,6 +245,23 @@ def _rate(optimizer: Any) -> Any:
         rate = getattr(optimizer, "_lr", getattr(optimizer, "_learning_rate", None))
         return None if callable(rate) and not is_variable(rate) else raw_variable(rate)
     return raw_variable(getattr(optimizer, "learning_rate", None))
+
+
+def rate_in_step(rate: Any, graph: Any, own: Collection[str]) -> Any:
+    """A learning rate, after its optimizer has been traced, which has added the ops named in `own` to `graph`: as a
+    tensor of the step if that may change the variable before the update, as the value before the step is another one
+    then."""
+    if not isinstance(rate, tf.Variable):
+        return rate
+    handle = getattr(rate, "handle", None)
+    inside = next((each for outer, each in getattr(graph, "captures", ()) if outer is handle), None)
+    users = [] if inside is None else inside.consumers()
+    reads = [each.outputs[0] for each in users if each.type == "ReadVariableOp" and each.name in own]
+    is_changed = any(each.type not in _UNCHANGED and each.name not in own for each in users)
+    return reads[0] if reads and is_changed else rate
+
+
+_UNCHANGED = frozenset({"ReadVariableOp", "VariableShape", "VarIsInitializedOp"})
 
 
 def as_number(rate: Any) -> Any:

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import tensorflow as tf
 
+from tb_gradflow.errors import SetupError
 from tb_gradflow.record.schema import SNAPSHOT
 from tb_gradflow.trace.engine.additions import Additions
 from tb_gradflow.trace.graph.flat_ops import Known
@@ -195,6 +196,19 @@ class ObservedSymbols(TracedSymbols):
     def graph_now(self) -> Any:
         graph = tf.compat.v1.get_default_graph()
         return next((each.of for each in self._additions.values() if each.graph is graph), graph)
+
+    def read(self, variable: Any) -> Any:
+        """By the step itself, if it reads it after it has last changed it: it must do nothing else than without the
+        recorder."""
+        graph, handle = self.graph_now(), local(variable).handle
+        inside = next((inner for outer, inner in graph.captures if outer is handle), handle)
+        uses = [op for op in graph.get_operations() if any(each is inside for each in op.inputs)]
+        if uses and uses[-1].type == "ReadVariableOp":
+            return uses[-1].outputs[0]
+        raise SetupError(
+            f"a gradient of the variable {variable.name} is requested, and the step does not read its value before: "
+            "differentiate what was assigned to it, or use tb_gradflow.explain"
+        )
 
     def of_graph(self, graph: Any) -> Additions:
         """What is added for a graph."""

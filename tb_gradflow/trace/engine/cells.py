@@ -76,10 +76,10 @@ class Cell:
         """After the function: the tensor; `None` if it was not written since the last time."""
         with tf.init_scope(), tf.device(self._device):
             handle = self._opened()
-            try:
-                value = tf.raw_ops.ReadVariableOp(resource=handle, dtype=self._dtype)
-            except (tf.errors.FailedPreconditionError, tf.errors.NotFoundError):
+            # A read that fails would be told in the program's output.
+            if not tf.raw_ops.VarIsInitializedOp(resource=handle):
                 return None
+            value = tf.raw_ops.ReadVariableOp(resource=handle, dtype=self._dtype)
             tf.raw_ops.DestroyResourceOp(resource=handle, ignore_lookup_error=True)
             return value
 

@@ -16,7 +16,7 @@ from tensorflow.python.eager.polymorphic_function import atomic_function
 from tensorflow.python.util import function_utils
 
 from tb_gradflow.trace.engine.additions import SCOPE, Additions
-from tb_gradflow.trace.engine.calls import Path, Place, called, callers_of
+from tb_gradflow.trace.engine.calls import Path, Place, called, callers_of, name_of
 from tb_gradflow.trace.engine.definitions import (
     CALLS,
     Definition,
@@ -82,8 +82,9 @@ class Sibling:
         self._blamed: BaseException | None = None
         self._has_run = False
         root = self._of(Place(function, in_xla=optimized and is_for_xla(function.cached_definition)))
-        if root is None:
-            raise ValueError("the function calls none of the functions that it was made for")
+        if root is None:  # there is nothing to change in what it calls
+            self._name = name_of(function)
+            return
         self._name = self._wrapped(root) if root.left else root.name
         weakref.finalize(self, _removed, [self._name, *(each.name for each in self._made.values() if each)])
 

@@ -20,6 +20,7 @@ class Switch:
 
     Attributes:
         draws: Where all functions that are made from it draw random numbers.
+        kept: What lives as long as the function.
     """
 
     def __init__(self, function: Any) -> None:
@@ -27,6 +28,7 @@ class Switch:
         self._function = function
         self._run = function._inference_function.call_preflattened
         self._plain: Sibling | None = None
+        self.kept: Any = None
 
     def __call__(self, args: Sequence[Any]) -> Any:
         """In place of the function's own `call_preflattened`."""

@@ -8,8 +8,6 @@ from typing import Any, Protocol
 
 from tensorflow.python.eager.polymorphic_function import polymorphic_function
 
-from tb_gradflow.trace.protection.beside import beside
-
 
 class Steps(Protocol):
     """How the recorder takes part in an execution."""
@@ -41,7 +39,7 @@ class StandIn:
         if protection.is_over:
             return self._plain(iterator)
         run = protection.attempt(self._steps.function, self._plain) or self._plain
-        return beside(lambda: run(iterator), self._steps.looking_on, protection.ends)
+        return protection.accompany(lambda: run(iterator), looking_on=self._steps.looking_on)
 
 
 def traced(function: Any) -> Iterator[Any]:

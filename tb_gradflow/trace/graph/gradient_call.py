@@ -40,7 +40,7 @@ class Checked:
     unscaled: Sequence[Any]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)  # the loss is a tensor, and equality of tensors is an op
 class Call:
     """One call of `tape.gradient`.
 

@@ -37,7 +37,7 @@ class Options:
 
 
 def checked(
-    log_dir: str | os.PathLike[str] | None,
+    log_dir: str | os.PathLike[str],
     update_freq: UpdateFreq,
     overhead: float,
     tensors: Tensors,
@@ -47,8 +47,22 @@ def checked(
     terms: bool = False,
     examples: bool = False,
 ) -> Options:
-    """Raises SetupError if an argument is wrong, or if `log_dir` cannot be written; `None` is a directory that is
-    created later."""
+    """Raises SetupError if an argument is wrong, or if `log_dir` cannot be written."""
+    options = checked_without_place(update_freq, overhead, tensors, catch_nonfinite, expected, source, terms, examples)
+    return replace(options, log_dir=_writable(log_dir))
+
+
+def checked_without_place(
+    update_freq: UpdateFreq,
+    overhead: float,
+    tensors: Tensors,
+    catch_nonfinite: bool,
+    expected: Sequence[str],
+    source: bool,
+    terms: bool = False,
+    examples: bool = False,
+) -> Options:
+    """The same for a directory that is created later."""
     if tensors not in ("all", "layers", "variables"):
         raise SetupError(f"tensors must be 'all', 'layers' or 'variables', got {tensors!r}")
     if isinstance(expected, str) or not all(isinstance(pattern, str) for pattern in expected):
@@ -56,8 +70,7 @@ def checked(
     settings = Settings(
         tensors, bool(source), terms=bool(terms), examples=bool(examples), guarded=bool(catch_nonfinite)
     )
-    options = Options("", cadence(update_freq, overhead), tuple(expected), settings)
-    return options if log_dir is None else replace(options, log_dir=_writable(log_dir))
+    return Options("", cadence(update_freq, overhead), tuple(expected), settings)
 
 
 def _writable(log_dir: Any) -> str:

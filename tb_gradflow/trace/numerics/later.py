@@ -3,7 +3,7 @@
 In the graph of a function that trains, a call of another function costs two milliseconds when TensorFlow compiles it,
 however small the called one is: so one call measures several tensors. And it computes only what the statistics follow
 from, without branches: elements are scaled by the largest, as BLAS nrm2 does, because squares of elements under 1e-19
-vanish. What is not finite is counted by a function that does not train, when it is needed.
+vanish.
 """
 
 from __future__ import annotations
@@ -69,29 +69,32 @@ def sums(tensor: Any) -> Any:
     magnitude = tf.abs(tensor)
     if magnitude.dtype not in (tf.float32, tf.float64):
         magnitude = tf.cast(magnitude, tf.float32)
-    flat = tf.reshape(magnitude, [-1])
-    zero = tf.zeros([], flat.dtype)
+    whole = tf.reshape(magnitude, [-1])
+    zero = tf.zeros([], whole.dtype)
+    is_finite = tf.math.is_finite(whole)
+    flat = tf.where(is_finite, whole, zero)
     largest = tf.maximum(tf.reduce_max(flat), zero)  # -inf if there are no elements
     scaled = tf.math.divide_no_nan(flat, largest)
+    size = tf.cast(tf.size(flat), flat.dtype)
+    lost = size - tf.reduce_sum(tf.cast(is_finite, flat.dtype))
+    has_nan = tf.math.is_nan(tf.reduce_sum(whole))
     count = tf.reduce_sum(tf.sign(flat))
-    lost = tf.reduce_sum(tf.cast(~tf.math.is_finite(flat), flat.dtype))
-    columns = [tf.nn.l2_loss(scaled), largest, tf.reduce_sum(flat), count, tf.cast(tf.size(flat), flat.dtype), lost]
+    lost = tf.where(has_nan, -lost, lost)
+    columns = [tf.nn.l2_loss(scaled), largest, tf.reduce_sum(flat), count, size, lost]
     return tf.cast(tf.stack(columns), tf.float32)
 
 
 def gradient_columns(rows: Array) -> Array:
-    """`[n, 6]`, in the order of `GRADIENT_STATISTICS`, from as many results of `sums`. Where some elements are not
-    finite, nothing is known of the others; and where some are NaN and some infinite, one of them counts as infinite."""
+    """`[n, 6]`, in the order of `GRADIENT_STATISTICS`, from as many results of `sums`. Where some elements are NaN,
+    those that are infinite are counted with them."""
     squares, largest, total, count, size, lost = (column.astype(np.float64) for column in rows.T)
-    size = np.maximum(size, 1.0)
-    infinite = np.where(np.isnan(total), np.isinf(largest), lost)
-    nan = lost - infinite
-    with np.errstate(invalid="ignore", over="ignore"):
-        # The sum of finite elements may overflow.
-        mean = np.where(np.isinf(total) & (lost == 0), largest, total / size)
-        columns = [largest * np.sqrt(2.0 * squares), largest, mean, (size - count) / size]
-        known = np.where(lost > 0, np.nan, np.stack(columns))
-        return np.stack([*known, nan, infinite], 1).astype(np.float32)
+    infinite, lost = np.maximum(lost, 0.0), np.abs(lost)
+    finite = np.maximum(size - lost, 1.0)
+    # The sum of finite elements may overflow.
+    mean = np.where(np.isinf(total), largest, total / finite)
+    zeros = np.maximum(size - lost - count, 0.0) / np.maximum(size, 1.0)
+    columns = [largest * np.sqrt(2.0 * squares), largest, mean, zeros, lost - infinite, infinite]
+    return np.stack(columns, 1).astype(np.float32)
 
 
 def table(listed: Sequence[Any]) -> Any:

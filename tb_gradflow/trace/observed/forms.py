@@ -32,7 +32,7 @@ class Forms:
         function: The user's `ConcreteFunction`.
         switch: Its switch.
         measurements: What is measured in recorded steps.
-        told: Returns the context in which a form first runs.
+        told: Returns the context in which the recorded form first runs.
         guarded: Whether the gradients of all steps are checked.
 
     Attributes:
@@ -75,9 +75,8 @@ class Forms:
         elif self.guard is None or self.guard.fault is not None:
             run.of(self._switch.plain, args)
         elif self._guarded is None:
-            with self._told():
-                self._guarded = Sibling(self._function, self._edits)
-                run.of(self._guarded, args)
+            self._guarded = Sibling(self._function, self._edits)
+            run.of(self._guarded, args)
         else:
             run.of(self._guarded, args)
 

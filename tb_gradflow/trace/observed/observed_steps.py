@@ -44,6 +44,7 @@ class ObservedSteps:
         on_fault: Called with a fault of the recorder.
         told: Returns the context in which a form of a function is made and first run, which may take long.
         counter: Returns a variable that each step increments; `None` if there is none.
+        is_step: Whether what is traced is a step for certain, and recorded even if it takes no gradient.
 
     Attributes:
         is_due: Whether the next step is recorded.
@@ -62,6 +63,8 @@ class ObservedSteps:
         on_fault: Callable[[Exception], None],
         told: Told = contextlib.nullcontext,
         counter: Callable[[], Any] = lambda: None,
+        *,
+        is_step: bool = True,
     ) -> None:
         self.ago = 1
         self.is_due = self.has_recorded = self.is_rented = self.tells = False
@@ -75,23 +78,32 @@ class ObservedSteps:
         self._forms: dict[int, tuple[Any, Observation, Forms] | None] = {}
         self._last: tuple[Any, Observation, Forms] | None = None
         self._has_caught = False
+        self._is_step = is_step
+        self._without_gradients: Observation | None = None
+        self._observation: Observation | None = None
         self.failed = on_fault
 
     @contextlib.contextmanager
     def tracing(self) -> Iterator[None]:
-        observation = Observation(self._collector)
+        # Kept until all functions that it is about have been reported to `traced`.
+        self._observation = observation = Observation(self._collector)
         with observed(observation, self._raised):
             yield
         if observation.fault is not None:
             raise observation.fault
+        self._without_gradients = None if observation.graphs or not self._is_step else observation
 
     def _collector(self, replica: int) -> Collector:
         symbols = ObservedSymbols(f"replica_{replica}" if replica else "")
         return Collector(self._variables(), symbols, Scope(self._settings.tensors), self._instruments())
 
     def traced(self, function: Any) -> None:
-        if observation_in(function) is not None:
-            switch_of(function)
+        observation = observation_in(function)
+        if observation is None and self._without_gradients is not None:
+            observation = self._without_gradients
+            observation.takes_none_in(function.graph)
+        if observation is not None:
+            switch_of(function).kept = observation
 
     def choose(self, function: Any) -> Ours | None:
         if self._last is not None:  # a step has one function that takes gradients
@@ -168,8 +180,7 @@ class ObservedSteps:
             if observation is not None and switch_of(function).is_settled:
                 warn(_SETTLED.format(ops=", ".join(switch_of(function).draws.unshared)))
             elif observation is not None:
-                with self._told():
-                    forms = self._made(function, observation)
+                forms = self._made(function, observation)
                 self._traces += 1
                 self._on_trace(forms.measurements.trace, None)
                 self._forms[id(function)] = function, observation, forms

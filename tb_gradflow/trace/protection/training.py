@@ -87,10 +87,10 @@ class Protection:
         self,
         plain: Callable[[], Any],
         *,
-        begins: Callable[[], None],
         looking_on: Callable[[], contextlib.AbstractContextManager[Any]],
-        ended: Callable[[], None],
-        raised: Callable[[BaseException], None],
+        begins: Callable[[], None] = lambda: None,
+        ended: Callable[[], None] = lambda: None,
+        raised: Callable[[BaseException], None] = lambda _: None,
     ) -> Any:
         """Returns or raises what `plain` does, which runs a step of the user's. The recorder prepares itself before it,
         looks on, and is told that it has ended, or has raised."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -40,8 +41,9 @@ class Observation:
 
     @property
     def collectors(self) -> list[Collector]:
-        """What was seen of each replica that takes gradients."""
-        return [each for _, each in sorted(self._collectors.items()) if each.calls]
+        """What was seen of each replica that takes gradients, or of a function that takes none."""
+        taking = [each for _, each in sorted(self._collectors.items()) if each.calls]
+        return taking or [self._collectors[0]]
 
     def finish(self) -> None:
         """The step is over, and is about to be run: adds facts that are known only now to its structure, once."""
@@ -50,6 +52,11 @@ class Observation:
             for collector in self.collectors[:1]:
                 collector.finish()
                 link_snapshots(collector)
+
+    def takes_none_in(self, graph: Any) -> None:
+        """A function of this graph was observed, and takes no gradient."""
+        self._collectors[0].symbols.root = graph
+        setattr(graph, _ATTRIBUTE, weakref.ref(self))
 
     @property
     def fault(self) -> Exception | None:
@@ -97,7 +104,8 @@ def seen_in(collector: Collector, graphs: Sequence[Any]) -> Seen:
 
 @contextlib.contextmanager
 def observed(observation: Observation, raised: Callable[[BaseException, Collector], None]) -> Iterator[None]:
-    """While the context is open, a function is traced. `raised` is called with an error that ends the trace."""
+    """While the context is open, a function is traced, whose graphs refer to the observation but do not keep it.
+    `raised` is called with an error that ends the trace."""
     first = observation.of_replica(0)
     try:
         with faults_go_to(first.fail), watching(first, observation.of_replica), first.recording():
@@ -105,15 +113,17 @@ def observed(observation: Observation, raised: Callable[[BaseException, Collecto
     except BaseException as error:
         raised(error, first)
         raise
+    # Weakly: TensorFlow keeps a graph with a custom gradient until the program ends, and Keras makes one in each fit.
+    # So it must not keep the model and its recorder.
     for graph in observation.graphs:
-        setattr(graph, _ATTRIBUTE, observation)
+        setattr(graph, _ATTRIBUTE, weakref.ref(observation))
 
 
 def observation_in(function: Any) -> Observation | None:
     """What was observed of a `ConcreteFunction`, or of a function that it calls; `None` if that requests no
     gradient, or nobody has observed it."""
     for graph in graphs_called(function):
-        found = getattr(graph, _ATTRIBUTE, None)
+        found = getattr(graph, _ATTRIBUTE, lambda: None)()
         if isinstance(found, Observation):
             return found
     return None

@@ -79,7 +79,7 @@ def measured_in(
     here = [
         (number, each)
         for number, each in enumerate(observation.collectors)
-        if any(id(call.flattener.graph) in graphs for call in each.calls)
+        if not each.calls or any(id(call.flattener.graph) in graphs for call in each.calls)
     ]
     replicas = [
         Measurements(each, function, settings, inputs, index, trains=trains, replica=number if len(here) > 1 else None)

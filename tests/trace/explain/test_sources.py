@@ -88,6 +88,11 @@ def test_a_size_that_a_gradient_is_requested_for_is_known_while_the_function_is_
 @pytest.mark.parametrize("program", STEPS, ids=_named)
 def test_a_watched_step_says_what_each_source_got(program: Expected, tmp_path: Path) -> None:
     step = tb_gradflow.watch(str(tmp_path), update_freq=1)(program.build())
+    if program.name == "variable as target" and not tf.config.functions_run_eagerly():
+        # The value of the variable is no tensor of such a step, and nothing is added to it.
+        with pytest.warns(RuntimeWarning, match="`kept` is requested|differentiate what was assigned to it"):
+            step()
+        return
 
     step()
     step.flush()

@@ -108,6 +108,46 @@ def test_in_an_eager_step_they_are_counted_once_the_weight_is_known(tmp_path: Pa
     assert [(each["zeros"], each["moved"], each["unmoved"]) for each in found] == truth[1:]
 
 
+def rate_by_assignment(optimizer: Any, number: Any) -> None:
+    optimizer.learning_rate.assign(0.1 * number)
+
+
+def rate_in_a_branch(optimizer: Any, number: Any) -> None:
+    rate = optimizer.learning_rate
+    tf.cond(number > 0, lambda: rate.assign(0.5), lambda: rate.assign(0.25))
+
+
+def rate_in_a_function(optimizer: Any, number: Any) -> None:
+    tf.function(rate_by_assignment)(optimizer, number)
+
+
+def rate_afterwards(optimizer: Any, number: Any) -> None:
+    """The step itself leaves it as it is."""
+
+
+@pytest.mark.parametrize("change", [rate_by_assignment, rate_in_a_branch, rate_in_a_function, rate_afterwards])
+@pytest.mark.parametrize("make", [keras.optimizers.SGD, keras.optimizers.Adam, tf_keras.optimizers.SGD])
+def test_the_rate_is_that_of_the_update(make: Make, change: Callable[[Any, Any], None], tmp_path: Path) -> None:
+    optimizer, number, used = make(), tf.Variable(0.0, trainable=False), []
+    weight = (keras if make.__module__.startswith("keras.") else tf).Variable(BEGIN)
+
+    @tb_gradflow.watch(str(tmp_path), update_freq=1)
+    def step() -> Any:
+        change(optimizer, number)
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(tf.square(weight - GOAL))
+        optimizer.apply_gradients(zip(tape.gradient(loss, [weight]), [weight], strict=True))
+        number.assign_add(1.0)
+        return tf.convert_to_tensor(optimizer.learning_rate)
+
+    for _ in range(3):
+        used.append(float(step()))
+        optimizer.learning_rate.assign(0.03)
+    step.flush()
+
+    assert [each["rate"] for each in recorded(tmp_path)] == used
+
+
 def said(tmp_path: Path, optimizer: Any) -> str:
     trained(tmp_path, optimizer)
     return " ".join(str(tb_gradflow.open_log(tmp_path).report()).split())

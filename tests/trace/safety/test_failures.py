@@ -19,7 +19,6 @@ import tb_gradflow
 from tb_gradflow import GradFlowCallback
 from tb_gradflow.errors import SetupError
 from tb_gradflow.store.writer import LogWriter
-from tb_gradflow.trace.numerics.statistics import VARIABLE_COLUMNS, variable_statistics
 from tests.trace import models
 from tests.trace.recording import data, read, train
 
@@ -95,35 +94,6 @@ def test_a_fault_while_tracing_ends_the_recording_and_not_the_training(
     assert recorded.losses == plain.losses
     for first, second in zip(plain.weights, recorded.weights, strict=True):
         np.testing.assert_array_equal(first, second)
-
-
-def test_a_fault_that_costs_the_last_batch_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody knows what a `make_train_function` of the user's draws. So the step that stands in for the recorded one
-    draws anew, and finds no more data."""
-
-    def build() -> Any:
-        model = models.functional()
-        model.make_train_function = model.make_train_function
-        return model
-
-    batches: list[int] = []
-
-    def fail(value: Any) -> Any:
-        if batches == [0, 1, 2, 3]:
-            raise RuntimeError("injected")
-        return value
-
-    def measured(now: Any, before: Any) -> Any:
-        value = tf.py_function(fail, [variable_statistics(now, before)], tf.float32)
-        return tf.ensure_shape(value, [VARIABLE_COLUMNS])
-
-    monkeypatch.setattr("tb_gradflow.trace.step.instrumented_step.variable_statistics", measured)
-    counting = keras.callbacks.LambdaCallback(on_train_batch_begin=lambda batch, logs: batches.append(batch))
-    x, y = data(rows=64)
-    with pytest.warns(RuntimeWarning, match=r"step 3 and stopped recording; training continues.*not have been used"):
-        train(build, x, y, counting, GradFlowCallback(str(tmp_path), update_freq=3))
-
-    assert read(tmp_path).steps == (0,)
 
 
 def test_warnings_that_are_errors_do_not_become_errors_of_the_training(
@@ -305,7 +275,7 @@ def test_an_interrupt_leaves_the_model_with_its_own_function(where: str, tmp_pat
             raise KeyboardInterrupt
         return original(recorder, *_, **__)
 
-    name = "_due" if where == "before" else "_write"
+    name = "_is_due" if where == "before" else "_write"
     original = getattr(GradFlowCallback, name)
     recorder.__dict__[name] = interrupt
     keras.utils.set_random_seed(7)
@@ -375,7 +345,7 @@ def test_a_relative_directory_stays_where_it_was(tmp_path: Path, monkeypatch: py
         "tb_gradflow.trace.capture.collector.needed_for",
         "tb_gradflow.trace.graph.flatten.Flattener.extend",
         "tb_gradflow.trace.step.instrumented_step.owned_variables",
-        "tb_gradflow.trace.step.instrumented_step.variable_statistics",
+        "tb_gradflow.trace.step.state._in_memory",
         "tb_gradflow.trace.graph.build_trace._Builder.build",
         "tb_gradflow.trace.log.recorder.Recorder.add_trace",
     ],
@@ -419,7 +389,7 @@ def test_a_fault_when_a_method_is_first_asked_for_leaves_the_method(
     def fails(*_: Any) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("tb_gradflow.trace.watch.TracedNumbers", fails)
+    monkeypatch.setattr("tb_gradflow.trace.watch.Watched._bound_to", fails)
     trainer = Trainer()
 
     with pytest.warns(RuntimeWarning, match="ZeroDivisionError") as told:

@@ -12,6 +12,7 @@ import pytest
 import tensorflow as tf
 
 import tb_gradflow
+from tb_gradflow.errors import LogError
 from tests.trace.recording import read
 
 SETTINGS: dict[str, Any] = {
@@ -124,10 +125,14 @@ def test_a_fit_goes_on_where_the_one_before_has_ended(tmp_path: Path) -> None:
 
 
 def test_a_fit_after_one_without_the_recorder_is_told_of(tmp_path: Path) -> None:
-    fitted_twice(lambda name: [tb_gradflow.GradFlowCallback(tmp_path)] if name == "second" else [])
+    """Keras goes on with the step that it has compiled then, and nobody has seen."""
+    with pytest.warns(RuntimeWarning, match="does not record this fit") as told:
+        recorded = fitted_twice(lambda name: [tb_gradflow.GradFlowCallback(tmp_path)] if name == "second" else [])
 
-    [note] = read(tmp_path).trace.notes
-    assert "tf.random" in note
+    assert len([each for each in told if each.category is RuntimeWarning]) == 1
+    assert_same(recorded, fitted_twice(lambda _: []))
+    with pytest.raises(LogError):
+        tb_gradflow.open_log(tmp_path)
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
