@@ -148,7 +148,9 @@ class Measurements:
         try:
             return inputs(*part_of_replica(self._replica, *given))
         except ValueError:
-            place = next(each for each in called if each.graph is self._collector.root)
+            place = next((each for each in called if each.graph is self._collector.root), None)
+            if place is None or place.function.function_type is None:
+                return []
             names = [str(each) for each in place.function.function_type.parameters]
             return arguments_of_parameters(names, *given)
 

@@ -48,7 +48,7 @@ def arguments_of_parameters(names: Sequence[str], args: Sequence[Any], kwargs: M
 
 def arguments_of_graph(graph: Any) -> tuple[Sequence[Any], Mapping[str, Any]]:
     """The arguments of a traced function, with the tensors that stand for them in its graph."""
-    given: tuple[Sequence[Any], Mapping[str, Any]] = graph.structured_input_signature
+    given: tuple[Sequence[Any], Mapping[str, Any]] = graph.structured_input_signature or ((), {})  # none: a loop's body
     tensors = iter(graph.inputs)
 
     def own(spec: Any) -> Any:

@@ -72,7 +72,8 @@ def test_an_op_of_the_user_has_the_name_that_it_has_without_the_recorder(tmp_pat
     watched.trained(compiled)
 
     expected = names_in(tf.function(plain.__call__).get_concrete_function(numbers(4, 8)).graph)
-    [(_, _, forms)] = filter(None, compiled._steps._forms.values())
+    steps: Any = compiled._steps
+    [(_, _, forms)] = filter(None, steps._forms.values())
     recorded = context.context().get_function_def(forms.recorded._name.encode())
     for names in (
         names_in(compiled.get_concrete_function(numbers(4, 8)).graph),
