@@ -243,6 +243,7 @@ class GradFlowCallback(KerasCallback):
 
 
 UNSEEN = (
-    "tb_gradflow does not record this fit: its step was compiled in an earlier fit, when nobody looked on, and Keras "
-    "goes on with it. Call `model.compile(...)` before this `fit`, or record from the first `fit` on."
+    "tb_gradflow does not record this fit: its step requests no gradient, or it was compiled in an earlier fit, when "
+    "nobody looked on, and Keras goes on with it. Call `model.compile(...)` before this `fit`, or record from the "
+    "first `fit` on."
 )

@@ -161,7 +161,7 @@ class Watched:
             self._on_trace,
             self.protection.ends,
             told_if_long,
-            is_step=not self._run.is_on_demand,
+            step="" if self._run.is_on_demand else name_of(self._plain.python_function),
         )
 
     def _on_trace(self, trace: Trace, error: BaseException | None) -> None:

@@ -44,7 +44,7 @@ class ObservedSteps:
         on_fault: Called with a fault of the recorder.
         told: Returns the context in which a form of a function is made and first run, which may take long.
         counter: Returns a variable that each step increments; `None` if there is none.
-        is_step: Whether what is traced is a step for certain, and recorded even if it takes no gradient.
+        step: The name of a function that is recorded even if it takes no gradient; empty if there is none.
 
     Attributes:
         is_due: Whether the next step is recorded.
@@ -64,7 +64,7 @@ class ObservedSteps:
         told: Told = contextlib.nullcontext,
         counter: Callable[[], Any] = lambda: None,
         *,
-        is_step: bool = True,
+        step: str = "",
     ) -> None:
         self.ago = 1
         self.is_due = self.has_recorded = self.is_rented = self.tells = False
@@ -78,7 +78,7 @@ class ObservedSteps:
         self._forms: dict[int, tuple[Any, Observation, Forms] | None] = {}
         self._last: tuple[Any, Observation, Forms] | None = None
         self._has_caught = False
-        self._is_step = is_step
+        self._step = step
         self._without_gradients: Observation | None = None
         self._observation: Observation | None = None
         self.failed = on_fault
@@ -91,7 +91,7 @@ class ObservedSteps:
             yield
         if observation.fault is not None:
             raise observation.fault
-        self._without_gradients = None if observation.graphs or not self._is_step else observation
+        self._without_gradients = None if observation.graphs else observation
 
     def _collector(self, replica: int) -> Collector:
         symbols = ObservedSymbols(f"replica_{replica}" if replica else "")
@@ -99,7 +99,8 @@ class ObservedSteps:
 
     def traced(self, function: Any) -> None:
         observation = observation_in(function)
-        if observation is None and self._without_gradients is not None:
+        # TensorFlow also traces functions of its own, such as one that initializes variables.
+        if observation is None and self._without_gradients is not None and function.graph.name == self._step:
             observation = self._without_gradients
             observation.takes_none_in(function.graph)
         if observation is not None:
