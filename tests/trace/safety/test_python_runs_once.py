@@ -77,7 +77,6 @@ def assert_harmless(kind: Kind, recipe: Recipe) -> None:
     assert recorded.printed == plain.printed
 
 
-@pytest.mark.xfail(reason="for the terms of a loss, the gradient of a function that the step calls is taken twice")
 def test_terms_are_measured_where_the_step_calls_a_function(tmp_path: Path) -> None:
     weight = tf.Variable(tf.ones((3, 1)))
     nested = tf.function(lambda x: x * 1.0)
