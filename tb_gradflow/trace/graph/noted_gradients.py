@@ -21,6 +21,8 @@ from tb_gradflow.trace.tf_internals.patching import replaced
 _WRAPPER = "_graph_mode_decorator.<locals>.tape_grad_fn"
 _REGISTERED = "_graph_mode_decorator.<locals>.internal_grad_fn"
 
+_RETURNED = "_tb_gradflow_returned"
+
 
 class Returned:
     """What a gradient function has returned.
@@ -52,7 +54,7 @@ def is_of_custom_gradient(function: Any) -> bool:
 def returned_by(function: Any) -> Returned | None:
     """What a registered gradient function has returned; `None` if that was not noted."""
     cell = _cell_of(function)
-    return None if cell is None else getattr(cell.cell_contents, "returned", None)
+    return None if cell is None else getattr(cell.cell_contents, _RETURNED, None)
 
 
 def written_by_user(function: Any) -> Any:
@@ -88,7 +90,7 @@ def _noted(function: Callable[..., Any]) -> Callable[..., Any]:
         returned.note(gradients)
         return gradients
 
-    noted.returned = returned  # type: ignore[attr-defined]
+    vars(noted)[_RETURNED] = returned
     return noted
 
 

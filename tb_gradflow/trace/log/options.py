@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Any
 
 from tb_gradflow.errors import SetupError
@@ -36,6 +37,10 @@ class Options:
     settings: Settings
 
 
+LATER = PurePath()
+"""A directory that is not known yet."""
+
+
 def checked(
     log_dir: str | os.PathLike[str],
     update_freq: UpdateFreq,
@@ -47,22 +52,7 @@ def checked(
     terms: bool = False,
     examples: bool = False,
 ) -> Options:
-    """Raises SetupError if an argument is wrong, or if `log_dir` cannot be written."""
-    options = checked_without_place(update_freq, overhead, tensors, catch_nonfinite, expected, source, terms, examples)
-    return replace(options, log_dir=_writable(log_dir))
-
-
-def checked_without_place(
-    update_freq: UpdateFreq,
-    overhead: float,
-    tensors: Tensors,
-    catch_nonfinite: bool,
-    expected: Sequence[str],
-    source: bool,
-    terms: bool = False,
-    examples: bool = False,
-) -> Options:
-    """The same for a directory that is created later."""
+    """Raises SetupError if an argument is wrong, or if `log_dir` cannot be written, unless it is `LATER`."""
     if tensors not in ("all", "layers", "variables"):
         raise SetupError(f"tensors must be 'all', 'layers' or 'variables', got {tensors!r}")
     if isinstance(expected, str) or not all(isinstance(pattern, str) for pattern in expected):
@@ -70,7 +60,8 @@ def checked_without_place(
     settings = Settings(
         tensors, bool(source), terms=bool(terms), examples=bool(examples), guarded=bool(catch_nonfinite)
     )
-    return Options("", cadence(update_freq, overhead), tuple(expected), settings)
+    directory = "" if log_dir is LATER else _writable(log_dir)
+    return Options(directory, cadence(update_freq, overhead), tuple(expected), settings)
 
 
 def _writable(log_dir: Any) -> str:

@@ -378,7 +378,8 @@ def is_constant(op: Any, most: int = 20) -> bool:
         if each.name in seen:
             continue
         seen.add(each.name)
-        if each.type in ("Placeholder", "ReadVariableOp") or len(seen) > most:
+        # Random numbers, values of variables and of Python; and what the step is given.
+        if each.op_def.is_stateful or (each.type != "Const" and not each.inputs) or len(seen) > most:
             return False
         if each.type not in ("Shape", "Size"):
             stack.extend(tensor.op for tensor in each.inputs)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tb_gradflow.trace.engine.tracing import Onlooker
 from tb_gradflow.trace.graph.variables import Variables
-from tb_gradflow.trace.log.options import checked_without_place
+from tb_gradflow.trace.log.options import LATER, checked
 from tb_gradflow.trace.program.recording import Place, PlaceOnDemand, Recording
 from tb_gradflow.trace.step.instrumented_step import InstrumentedStep
 from tb_gradflow.trace.step.settings import Settings
@@ -52,7 +52,7 @@ def is_recorder(value: Any) -> bool:
 
 
 def _run(recording: Recording, name: str) -> WatchedRun:
-    return WatchedRun(checked_without_place(**recording.options), compiles=False, place=PlaceOnDemand(recording, name))
+    return WatchedRun(checked(LATER, **recording.options), compiles=False, place=PlaceOnDemand(recording, name))
 
 
 def _of_keras() -> type[GradFlowCallback]:
