@@ -46,7 +46,7 @@ class Model(keras.Model):
             unspeakable_losses = [tf.reduce_mean(tf.square(y - self(x)))]
         gradients = tape.gradient(unspeakable_losses[0], self.trainable_variables)
         self.optimizer.apply_gradients(zip(gradients, self.trainable_variables))
-        return {}
+        return {"loss": unspeakable_losses[0]}
 
 model = Model()
 model.compile("sgd")

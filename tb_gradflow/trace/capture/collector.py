@@ -217,7 +217,8 @@ class Collector:
                 before = self.root
                 self.symbols.check_request()
                 if self.root is not before:
-                    self.applied = []
+                    self.applied, self._flatteners = [], {}
+                    self.variables.forget_made()
                 found.append(self._prepare(tape, target, sources, rest, is_inner=is_inner))
         return found[0] if found else None
 

@@ -139,6 +139,11 @@ class Variables:
         """The index of a tensor of the step for which a gradient is requested."""
         return self.add(Owned(MadeTensor(tensor), name, trainable=True, tracked=False, rebound=rebound))
 
+    def forget_made(self) -> None:
+        """The step begins anew: tensors that it has made so far are none of its own."""
+        self._owned = [each for each in self._owned if not isinstance(each.variable, MadeTensor)]
+        self._by_handle = {_key(each.variable): number for number, each in enumerate(self._owned)}
+
     def index_of_source(self, source: Any) -> int | None:
         """The index of something for which a gradient is requested; None for tensors that are not among the
         variables.
