@@ -21,7 +21,7 @@ from tb_gradflow.trace.capture.aliases import aliases, only_reads, plain_reads
 from tb_gradflow.trace.capture.instruments import Ask, Instrument, Reading, Request
 from tb_gradflow.trace.capture.optimizer_updates import Applied, Given, applied_by, as_number, rate_in_step
 from tb_gradflow.trace.capture.requested_tensors import is_answer, requested_tensors
-from tb_gradflow.trace.capture.symbols import ObservedSymbols, Symbols
+from tb_gradflow.trace.capture.symbols import ObservedSymbols, Symbols, TracedSymbols
 from tb_gradflow.trace.graph.differentiable import is_differentiable_dtype
 from tb_gradflow.trace.graph.dropped_masks import Dropped, at_padding, dropped_by, made_with_mask
 from tb_gradflow.trace.graph.flat_ops import Ref, consumers
@@ -85,7 +85,8 @@ class Collector:
         layers: By name scope.
         rows: The statistics of the results.
         leaves_out_xla: See `Listener`.
-        only_observes: See `Listener`.
+        is_traced_for_us: See `Listener`.
+        only_observes: Whether the step is the user's own trace, to which nothing is added.
         applied: The arguments of optimizers, in order.
         keeps_gradients: Whether the gradients of tensors on the path are kept until the step is over.
         raised: The last error that a tape raised instead of a result; None if there was none.
@@ -106,6 +107,7 @@ class Collector:
         self.raised: Exception | None = None
         self.leaves_out_xla = scope.barriers is not None
         self.only_observes = isinstance(symbols, ObservedSymbols)
+        self.is_traced_for_us = isinstance(symbols, TracedSymbols) and not self.only_observes
         self.applied: list[Applied] = []
         self._scope = scope
         self._fault: Exception | None = None

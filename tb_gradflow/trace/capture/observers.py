@@ -24,11 +24,11 @@ class Listener(Protocol):
 
     Attributes:
         leaves_out_xla: Whether the functions that the step calls are compiled without XLA.
-        only_observes: Whether the step is the user's own, to which nothing is added.
+        is_traced_for_us: Whether the step is traced for the recorder alone. Else its functions are the user's own.
     """
 
     leaves_out_xla: bool
-    only_observes: bool
+    is_traced_for_us: bool
 
     def knows(self, tensor: Any) -> bool: ...
 

@@ -39,7 +39,7 @@ def watching(listener: Listener, of_replica: Callable[[int], Listener | None] = 
     with _LOOKERS.looking(listener, of_replica):
         yield
         graph = tf.compat.v1.get_default_graph()
-        if graph.building_function and not listener.only_observes:
+        if graph.building_function and listener.is_traced_for_us:
             keep_in_order(graph)
 
 
@@ -159,9 +159,8 @@ def _kept_in_order(original: Callable[..., Any], here: Here) -> Callable[..., An
         original(self, *error)
         graph = tf.compat.v1.get_default_graph()
         look = here()
-        if look is None or look.listener.only_observes:
+        if look is None or not look.listener.is_traced_for_us:
             return
-        # The functions that an eager step calls are the user's own, unchanged.
         if getattr(getattr(graph, "outer_graph", None), "building_function", False):
             keep_in_order(graph)
 
@@ -176,7 +175,7 @@ def _fresh_copies(original: Callable[..., Any], here: Here) -> Callable[..., Any
     @functools.wraps(original)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         look = here()
-        if look is None or look.listener.only_observes or tf.executing_eagerly():
+        if look is None or not look.listener.is_traced_for_us or tf.executing_eagerly():
             return original(self, *args, **kwargs)
         if id(self) not in look.copies:
             look.copies[id(self)] = (self, self._clone(None))

@@ -49,11 +49,7 @@ def recipes(kind: Kind) -> Any:
     )
 
 
-# A recorded step of an eager `fit` traces a `tf.function` that it calls once more than a plain one.
-KNOWN = {"fit, eager": [pytest.mark.xfail(reason="a function that an eager step calls is traced once more")]}
-
-
-@pytest.mark.parametrize("name", [pytest.param(name, marks=KNOWN.get(name, [])) for name in KINDS])
+@pytest.mark.parametrize("name", KINDS)
 def test_a_program_does_what_it_does_without_the_recorder(name: str) -> None:
     kind = KINDS[name]
 
