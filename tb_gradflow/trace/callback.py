@@ -214,10 +214,10 @@ class GradFlowCallback(KerasCallback):
         )
 
     def _tell_if_unseen(self) -> None:
-        """A due step was not recorded, because nobody looked on when it was compiled."""
-        if self._steps is not None and self._steps.is_unseen and not self._has_told:
+        """No step can be recorded, because nobody looked on when they were compiled."""
+        if self._steps is not None and self._steps.not_recorded and not self._has_told:
             self._has_told = True
-            warn(UNSEEN)
+            warn(f"tb_gradflow does not record this fit: {self._steps.not_recorded}")
 
     def _report_fault(self, fault: Exception, cost: str = "") -> None:
         warn(fault_message(self._count.now, fault, cost))
@@ -240,10 +240,3 @@ class GradFlowCallback(KerasCallback):
         if self._tracing.fault is not None:
             raise self._tracing.fault
         self._recorder.add_step(step, self._tracing.indices[index_of(measured)], measured, tell=tell)
-
-
-UNSEEN = (
-    "tb_gradflow does not record this fit: its step requests no gradient, or it was compiled in an earlier fit, when "
-    "nobody looked on, and Keras goes on with it. Call `model.compile(...)` before this `fit`, or record from the "
-    "first `fit` on."
-)

@@ -72,6 +72,7 @@ class Watched:
         self._onlooker = onlooker
         self._run = run
         self._began = 0.0
+        self._has_told = False
         self._steps: ObservedSteps | EagerSteps | None = None
         self._tracing: Tracing | None = None
         self._of_instances: weakref.WeakKeyDictionary[Any, Watched | Any] = weakref.WeakKeyDictionary()
@@ -128,7 +129,9 @@ class Watched:
 
     def _looking_on(self) -> contextlib.AbstractContextManager[Any]:
         if isinstance(self._steps, ObservedSteps) and not self.protection.is_over:
-            return onlooking(self._onlooker(self._steps))
+            # Of the functions of a whole program, most request no gradient: only those that it traces now are seen.
+            onlooker = self._onlooker(self._steps)
+            return onlooking(onlooker) if self._run.is_on_demand else self._steps.looking_on(onlooker)
         return contextlib.nullcontext()
 
     def _ended(self) -> None:
@@ -136,6 +139,9 @@ class Watched:
         measured = self._steps.measured()
         if measured is not None and self._tracing is not None:
             self._run.write(measured, self._tracing, tell=self._steps.tells)
+        if self._steps.not_recorded and not self._has_told:
+            self._has_told = True
+            warn(f"tb_gradflow does not record {name_of(self._plain.python_function)}: {self._steps.not_recorded}")
         self._run.completed(
             time.perf_counter() - self._began, recorded=self._steps.has_recorded, rented=self._steps.is_rented
         )

@@ -174,11 +174,13 @@ class ObservedSymbols(TracedSymbols):
 
     Args:
         part: A name for what is made from the step, if others are made from the same graphs.
+        known: See `Flattener`.
     """
 
-    def __init__(self, part: str = "") -> None:
+    def __init__(self, part: str = "", known: Mapping[str, Known] | None = None) -> None:
         super().__init__()
         self.root = None
+        self.known = known or {}
         self._part = part
         self._additions: dict[int, Additions] = {}
 

@@ -14,6 +14,10 @@ Path = tuple[str, ...]
 two."""
 
 
+MADE_AGAIN = "_tb_gradflow_made_again"
+"""The attribute of a graph for another one with the same ops: see `repeated`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where a function is called.
@@ -42,8 +46,10 @@ class Place:
 
     @property
     def graph(self) -> Any:
-        """The graph that it was made from; `None` if that is not known."""
-        return getattr(self.function, "_cached_graph", None)
+        """The graph that it was made from, or one with the same ops that was made again; `None` if that is not
+        known."""
+        graph = getattr(self.function, "_cached_graph", None)
+        return getattr(graph, MADE_AGAIN, graph)
 
 
 def name_of(function: Any) -> str:

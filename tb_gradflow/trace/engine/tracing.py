@@ -4,15 +4,18 @@ them, and never for the recorder."""
 from __future__ import annotations
 
 import contextlib
+import functools
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 from tensorflow.python.eager.polymorphic_function import transform
+from tensorflow.python.eager.polymorphic_function.concrete_function import ConcreteFunction
 from tensorflow.python.framework import func_graph
 
 from tb_gradflow.trace.protection.beside import beside
 from tb_gradflow.trace.protection.substitutes import Ours
+from tb_gradflow.trace.tf_internals.patching import replaced
 
 
 class Onlooker(Protocol):
@@ -64,6 +67,27 @@ def onlooker_here() -> Onlooker | None:
     """Who is told about this thread."""
     onlookers = _of_thread.onlookers
     return onlookers[-1] if onlookers else None
+
+
+@contextlib.contextmanager
+def calls_noted() -> Iterator[list[Any]]:
+    """While the context is open, each `ConcreteFunction` that this thread calls outside of a graph is added to a
+    list."""
+    called: list[Any] = []
+    thread = threading.get_ident()
+
+    def noting(original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def call_flat(self: Any, *args: Any, **kwargs: Any) -> Any:
+            if threading.get_ident() == thread:
+                called.append(self)
+            return original(self, *args, **kwargs)
+
+        return call_flat
+
+    with contextlib.ExitStack() as undo:
+        replaced(undo, ConcreteFunction, "_call_flat", noting)
+        yield called
 
 
 def _install() -> None:

@@ -6,7 +6,6 @@ import contextlib
 from collections.abc import Callable
 from typing import Any
 
-from tb_gradflow.trace.engine.tracing import onlooking
 from tb_gradflow.trace.fit.keras3 import Fitting, TrainFunction
 from tb_gradflow.trace.log.progress import told_if_long
 from tb_gradflow.trace.log.recorder import Tracing
@@ -20,7 +19,7 @@ class ObservedFit:
     """Compiled executions of a training function, of one step or several.
 
     Attributes:
-        is_unseen: Whether the last one was to be recorded, and could not be, because nobody had observed its trace.
+        not_recorded: See `ObservedSteps`.
     """
 
     def __init__(
@@ -31,8 +30,8 @@ class ObservedFit:
         )
 
     @property
-    def is_unseen(self) -> bool:
-        return self._steps.is_due and not self._steps.has_recorded
+    def not_recorded(self) -> str:
+        return self._steps.not_recorded
 
     @property
     def has_recorded(self) -> bool:
@@ -59,7 +58,7 @@ class ObservedFit:
 
     def looking_on(self) -> contextlib.AbstractContextManager[Any]:
         """The context to run it in."""
-        return onlooking(self._steps)
+        return self._steps.looking_on()
 
     def function(self, plain: TrainFunction) -> TrainFunction:
         """What runs it: the model's own."""
@@ -73,7 +72,8 @@ class ObservedFit:
 class EagerFit:
     """Executions whose ops run as the step calls them."""
 
-    is_unseen = is_rented = tells = False
+    is_rented = tells = False
+    not_recorded = ""
     ago = 1
 
     def __init__(

@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from tb_gradflow.record.schema import Trace
 from tb_gradflow.trace.engine.draws import Draws
+from tb_gradflow.trace.engine.repeated import NotRepeatable
 from tb_gradflow.trace.engine.siblings import Added, Edit, Sibling
 from tb_gradflow.trace.nonfinite.guard import Caught
 from tb_gradflow.trace.step.forward_values import has_nonfinite
@@ -23,10 +24,6 @@ from tb_gradflow.trace.step.settings import Settings
 from tb_gradflow.trace.step.state import kept
 
 _NUMBERS = itertools.count()
-
-
-class NotRepeatable(Exception):
-    """The step cannot be run again; the message says why."""
 
 
 class ReplayedStep:

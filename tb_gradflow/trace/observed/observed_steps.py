@@ -13,12 +13,16 @@ from tb_gradflow.trace.capture.collector import Collector, Scope
 from tb_gradflow.trace.capture.instruments import Instrument
 from tb_gradflow.trace.capture.symbols import ObservedSymbols
 from tb_gradflow.trace.capture.term_gradients import TermGradients
+from tb_gradflow.trace.engine.repeated import NotRepeatable
 from tb_gradflow.trace.engine.switches import switch_of
+from tb_gradflow.trace.engine.tracing import Onlooker, calls_noted, onlooking
 from tb_gradflow.trace.graph.build_trace import trace_of
+from tb_gradflow.trace.graph.flat_ops import Known
 from tb_gradflow.trace.graph.variables import Variables
 from tb_gradflow.trace.nonfinite.guard import Caught
-from tb_gradflow.trace.nonfinite.replayed_step import NotRepeatable, ReplayedStep, is_broken
+from tb_gradflow.trace.nonfinite.replayed_step import ReplayedStep, is_broken
 from tb_gradflow.trace.observed.forms import Forms, Told
+from tb_gradflow.trace.observed.seen_again import observed_again
 from tb_gradflow.trace.protection.substitutes import Ours
 from tb_gradflow.trace.protection.warning import warn
 from tb_gradflow.trace.step.measurements import Measured
@@ -52,6 +56,8 @@ class ObservedSteps:
         is_rented: Whether it ran in its recorded form all the same.
         ago: To which step that belongs: 1 is the last one, 2 the one before.
         tells: Whether it is the first one that is not finite.
+        not_recorded: Why steps that were compiled when nobody looked on cannot be recorded; empty if they can, or there
+            are none.
     """
 
     def __init__(
@@ -81,7 +87,21 @@ class ObservedSteps:
         self._step = step
         self._without_gradients: Observation | None = None
         self._observation: Observation | None = None
+        self.not_recorded = ""
+        self._is_unseen = True  # until a step has run
         self.failed = on_fault
+
+    @contextlib.contextmanager
+    def looking_on(self, onlooker: Onlooker | None = None) -> Iterator[None]:
+        """The context to run a step in. `onlooker` is told in its place, and tells it."""
+        with onlooking(onlooker or self):
+            if not self._is_unseen or self.not_recorded:
+                yield
+                return
+            with calls_noted() as called:
+                yield
+            self._is_unseen = False
+            self.not_recorded = self._seen_again(called)
 
     @contextlib.contextmanager
     def tracing(self) -> Iterator[None]:
@@ -93,8 +113,8 @@ class ObservedSteps:
             raise observation.fault
         self._without_gradients = None if observation.graphs else observation
 
-    def _collector(self, replica: int) -> Collector:
-        symbols = ObservedSymbols(f"replica_{replica}" if replica else "")
+    def _collector(self, replica: int, known: Mapping[str, Known] | None = None) -> Collector:
+        symbols = ObservedSymbols(f"replica_{replica}" if replica else "", known)
         return Collector(self._variables(), symbols, Scope(self._settings.tensors), self._instruments())
 
     def traced(self, function: Any) -> None:
@@ -129,6 +149,7 @@ class ObservedSteps:
     def measured(self) -> Measured | None:
         """After it: what was recorded of it; `None` if it was not recorded."""
         if self._last is None:
+            self._is_unseen = self._is_unseen or self.is_due
             return None
         _, observation, forms = self._last
         self.has_recorded, self.is_rented = self.is_due, forms.is_rented and not self.is_due
@@ -192,10 +213,26 @@ class ObservedSteps:
         measurements = measured_in(observation, plain, self._settings, self._inputs, self._traces)
         several = is_one_of_several()
         notes = [_OWN_DRAWS.format(ops=", ".join(switch.draws.unshared))] if switch.draws.unshared else []
-        notes += [OF_ONE_WORKER] if several else []
+        notes += [*([OF_ONE_WORKER] if several else []), *observation.notes]
         measurements.trace = dataclasses.replace(measurements.trace, notes=(*measurements.trace.notes, *notes))
         # A worker alone cannot repeat a step, in which all workers exchange their gradients.
         return Forms(function, switch, measurements, self._told, guarded=self._settings.guarded and not several)
+
+    def _seen_again(self, called: Sequence[Any]) -> str:
+        """Observes functions that were traced before: see `observed_again`. Returns why none of them can be
+        recorded."""
+        reason = _WITHOUT_GRADIENT
+        for function in called:
+            try:
+                observation = observed_again(function, self._variables, self._collector)
+            except NotRepeatable as error:
+                return _COMPILED_BEFORE.format(reason=error)
+            except Exception as fault:
+                return _COMPILED_BEFORE.format(reason=f"{type(fault).__name__}: {fault}")
+            if observation is not None:
+                switch_of(function).kept = observation
+                reason = ""
+        return reason
 
     def _instruments(self) -> list[Instrument]:
         return [TermGradients(exact=True)] if self._settings.terms else []
@@ -215,6 +252,13 @@ _OWN_DRAWS = (
     "The step draws seeded random numbers with {ops}, whose generator belongs to one compiled function. To draw the "
     "numbers that it draws without the recorder, every step runs in its recorded form, which takes longer. "
     "tf.random.Generator, keras.random with a SeedGenerator and Keras's random layers do not need that."
+)
+
+_WITHOUT_GRADIENT = "its step requests no gradient."
+
+_COMPILED_BEFORE = (
+    "its step was compiled before the recorder came, and cannot be read from its graph: {reason}. Record from its "
+    "first run on. In a `fit`, the first one after `model.compile(...)` compiles it anew."
 )
 
 _SETTLED = (

@@ -25,6 +25,7 @@ class EagerSteps:
     def __init__(
         self, settings: Settings, inputs: NameInputs, on_trace: OnTrace, on_fault: Callable[[Exception], None]
     ) -> None:
+        self.not_recorded = ""
         self._known = Variables()
         self._step = InstrumentedStep(_nothing, self._variables, settings, on_trace, inputs, on_fault)
         self._open: OpenStep | None = None

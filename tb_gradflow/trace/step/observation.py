@@ -26,9 +26,11 @@ class Observation:
 
     Args:
         collector: Makes what collects the gradients of a replica, whose number it is given; 0 where there are none.
+        notes: For the log.
     """
 
-    def __init__(self, collector: Callable[[int], Collector]) -> None:
+    def __init__(self, collector: Callable[[int], Collector], notes: Sequence[str] = ()) -> None:
+        self.notes = notes
         self._make = collector
         self._collectors = {0: collector(0)}
         self._is_finished = False

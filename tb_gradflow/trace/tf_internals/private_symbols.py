@@ -36,6 +36,7 @@ SYMBOLS: tuple[Symbol, ...] = (
     Symbol("GradientTape", "jacobian", "which Jacobians the step requests"),
     Symbol("GradientTape", "batch_jacobian", "which Jacobians the step requests"),
     Symbol("Function", "__call__", "what happens inside a tf.function that the step calls"),
+    Symbol("ConcreteFunction", "_call_flat", "a step that was compiled before the recorder came"),
     Symbol("AutomaticControlDependencies", "__exit__", "the order of reads and writes in the step"),
     Symbol("gradients_util", "_GradientsHelper", "gradients that are requested inside nested functions"),
     Symbol("gradients_util", "PossibleTapeGradientTypes", "terms of a loss inside nested functions"),
