@@ -117,7 +117,7 @@ class GradFlowCallback(KerasCallback):
         self._began = time.perf_counter()
         self.plain = self.model.train_function  # another callback may have compiled the model anew
         self._count.execution_begins(batch)
-        self._steps.begins(self.plain, is_due=self._is_due())
+        self._steps.begins_with(self.plain, is_due=self._is_due())
         put(self.model, StandIn(self.model, self.plain, self._steps, self))
         self._epoch_begins = False
         self._ready = time.perf_counter()

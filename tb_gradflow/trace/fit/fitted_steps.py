@@ -15,58 +15,23 @@ from tb_gradflow.trace.step.measurements import Measured
 from tb_gradflow.trace.step.settings import Settings
 
 
-class ObservedFit:
-    """Compiled executions of a training function, of one step or several.
-
-    Attributes:
-        not_recorded: See `ObservedSteps`.
-    """
+class ObservedFit(ObservedSteps):
+    """Compiled executions of a training function, of one step or several."""
 
     def __init__(
         self, fitted: Fitting, settings: Settings, tracing: Tracing, on_fault: Callable[[Exception], None]
     ) -> None:
-        self._steps = ObservedSteps(
+        super().__init__(
             fitted.variables, settings, fitted.inputs, tracing.finished, on_fault, told_if_long, fitted.counter
         )
 
-    @property
-    def not_recorded(self) -> str:
-        return self._steps.not_recorded
-
-    @property
-    def has_recorded(self) -> bool:
-        return self._steps.has_recorded
-
-    @property
-    def ago(self) -> int:
-        """See `ObservedSteps`."""
-        return self._steps.ago
-
-    @property
-    def tells(self) -> bool:
-        """See `ObservedSteps`."""
-        return self._steps.tells
-
-    @property
-    def is_rented(self) -> bool:
-        """See `ObservedSteps`."""
-        return self._steps.is_rented
-
-    def begins(self, plain: TrainFunction, *, is_due: bool) -> None:
+    def begins_with(self, plain: TrainFunction, *, is_due: bool) -> None:
         """Before the next execution."""
-        self._steps.begins(is_due=is_due)
-
-    def looking_on(self) -> contextlib.AbstractContextManager[Any]:
-        """The context to run it in."""
-        return self._steps.looking_on()
+        self.begins(is_due=is_due)
 
     def function(self, plain: TrainFunction) -> TrainFunction:
         """What runs it: the model's own."""
         return plain
-
-    def measured(self) -> Measured | None:
-        """After it: what was recorded of its last step; `None` if nothing was."""
-        return self._steps.measured()
 
 
 class EagerFit:
@@ -87,7 +52,7 @@ class EagerFit:
         self._of: TrainFunction | None = None
         self._is_due = False
 
-    def begins(self, plain: TrainFunction, *, is_due: bool) -> None:
+    def begins_with(self, plain: TrainFunction, *, is_due: bool) -> None:
         self._is_due, self._last = is_due, {}
         if is_due and self._of is not plain:
             self._of = plain
