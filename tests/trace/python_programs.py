@@ -7,7 +7,7 @@ import functools
 import io
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -140,8 +140,17 @@ Record = Callable[[str], Any]
 """Returns what records a part of the program, by its name; `None` if nothing does."""
 
 
-def fitted(kit: Any, recipe: Recipe, parts: Parts, record: Record, outputs: list[Any], **options: Any) -> Any:
-    """Two fits of a model."""
+def fitted(
+    kit: Any,
+    recipe: Recipe,
+    parts: Parts,
+    record: Record,
+    outputs: list[Any],
+    *,
+    of: Sequence[int] = (0, 1),
+    **options: Any,
+) -> Any:
+    """Two fits of a model, of which some are recorded."""
     model = network(kit, recipe, parts)
     model.own_loss = lambda y, out: applied(parts.loss, tf.reduce_mean((out - y) ** 2))
     model.compile(kit.optimizers.Adam(0.05), loss=None if recipe.own_step else model.own_loss, **options)
@@ -153,7 +162,8 @@ def fitted(kit: Any, recipe: Recipe, parts: Parts, record: Record, outputs: list
 
     rows = [np.concatenate(each) for each in zip(*data(recipe, 4), strict=True)]
     for number in range(2):
-        callbacks = [After(), *([] if (each := record(f"fit {number}")) is None else [each])]
+        recorder = record(f"fit {number}") if number in of else None
+        callbacks = [After(), *([] if recorder is None else [recorder])]
         with told(outputs):
             model.fit(*rows, batch_size=ROWS, epochs=2, shuffle=False, verbose=0, callbacks=callbacks)
         if number == 0:
@@ -282,6 +292,7 @@ KINDS: dict[str, Kind] = {
     "fit": fit_of(keras, jit_compile=False),
     "fit, XLA": fit_of(keras, jit_compile=True),
     "fit, eager": fit_of(keras, run_eagerly=True),
+    "fit, the second": fit_of(keras, of=[1], jit_compile=False),
     "fit, two steps an execution": fit_of(keras, steps_per_execution=2, jit_compile=False),
     "fit, Keras 2": fit_of(tf_keras),
     "fit, Keras 2, eager": fit_of(tf_keras, run_eagerly=True),

@@ -21,7 +21,7 @@ from tests.trace.python_programs import KINDS, ROWS, Kind, Recipe, outcome
 from tests.trace.python_side import BETWEEN, INGREDIENTS
 
 PROGRAMS = int(os.environ.get("TB_GRADFLOW_PROGRAMS", "0"))
-FEW = 3
+FEW = 2
 
 OPTIONS = st.fixed_dictionaries(
     {
