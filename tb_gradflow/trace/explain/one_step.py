@@ -372,7 +372,7 @@ class _Seen:
         self._rebound = {item.name: lost[id(item.variable)] for item in plan.variables() if id(item.variable) in lost}
 
     def _run_eagerly(self, plan: Plan) -> None:
-        settings = Settings(eager=True, checks=self._checks, terms=plan.terms)
+        settings = Settings(checks=self._checks, terms=plan.terms)
         instrumented = InstrumentedStep(plan.eager, plan.variables, settings, self._on_trace, plan.inputs)
         _, measured = instrumented(*plan.args)
         self._values = {key: value.numpy() for key, value in measured.items()}

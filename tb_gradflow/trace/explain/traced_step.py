@@ -20,19 +20,16 @@ from tb_gradflow.trace.capture.symbols import SymbolsOfOne
 from tb_gradflow.trace.capture.term_gradients import TermGradients
 from tb_gradflow.trace.custom_gradient_checks.step_checks import CustomGradients, GradientChecks
 from tb_gradflow.trace.engine.calls import places
-from tb_gradflow.trace.engine.draws import Draws
 from tb_gradflow.trace.engine.effects import Effects
-from tb_gradflow.trace.engine.siblings import Added, Edit, InOrder, Sibling
 from tb_gradflow.trace.engine.switches import switch_of
 from tb_gradflow.trace.engine.tracing import onlooking
 from tb_gradflow.trace.explain.run_mode import Plan
 from tb_gradflow.trace.graph.build_trace import trace_of
 from tb_gradflow.trace.protection.substitutes import Ours, Run
-from tb_gradflow.trace.step.copies import copied, variables_given
+from tb_gradflow.trace.step.copied_step import CopiedStep, variables_given
 from tb_gradflow.trace.step.forward_values import has_nonfinite
 from tb_gradflow.trace.step.measurements import Measured
 from tb_gradflow.trace.step.observation import Observation, observed
-from tb_gradflow.trace.step.replicas import measured_in
 from tb_gradflow.trace.step.settings import Settings
 from tb_gradflow.trace.tf_internals.function_caches import traces_set_back
 
@@ -117,74 +114,30 @@ class TracedStep:
 
     def _results(self, args: Sequence[Any]) -> Any:
         """Those of the step with these arguments, which include what it captures."""
-        effects = Effects(self._function._inference_function)
-        first = _Form(self, values=bool(effects.unknown))
+        function = self._function._inference_function
+        values = {number: _value(args[number], dtype) for number, dtype in variables_given(function).items()}
+        effects = Effects(function)
+        first = self._form(values=bool(effects.unknown))
         self.trace, self.is_complete = first.trace, True
-        results, measured = first.ran(args, before=[effects.keeping(())])
+        results, self.measured = first.ran(args, values, before=[effects.keeping(())])
         kept = effects.taken()
-        self.measured = measured
-        if not effects.unknown and is_broken(first.trace, measured):
-            # Its forward pass is measured where it was computed the first time, if that is possible.
+        if not effects.unknown and is_broken(first.trace, self.measured):
+            # Without its forward pass, if that cannot be measured.
             with contextlib.suppress(Exception):
-                again = _Form(self, values=True)
-                _, measured = again.ran(args, after=[effects.given(kept, all_run=True)])
+                again = self._form(values=True)
+                _, measured = again.ran(args, values, after=[effects.given(kept, all_run=True)])
                 if is_broken(again.trace, measured):
                     self.trace, self.measured = again.trace, measured
         return results
 
-    @property
-    def parts(self) -> tuple[Any, Observation, Plan]:
-        """The function that TensorFlow has traced, what was observed of it, and the step."""
+    def _form(self, *, values: bool) -> CopiedStep:
+        """A form of the step; with `values`, it measures the forward pass too."""
         assert self._observation is not None
-        return self._function._inference_function, self._observation, self._plan
-
-    @property
-    def is_optimized(self) -> bool:
-        """Whether TensorFlow optimises what runs, which costs more than it saves: only if XLA compiles something, which
-        it may refuse. It never compiles what no tape could differentiate."""
-        function, _, _ = self.parts
-        return self._barriers is None and any(place.in_xla for place in places(function))
-
-
-class _Form:
-    """A form of the step that measures it.
-
-    Args:
-        step: The step.
-        values: Whether it measures the forward pass too.
-
-    Attributes:
-        trace: The structure of the step.
-    """
-
-    def __init__(self, step: TracedStep, *, values: bool) -> None:
-        self._function, observation, plan = step.parts
-        self._optimized = step.is_optimized
-        self._measurements = measured_in(
-            observation,
-            self._function,
-            Settings(values=values),
-            plan.inputs,
-            int(step.trace is not None),
-            trains=False,
-            optimized=self._optimized,
-        )
-        self.trace = self._measurements.trace
-
-    def ran(self, args: Sequence[Any], before: Sequence[Edit] = (), after: Sequence[Edit] = ()) -> tuple[Any, Measured]:
-        """Runs it with these arguments: the results of the step, and what was measured. `before` and `after` are more
-        edits than the additional ops."""
-        own = self._measurements.additions
-        edits: list[Edit] = [Draws(self._function), *before, Added(own), *after]
-        if self._optimized:
-            edits.append(InOrder([each.of for each in own]))
-        sibling = Sibling(self._function, edits, optimized=self._optimized)
-        given = variables_given(self._function.graph).items()
-        variables = [(args[number], dtype, _value(args[number], dtype)) for number, dtype in given]
-        with tf.init_scope(), copied(variables) as copies:
-            self._measurements.begin(copies.read)
-            results = sibling([copies.handle(each) for each in args])
-            return results, self._measurements.take(copies.read)
+        function = self._function._inference_function
+        # TensorFlow optimises it, which takes longer than running it, only where XLA compiles something: it may refuse.
+        optimized = self._barriers is None and any(place.in_xla for place in places(function))
+        settings, index = Settings(values=values), int(self.trace is not None)
+        return CopiedStep(function, self._observation, settings, self._plan.inputs, index, optimized=optimized)
 
 
 def _value(handle: Any, dtype: Any) -> Any:

@@ -32,7 +32,7 @@ from tb_gradflow.trace.graph.gradient_call import Call
 from tb_gradflow.trace.numerics.finiteness import not_finite
 from tb_gradflow.trace.numerics.fusion import recomputed
 from tb_gradflow.trace.protection.functions import held_weakly, in_step
-from tb_gradflow.trace.step.copies import variables_given
+from tb_gradflow.trace.step.copied_step import variables_given
 
 _NUMBERS = itertools.count()
 
@@ -124,7 +124,7 @@ class Unit:
         self.in_loop = place.in_loop
         self._guard = guard
         self._cells: dict[int, Cell] = {}
-        self._dtypes = variables_given(place.graph)
+        self._dtypes = variables_given(place.function)
         self._numbers = {number: argument_of_root(place, number) for number in self.resources}
         graph = next(graph for graph in _inside(place) if any(call.flattener.graph is graph for call in calls))
         own = [call for call in calls if call.flattener.graph is graph]

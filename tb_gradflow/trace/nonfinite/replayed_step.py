@@ -7,18 +7,14 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
 from tb_gradflow.record.schema import Trace
-from tb_gradflow.trace.engine.draws import Draws
-from tb_gradflow.trace.engine.siblings import Added, Edit, Sibling
 from tb_gradflow.trace.nonfinite.guard import Caught
-from tb_gradflow.trace.step.copies import copied
+from tb_gradflow.trace.step.copied_step import CopiedStep
 from tb_gradflow.trace.step.forward_values import has_nonfinite
 from tb_gradflow.trace.step.measurements import Measured
 from tb_gradflow.trace.step.named_inputs import NameInputs
 from tb_gradflow.trace.step.observation import Observation
-from tb_gradflow.trace.step.replicas import measured_in
 from tb_gradflow.trace.step.settings import Settings
 
 
@@ -50,30 +46,18 @@ class ReplayedStep:
         if unit.effects.unknown:
             raise NotRepeatable(f"it contains {', '.join(unit.effects.unknown)} in a loop, or compiled by XLA")
         self._caught = caught
-        self._measurements = measured_in(
-            observation, unit.function, settings, inputs, index, trains=False, optimized=False
-        )
-        self.trace: Trace = self._measurements.trace
-        edits: list[Edit] = [
-            Draws(unit.function),
-            Added(self._measurements.additions),
-            unit.effects.given(caught.effects),
-        ]
-        self._sibling = Sibling(unit.function, edits, optimized=False)
+        self._form = CopiedStep(unit.function, observation, settings, inputs, index)
+        self.trace: Trace = self._form.trace
 
     def measured(self) -> Measured:
         """Runs it."""
         arguments, unit = self._caught.arguments, self._caught.unit
-        variables = [(unit.resource(each), arguments[each].dtype, arguments[each]) for each in unit.variables]
-        with tf.init_scope(), copied(variables) as copies:
-            self._measurements.begin(copies.read)
-            self._sibling(
-                [
-                    copies.handle(unit.resource(number)) if number in unit.resources else arguments[number]
-                    for number in range(len(unit.function.graph.inputs))
-                ]
-            )
-            return self._measurements.take(copies.read)
+        args = [
+            unit.resource(number) if number in unit.resources else arguments[number]
+            for number in range(len(unit.function.graph.inputs))
+        ]
+        values = {number: arguments[number] for number in unit.variables}
+        return self._form.ran(args, values, after=[unit.effects.given(self._caught.effects)])[1]
 
 
 def is_broken(trace: Trace, measured: Mapping[str, Any]) -> bool:

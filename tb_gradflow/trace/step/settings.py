@@ -15,7 +15,6 @@ class Settings:
     Attributes:
         tensors: See the callback.
         source: Whether to keep the user's files and lines.
-        eager: Whether the step runs eagerly; else TensorFlow traces it.
         checks: Where to keep what is needed to check custom gradients of an eager step; None if they are not checked.
         values: Whether to measure the forward pass too: in steps that run on copies.
         examples: Whether to also keep the rows of the batch in which something is not finite.
@@ -25,7 +24,6 @@ class Settings:
 
     tensors: Tensors = "all"
     source: bool = True
-    eager: bool = False
     checks: GradientChecks | None = None
     values: bool = False
     examples: bool = False
