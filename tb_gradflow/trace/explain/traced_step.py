@@ -34,6 +34,10 @@ from tb_gradflow.trace.step.settings import Settings
 from tb_gradflow.trace.tf_internals.function_caches import traces_set_back
 
 
+class _NothingSeen(Exception):
+    """Gradients may be taken inside a function that was traced before."""
+
+
 class TracedStep:
     """One trace, and its run. Looks on while the step is traced: see `engine.tracing.Onlooker`.
 
@@ -57,10 +61,18 @@ class TracedStep:
         self._barriers = barriers
         self._observation: Observation | None = None
         self._function: Any = None
+        self._hides: Sequence[Any] = ()
 
     def run(self) -> None:
         """Traces and measures it. Raises what it raises."""
-        with onlooking(self), traces_set_back():
+        try:
+            self._run_once(anew=False)
+        except _NothingSeen:
+            self._run_once(anew=True)
+
+    def _run_once(self, *, anew: bool) -> None:
+        with onlooking(self), traces_set_back(anew=anew) as known:
+            self._hides = [] if anew else known
             self._plan.compiled(lambda *args: self._step(*args))
 
     def _step(self, *args: Any) -> Any:
@@ -114,6 +126,9 @@ class TracedStep:
 
     def _results(self, args: Sequence[Any]) -> Any:
         """Those of the step with these arguments, which include what it captures."""
+        assert self._observation is not None
+        if self._hides and not any(each.calls for each in self._observation.collectors):
+            raise _NothingSeen
         function = self._function._inference_function
         values = {number: _value(args[number], dtype) for number, dtype in variables_given(function).items()}
         effects = Effects(function)

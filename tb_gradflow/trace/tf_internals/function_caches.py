@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import functools
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -42,11 +41,13 @@ def traced_anew(is_meant: Callable[[Any], bool]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def traces_set_back() -> Iterator[None]:
-    """While the context is open, a `tf.function` that this thread traces into a graph has the traces that it had, but
-    computes its gradients anew. Afterwards it has no others, unless it has created its variables in the meantime.
+def traces_set_back(*, anew: bool) -> Iterator[list[Any]]:
+    """While the context is open, a `tf.function` that this thread traces into a graph has the traces that it had, or
+    none with `anew`, and computes its gradients anew. Afterwards it has those that it had, unless it has created its
+    variables in the meantime. Those that had traces are appended to the list.
     """
     met: dict[int, Callable[[], None]] = {}
+    known: list[Any] = []
     thread = threading.get_ident()
 
     def meeting(original: Callable[..., Any], kept: Callable[[Any], Callable[[], None]]) -> Callable[..., Any]:
@@ -60,13 +61,13 @@ def traces_set_back() -> Iterator[None]:
 
     with contextlib.ExitStack() as undo:
         for owner, name, kept in (
-            (polymorphic_function.Function, "__call__", _traces_kept),
+            (polymorphic_function.Function, "__call__", functools.partial(_traces_kept, known=known, anew=anew)),
             (ConcreteFunction, "_select_forward_and_backward_functions", functools.partial(_set_aside, names=_BY_TAPE)),
             (_DelayedRewriteGradientFunctions, "forward_backward", functools.partial(_set_aside, names=_BY_REWRITING)),
         ):
             replaced(undo, owner, name, functools.partial(meeting, kept=kept))
         try:
-            yield
+            yield known
         finally:
             for set_back in met.values():
                 set_back()
@@ -77,12 +78,17 @@ _BY_REWRITING = ("_cached_function_pairs",)
 _STATE = ("_created_variables", "_variable_creation_config", "_no_variable_creation_config")
 
 
-def _traces_kept(function: Any) -> Callable[[], None]:
+def _traces_kept(function: Any, known: list[Any], *, anew: bool) -> Callable[[], None]:
     """Returns what gives a `tf.function` the traces back that it has now."""
+    known += [function] * bool(function._function_cache._primary)
     state = {name: getattr(function, name) for name in _STATE}
     cache = function._function_cache
     primary, dispatch = cache._primary, cache._dispatch_dict
-    cache._primary, cache._dispatch_dict = copy.copy(primary), {key: _copy(each) for key, each in dispatch.items()}
+    own = FunctionCache()
+    if not anew:
+        own._primary.update(primary)
+        own._dispatch_dict.update((key, _copy(each)) for key, each in dispatch.items())
+    cache._primary, cache._dispatch_dict = own._primary, own._dispatch_dict
 
     def set_back() -> None:
         if state["_created_variables"] or not function._created_variables:

@@ -162,3 +162,34 @@ def test_a_loss_of_a_variable_as_it_is_can_be_explained() -> None:
 
     assert norms(explain_function(lambda: w, (), [w])) == {"w": 1.0}
     assert "Healthy" in str(tb_gradflow.explain(lambda: w, args=(), variables=[w]))
+
+
+def test_a_step_that_is_a_function_and_has_trained_before_is_traced_anew() -> None:
+    """Nobody saw the gradients that its trace takes."""
+
+    class Trained(keras.Model):
+        def __init__(self) -> None:
+            super().__init__()
+            self.dense = keras.layers.Dense(1)
+
+        def call(self, x: Any) -> Any:
+            return self.dense(x)
+
+        @tf.function
+        def train_step(self, batch: Any) -> Any:
+            x, y = batch
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean((self(x) - y) ** 2)
+            weights = self.trainable_variables
+            self.optimizer.apply(tape.gradient(loss, weights), weights)
+            return {"loss": loss}
+
+    model = Trained()
+    model.compile("sgd")
+    model.fit(X, X[:, :1], verbose=0)
+    before = model.get_weights()
+
+    report = tb_gradflow.explain(model, X, X[:, :1])
+
+    assert report.healthy
+    assert all(np.array_equal(*each) for each in zip(before, model.get_weights(), strict=True))
