@@ -1,6 +1,6 @@
 """Collects from one trace of a training step which gradients were requested, and what the tape returned.
 
-A collector lives as long as one compilation of the instrumented step. `patches` calls it whenever the user's step
+A collector lives as long as one trace of a step, or one eager step. `patches` calls it whenever the user's step
 requests a gradient, scales a loss or applies gradients. It adds the tensors on the path to the sources, keeps the
 statistics of the results as symbolic tensors, and returns exactly what the caller requested.
 """
