@@ -5,7 +5,6 @@ same trace.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import os
 import sys
 import time
@@ -188,7 +187,7 @@ class GradFlowCallback(KerasCallback):
     def _made(self, fitted: Fitting) -> ObservedFit | EagerFit:
         settings, tracing = self._options.settings, self._tracing
         if fitted.is_eager:
-            return EagerFit(fitted, dataclasses.replace(settings, eager=True), tracing.finished, tracing.failed)
+            return EagerFit(fitted, settings, tracing.finished, tracing.failed)
         return ObservedFit(fitted, settings, tracing, self.protection.ends)
 
     def _is_alone(self) -> bool:

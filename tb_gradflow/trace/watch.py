@@ -155,7 +155,7 @@ class Watched:
 
     def _made(self, *, eagerly: bool) -> ObservedSteps | EagerSteps:
         self._tracing = None
-        settings = dataclasses.replace(self._run.options.settings, eager=eagerly)
+        settings = self._run.options.settings
         inputs = arguments_of(self._plain.python_function)
         if eagerly:
             return EagerSteps(settings, inputs, self._on_trace, self.protection.ends)

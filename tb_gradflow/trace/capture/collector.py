@@ -1,6 +1,6 @@
 """Collects from one trace of a training step which gradients were requested, and what the tape returned.
 
-A collector lives as long as one compilation of the instrumented step. `patches` calls it whenever the user's step
+A collector lives as long as one trace of a step, or one eager step. `patches` calls it whenever the user's step
 requests a gradient, scales a loss or applies gradients. It adds the tensors on the path to the sources, keeps the
 statistics of the results as symbolic tensors, and returns exactly what the caller requested.
 """
@@ -21,7 +21,7 @@ from tb_gradflow.trace.capture.aliases import aliases, only_reads, plain_reads
 from tb_gradflow.trace.capture.instruments import Ask, Instrument, Reading, Request
 from tb_gradflow.trace.capture.optimizer_updates import Applied, Given, applied_by, as_number, rate_in_step
 from tb_gradflow.trace.capture.requested_tensors import is_answer, requested_tensors
-from tb_gradflow.trace.capture.symbols import ObservedSymbols, Symbols, TracedSymbols
+from tb_gradflow.trace.capture.symbols import ObservedSymbols, Symbols
 from tb_gradflow.trace.graph.differentiable import is_differentiable_dtype
 from tb_gradflow.trace.graph.dropped_masks import Dropped, at_padding, dropped_by, made_with_mask
 from tb_gradflow.trace.graph.flat_ops import Ref, consumers
@@ -41,7 +41,6 @@ from tb_gradflow.trace.numerics.loss_scale import ScaledLosses, total
 from tb_gradflow.trace.numerics.statistics import gradient_statistics
 from tb_gradflow.trace.numerics.statistics_table import StatisticsTable
 from tb_gradflow.trace.source.frames import frames_of
-from tb_gradflow.trace.tf_internals.resource_cells import Sink
 from tb_gradflow.trace.tf_internals.tapes import (
     flat_answers,
     flat_gradients,
@@ -84,9 +83,6 @@ class Collector:
         calls: In order.
         layers: By name scope.
         rows: The statistics of the results.
-        leaves_out_xla: See `Listener`.
-        is_traced_for_us: See `Listener`.
-        only_observes: Whether the step is the user's own trace, to which nothing is added.
         applied: The arguments of optimizers, in order.
         keeps_gradients: Whether the gradients of tensors on the path are kept until the step is over.
         raised: The last error that a tape raised instead of a result; None if there was none.
@@ -105,9 +101,7 @@ class Collector:
         self.layers: dict[str, Layer] = {}
         self.keeps_gradients = isinstance(symbols, ObservedSymbols)
         self.raised: Exception | None = None
-        self.leaves_out_xla = scope.barriers is not None
-        self.only_observes = isinstance(symbols, ObservedSymbols)
-        self.is_traced_for_us = isinstance(symbols, TracedSymbols) and not self.only_observes
+        self._only_observes = isinstance(symbols, ObservedSymbols)
         self.applied: list[Applied] = []
         self._scope = scope
         self._fault: Exception | None = None
@@ -244,30 +238,15 @@ class Collector:
             self._stack(request)
 
     def _close(self, request: Request, readings: Sequence[Reading], asked: Any) -> None:
-        """The results are kept: lets the instruments add to them, and the step return tensors of another graph."""
+        """The results are kept: lets the instruments add to them."""
         call = request.call
         for each in readings:
             each.answered(asked)
-        call.rows.tensor = self.symbols.brought_home(call.rows.tensor)
         call.flattener.extend(backward=True, inner=call.inner)
-
-    def forget_uncalled(self) -> None:
-        """Called after the step: gradients in functions that it does not call do not belong to it."""
-        kept = []
-        for call in self.calls:
-            if isinstance(call.rows.tensor, Sink) and not call.rows.tensor.is_passed_on:
-                self.rows.drop(call.rows)
-            else:
-                kept.append(call)
-        self.calls = kept
 
     def finish(self) -> None:
         """The step is over: adds facts that are known only now to the flat ops."""
         self.symbols.finish(self.flattener(self.root), self.calls)
-
-    def own_ops(self) -> None:
-        """All ops that were added to the step's graph were created by the recorder, not by the user's step."""
-        self.flattener(self.root).extend(backward=True)
 
     def scaled(self, loss: Any, result: Any) -> None:
         """An optimizer has multiplied a loss by a scale before it is differentiated."""
@@ -306,7 +285,7 @@ class Collector:
                     applied.frames = frames
                     if all(self._is_here(each.gradient) for each in applied.given):
                         self.applied.append(self._seen_apart(applied))
-                        if not self.only_observes:
+                        if not self._only_observes:
                             applied.read()
         outer, self._is_applying = self._is_applying, True
         try:
@@ -317,7 +296,7 @@ class Collector:
             self.flattener(graph).extend(backward=True)
             own = {each.name for each in graph.get_operations()[known:]}
             self.flattener(graph).of_optimizers.update(own)
-            if self.only_observes and not outer:
+            if self._only_observes and not outer:
                 for applied in self.applied[earlier:]:
                     applied.rate = rate_in_step(applied.rate, graph, own)
         return result
@@ -327,7 +306,7 @@ class Collector:
         for applied in self.applied:
             if applied.by is optimizer and applied.rate is None and (isinstance(rate, float) or self.knows(rate)):
                 with self._own_work(), record.stop_recording():
-                    applied.rate = rate if self.only_observes else as_number(rate)
+                    applied.rate = rate if self._only_observes else as_number(rate)
 
     def _is_here(self, gradient: Any) -> bool:
         """Whether it can be measured in the step itself. A function inside an eager step applies gradients
@@ -435,7 +414,7 @@ class Collector:
         )
         self.calls.append(call)
         self._meet_tensors(call, sources)
-        request = Request(call, target, sources, scale, self.symbols, self.variables, self.layers)
+        request = Request(call, target, sources, scale, self.symbols, self.variables, self.layers, self.rows)
         return request, {} if unseen else self._on_the_way(request, tape)
 
     def _differentiated(self, target: Any) -> list[Any]:
@@ -514,7 +493,6 @@ class Collector:
         call.rows.stack(request.scale)
         # Gradients that are taken while this one is computed, to recompute a block, have kept theirs before it.
         self.rows.append(call.rows)
-        call.loss = self.symbols.brought_home(call.loss)
 
     def _at_padding(self, call: Call, seen: dict[Ref, Any]) -> Iterator[tuple[Dropped, Ref, Any]]:
         """For each dropped mask, the gradient at the masked steps."""

@@ -9,14 +9,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import tensorflow as tf
-
 from tb_gradflow.record.schema import Layer
 from tb_gradflow.trace.capture.symbols import Symbols
 from tb_gradflow.trace.graph.flat_ops import consumers
 from tb_gradflow.trace.graph.gradient_call import Call
 from tb_gradflow.trace.graph.reach import influenced_by, needed_for
 from tb_gradflow.trace.graph.variables import Variables
+from tb_gradflow.trace.numerics.statistics_table import StatisticsTable
 from tb_gradflow.trace.tf_internals.tapes import flat_sources
 
 Ask = Callable[..., Any]
@@ -35,6 +34,7 @@ class Request:
         symbols: How the step's tensors relate to its graph.
         variables: Those of the step, and the tensors that count as such.
         layers: The layers that have been called, by name scope.
+        rows: The statistics of the results of all requests.
     """
 
     call: Call
@@ -44,6 +44,7 @@ class Request:
     symbols: Symbols
     variables: Variables
     layers: Mapping[str, Layer]
+    rows: StatisticsTable
 
     def starts(self) -> set[int]:
         """The flat ops that read or compute the sources."""
@@ -62,7 +63,7 @@ class Request:
 
     def is_of_step(self) -> bool:
         """Whether it is made in the step itself, not in a function that the step calls."""
-        return tf.compat.v1.get_default_graph() is self.symbols.root
+        return self.symbols.graph_now() is self.symbols.root
 
 
 class Reading:

@@ -2,26 +2,27 @@
 
 When a gradient passes through a `tf.function` or a `tf.cond`, TensorFlow builds a function that computes it, and
 requests only the gradients of the forward function's inputs. While it does so, the tensors on the path are requested
-too, and their statistics are stored where the step can read them afterwards.
+too, and functions that are made from that one measure them.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.ops import gradients_util, while_v2
 
 from tb_gradflow.trace.capture.instruments import Ask, Instrument, Reading, Request
+from tb_gradflow.trace.capture.symbols import Symbols
 from tb_gradflow.trace.graph.differentiable import is_differentiable_dtype
 from tb_gradflow.trace.graph.flat_ops import FlatOp, Ref
 from tb_gradflow.trace.graph.gradient_call import Answer
-from tb_gradflow.trace.numerics.statistics import GRADIENT_COLUMNS, gradient_statistics
+from tb_gradflow.trace.numerics.statistics import gradient_statistics
+from tb_gradflow.trace.numerics.statistics_table import Block, Row
 from tb_gradflow.trace.tf_internals.patching import replaced
-from tb_gradflow.trace.tf_internals.resource_cells import Sink
 
 Places = dict[int, list[tuple[Any, Ref]]]
 """By the id of a function's graph: its tensors, and the flat ops' outputs for them."""
@@ -32,11 +33,16 @@ class Inside:
 
     Args:
         places: The tensors to request.
+        symbols: Those of the step.
+
+    Attributes:
+        blocks: What arrived in each of the functions that compute gradients, and where.
     """
 
-    def __init__(self, places: Places) -> None:
+    def __init__(self, places: Places, symbols: Symbols) -> None:
+        self.blocks: list[tuple[Block, list[Ref]]] = []
         self._places = places
-        self._found: list[tuple[Sink, list[Ref]]] = []
+        self._symbols = symbols
         self._loops = 0
 
     def differentiating(self, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -55,28 +61,22 @@ class Inside:
                 answers = original(ys, wanted, *args, src_graph=src_graph, **options)
                 # A fault of ours costs the measurement, but not the step.
                 with contextlib.suppress(Exception):
-                    return self._kept(places, answers[len(xs) :], answers[: len(xs)])
+                    self._keep(places, answers[len(xs) :])
                 return answers[: len(xs)]
             finally:
                 self._loops -= in_loop
 
         return helper
 
-    def _kept(self, places: Sequence[tuple[Any, Ref]], inside: Sequence[Any], own: list[Any]) -> list[Any]:
-        """The function's own gradients, ordered after the statistics of the tensors inside are stored."""
+    def _keep(self, places: Sequence[tuple[Any, Ref]], inside: Sequence[Any]) -> None:
         arrived = [(ref, each) for (_, ref), each in zip(places, inside, strict=True) if each is not None]
         if not arrived:
-            return own
-        sink = Sink((len(arrived), GRADIENT_COLUMNS))
-        kept = sink.write(tf.stack([gradient_statistics(each) for _, each in arrived]))
-        self._found.append((sink, [ref for ref, _ in arrived]))
-        with tf.control_dependencies([kept]):
-            return [tf.identity(each) if isinstance(each, tf.Tensor) else each for each in own]
-
-    def rows(self) -> Iterator[tuple[Ref, Any]]:
-        """Called in the step, after the gradient: where a gradient arrived, and its statistics."""
-        for sink, refs in self._found:
-            yield from zip(refs, tf.unstack(sink.take()), strict=True)
+            return
+        with self._symbols.own_work():
+            block = self._symbols.block()
+            for _, each in arrived:
+                block.add(gradient_statistics(each))
+        self.blocks.append((block, [ref for ref, _ in arrived]))
 
 
 class NestedGradients(Instrument):
@@ -95,7 +95,7 @@ class NestedGradients(Instrument):
 class _Nested(Reading):
     def __init__(self, request: Request) -> None:
         self._request = request
-        self._inside = Inside(_nested_places(request) if request.is_of_step() else {})
+        self._inside = Inside(_nested_places(request) if request.is_of_step() else {}, request.symbols)
 
     def asking(self, ask: Ask) -> Ask:
         def asking(*args: Any) -> Any:
@@ -106,10 +106,11 @@ class _Nested(Reading):
         return asking
 
     def answered(self, asked: Any) -> None:
-        call = self._request.call
-        for ref, statistics in self._inside.rows():
-            call.tensors[ref] = Answer("value", call.rows.add(statistics))
-        call.rows.stack(self._request.scale)
+        for block, refs in self._inside.blocks:
+            block.stack(self._request.scale)
+            self._request.rows.append(block)
+            for place, ref in enumerate(refs):
+                self._request.call.tensors[ref] = Answer("value", Row(block, place))
 
 
 def _nested_places(request: Request) -> Places:

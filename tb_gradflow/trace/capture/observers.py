@@ -20,15 +20,7 @@ from tb_gradflow.trace.protection.beside import surely
 
 
 class Listener(Protocol):
-    """Is notified of everything that a step does; `Collector` documents each method.
-
-    Attributes:
-        leaves_out_xla: Whether the functions that the step calls are compiled without XLA.
-        is_traced_for_us: Whether the step is traced for the recorder alone. Else its functions are the user's own.
-    """
-
-    leaves_out_xla: bool
-    is_traced_for_us: bool
+    """Is notified of everything that a step does; `Collector` documents each method."""
 
     def knows(self, tensor: Any) -> bool: ...
 
@@ -57,18 +49,14 @@ class Look:
     Attributes:
         listener: The observer.
         quiet: Nesting depth of TensorFlow's own calls of `gradient`.
-        xla: Number of `tf.function`s being traced that XLA will compile.
         rows: The tape whose Jacobian is being computed, and for each of its gradients whether one arrived for each
             source; None if there is none.
-        copies: By id, the `tf.function`s that the step calls, and their instrumented copies.
     """
 
     def __init__(self, listener: Listener) -> None:
         self.listener = listener
         self.quiet = 0
-        self.xla = 0
         self.rows: tuple[Any, list[list[bool]]] | None = None
-        self.copies: dict[int, tuple[Any, Any]] = {}
 
 
 Here = Callable[[], "Look | None"]

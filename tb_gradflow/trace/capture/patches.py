@@ -1,7 +1,7 @@
 """Observes TensorFlow and Keras while one step is traced, and restores everything afterwards.
 
-Nothing here changes what the patched functions return. The patches are active only while the instrumented step is being
-traced; compiled steps never run through them.
+Nothing here changes what the patched functions return. The patches are active only while a step is traced, or runs
+eagerly; compiled steps never run through them.
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.eager import forwardprop
-from tensorflow.python.eager.polymorphic_function import polymorphic_function
-from tensorflow.python.framework.auto_control_deps import AutomaticControlDependencies
 
 from tb_gradflow.trace.capture.keras_patches import patch_keras
 from tb_gradflow.trace.capture.observers import Here, Listener, Lookers
@@ -25,7 +23,6 @@ from tb_gradflow.trace.graph.noted_gradients import note_gradients
 from tb_gradflow.trace.graph.variables import is_variable
 from tb_gradflow.trace.protection.functions import Called
 from tb_gradflow.trace.tf_internals.asking_beneath import asking_beneath, is_tensorflows
-from tb_gradflow.trace.tf_internals.control_order import keep_in_order
 from tb_gradflow.trace.tf_internals.patching import replaced
 from tb_gradflow.trace.tf_internals.tapes import flat_gradients, with_zeros
 
@@ -33,14 +30,10 @@ from tb_gradflow.trace.tf_internals.tapes import flat_gradients, with_zeros
 @contextlib.contextmanager
 def watching(listener: Listener, of_replica: Callable[[int], Listener | None] = lambda number: None) -> Iterator[None]:
     """While the context is open, the observer is notified of every gradient, scaled loss, update and layer of this
-    thread, and what `of_replica` returns of those of a replica, which has its own thread. Reads and writes in the
-    traced graph are kept in order.
+    thread, and what `of_replica` returns of those of a replica, which has its own thread.
     """
     with _LOOKERS.looking(listener, of_replica):
         yield
-        graph = tf.compat.v1.get_default_graph()
-        if graph.building_function and listener.is_traced_for_us:
-            keep_in_order(graph)
 
 
 def _install(here: Here) -> contextlib.ExitStack:
@@ -48,8 +41,6 @@ def _install(here: Here) -> contextlib.ExitStack:
         replaced(undo, tf.GradientTape, "gradient", lambda original: _gradient(original, here), part=_requested)
         for name in ("jacobian", "batch_jacobian"):
             replaced(undo, tf.GradientTape, name, lambda original: _jacobian(original, here))
-        replaced(undo, polymorphic_function.Function, "__call__", lambda original: _fresh_copies(original, here))
-        replaced(undo, AutomaticControlDependencies, "__exit__", lambda original: _kept_in_order(original, here))
         note_gradients(undo)
         patch_keras(undo, here)
         return undo.pop_all()
@@ -61,12 +52,6 @@ _LOOKERS = Lookers(_install)
 def gives_way(end: Callable[[], None]) -> None:
     """The step that `watching` now observes lasts until something else happens: see `Lookers.gives_way`."""
     _LOOKERS.gives_way(end)
-
-
-def is_for_xla() -> bool:
-    """Whether the observed step is currently tracing a function that XLA will compile."""
-    look = _LOOKERS.here()
-    return look is not None and look.xla > 0
 
 
 def _gradient(original: Callable[..., Any], here: Here) -> Callable[..., Any]:
@@ -149,42 +134,3 @@ def _jacobian(original: Callable[..., Any], here: Here) -> Callable[..., Any]:
             look.quiet -= 1
 
     return jacobian
-
-
-def _kept_in_order(original: Callable[..., Any], here: Here) -> Callable[..., Any]:
-    """Called at the end of the trace of a function: one that the step calls, or the body of a loop."""
-
-    @functools.wraps(original)
-    def leave(self: Any, *error: Any) -> None:
-        original(self, *error)
-        graph = tf.compat.v1.get_default_graph()
-        look = here()
-        if look is None or not look.listener.is_traced_for_us:
-            return
-        if getattr(getattr(graph, "outer_graph", None), "building_function", False):
-            keep_in_order(graph)
-
-    return leave
-
-
-def _fresh_copies(original: Callable[..., Any], here: Here) -> Callable[..., Any]:
-    """A `tf.function` inside the step keeps its traces. An instrumented trace must not end up in the user's own
-    function, nor a plain one in ours: a copy is traced instead.
-    """
-
-    @functools.wraps(original)
-    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        look = here()
-        if look is None or not look.listener.is_traced_for_us or tf.executing_eagerly():
-            return original(self, *args, **kwargs)
-        if id(self) not in look.copies:
-            look.copies[id(self)] = (self, self._clone(None))
-            if look.listener.leaves_out_xla:
-                look.copies[id(self)][1]._jit_compile = False
-        look.xla += bool(self._jit_compile)
-        try:
-            return original(look.copies[id(self)][1], *args, **kwargs)
-        finally:
-            look.xla -= bool(self._jit_compile)
-
-    return call

@@ -13,16 +13,14 @@ import tensorflow as tf
 
 from tb_gradflow.errors import SetupError
 from tb_gradflow.record.schema import SNAPSHOT
-from tb_gradflow.trace.engine.additions import Additions
+from tb_gradflow.trace.engine.additions import SCOPE, Additions
 from tb_gradflow.trace.graph.flat_ops import Known
 from tb_gradflow.trace.graph.flatten import Flattener
 from tb_gradflow.trace.graph.gradient_call import Call
 from tb_gradflow.trace.graph.variables import local
 from tb_gradflow.trace.numerics.fusion import is_constant, recomputed
 from tb_gradflow.trace.numerics.later import measured_later
-from tb_gradflow.trace.numerics.op_names import own_names
 from tb_gradflow.trace.numerics.statistics_table import Block, LaterBlock
-from tb_gradflow.trace.tf_internals.resource_cells import brought_home
 from tb_gradflow.trace.tf_internals.tapes import recorded_by, zeros_as_asked
 
 
@@ -73,9 +71,6 @@ class Symbols(Protocol):
     def block(self) -> Block:
         """Where the statistics of a request are kept."""
 
-    def brought_home(self, tensor: Any) -> Any:
-        """A tensor that the recorder has computed, in a form that the step can read once it is over."""
-
     def asked_for(self, tape: Any, tensors: Sequence[Any]) -> list[bool]:
         """For each tensor on the path, whether its gradient is requested too; it has none otherwise."""
 
@@ -104,83 +99,21 @@ def is_of_graph(tensor: Any) -> bool:
     return isinstance(tensor, tf.Tensor) and hasattr(tensor, "graph")
 
 
-class TracedSymbols:
-    """The relation for a step that TensorFlow traces into the current graph: see `Symbols`."""
-
-    runs_eagerly = False
-
-    def __init__(self) -> None:
-        self.root = tf.compat.v1.get_default_graph()
-        self.known: Mapping[str, Known] = {}
-        self.fault: Exception | None = None
-
-    def check_request(self) -> None:
-        """Every request can be recorded."""
-
-    def knows(self, tensor: Any) -> bool:
-        return is_of_graph(tensor)
-
-    def graph_now(self) -> Any:
-        return tf.compat.v1.get_default_graph()
-
-    def symbol(self, tensor: Any) -> Any:
-        return tensor
-
-    def actual(self, symbol: Any) -> Any:
-        return symbol
-
-    def recording(self) -> contextlib.AbstractContextManager[None]:
-        return contextlib.nullcontext()
-
-    def own_work(self) -> contextlib.AbstractContextManager[None]:
-        return own_names()
-
-    def read(self, variable: Any) -> Any:
-        return local(variable).read_value()
-
-    def value_of(self, target: Any) -> Any:
-        return recomputed(target)
-
-    def block(self) -> Block:
-        return Block()
-
-    def brought_home(self, tensor: Any) -> Any:
-        return brought_home(tensor, self.root)
-
-    def asked_for(self, tape: Any, tensors: Sequence[Any]) -> list[bool]:
-        return [True] * len(tensors)
-
-    def fills_zeros(self, *, alone: bool) -> bool:
-        return False
-
-    def with_zeros(self, ask: Any, asked: Any, target: Any, sources: Any) -> Any:
-        return asked
-
-    def is_constant(self, symbol: Any) -> bool:
-        return is_constant(symbol.op)
-
-    def origin(self, symbol: Any) -> Known:
-        return Known(SNAPSHOT, "not_differentiable")
-
-    def more(self) -> dict[str, Any]:
-        return {}
-
-    def finish(self, flattener: Flattener, calls: Iterable[Call]) -> None:
-        """For a traced step, everything is known already."""
-
-
-class ObservedSymbols(TracedSymbols):
-    """The same for a step that TensorFlow traces because the program calls it: nothing is added to its graphs.
+class ObservedSymbols:
+    """The relation for a step that TensorFlow traces because the program calls it: nothing is added to its graphs. See
+    `Symbols`.
 
     Args:
         part: A name for what is made from the step, if others are made from the same graphs.
         known: See `Flattener`.
     """
 
+    runs_eagerly = False
+
     def __init__(self, part: str = "", known: Mapping[str, Known] | None = None) -> None:
-        super().__init__()
-        self.root = None
-        self.known = known or {}
+        self.root: Any = None
+        self.known: Mapping[str, Known] = known or {}
+        self.fault: Exception | None = None
         self._part = part
         self._additions: dict[int, Additions] = {}
 
@@ -195,9 +128,32 @@ class ObservedSymbols(TracedSymbols):
         if self.root is None or _is_traced_again(self.root, now):
             self.root = now
 
+    def knows(self, tensor: Any) -> bool:
+        return is_of_graph(tensor)
+
     def graph_now(self) -> Any:
         graph = tf.compat.v1.get_default_graph()
         return next((each.of for each in self._additions.values() if each.graph is graph), graph)
+
+    def symbol(self, tensor: Any) -> Any:
+        return tensor
+
+    def actual(self, symbol: Any) -> Any:
+        return symbol
+
+    def recording(self) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext()
+
+    def of_graph(self, graph: Any) -> Additions:
+        """What is added for a graph."""
+        if id(graph) not in self._additions:
+            self._additions[id(graph)] = Additions(graph, self._part)
+        return self._additions[id(graph)]
+
+    @contextlib.contextmanager
+    def own_work(self) -> Iterator[None]:
+        with self.of_graph(self.graph_now()).opened(), measured_later():
+            yield
 
     def read(self, variable: Any) -> Any:
         """By the step itself, if it reads it after it has last changed it: it must do nothing else than without the
@@ -212,22 +168,11 @@ class ObservedSymbols(TracedSymbols):
             "differentiate what was assigned to it, or use tb_gradflow.explain"
         )
 
-    def of_graph(self, graph: Any) -> Additions:
-        """What is added for a graph."""
-        if id(graph) not in self._additions:
-            self._additions[id(graph)] = Additions(graph, self._part)
-        return self._additions[id(graph)]
-
-    @contextlib.contextmanager
-    def own_work(self) -> Iterator[None]:
-        with self.of_graph(self.graph_now()).opened(), measured_later():
-            yield
+    def value_of(self, target: Any) -> Any:
+        return recomputed(target)
 
     def block(self) -> Block:
         return LaterBlock(self.of_graph(self.graph_now()).graph)
-
-    def brought_home(self, tensor: Any) -> Any:
-        return tensor
 
     def asked_for(self, tape: Any, tensors: Sequence[Any]) -> list[bool]:
         # The gradient of one that the tape has not recorded would take ops that the user's step does not have.
@@ -238,6 +183,33 @@ class ObservedSymbols(TracedSymbols):
 
     def with_zeros(self, ask: Any, asked: Any, target: Any, sources: Any) -> Any:
         return zeros_as_asked(ask, asked, target, sources)
+
+    def is_constant(self, symbol: Any) -> bool:
+        return is_constant(symbol.op)
+
+    def origin(self, symbol: Any) -> Known:
+        return Known(SNAPSHOT, "not_differentiable")
+
+    def more(self) -> dict[str, Any]:
+        return {}
+
+    def finish(self, flattener: Flattener, calls: Iterable[Call]) -> None:
+        """For a traced step, everything is known already."""
+
+
+class SymbolsOfOne(ObservedSymbols):
+    """The same for a step that is traced for `explain`, and never run as it is."""
+
+    def begins(self) -> None:
+        """TensorFlow begins to trace it: the graph that is open is its own, wherever gradients are requested."""
+        self.root = tf.compat.v1.get_default_graph()
+
+    def check_request(self) -> None:
+        """Every request can be recorded."""
+
+    def read(self, variable: Any) -> Any:
+        with self.graph_now().as_default(), tf.name_scope(f"{SCOPE}/"):
+            return local(variable).read_value()
 
 
 def _is_traced_again(before: Any, now: Any) -> bool:

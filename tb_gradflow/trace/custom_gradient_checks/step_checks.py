@@ -99,8 +99,6 @@ class _Looking(Reading):
         return asking
 
     def answered(self, asked: Any) -> None:
-        # The result of an inner gradient may be part of a loss; what is created here is not.
-        self._call.flattener.extend(backward=True, inner=self._call.inner)
         self._look(self._arrived)
 
     def failed(self) -> None:
@@ -110,8 +108,6 @@ class _Looking(Reading):
         with record.stop_recording():
             for own, gradients in zip(self._places, arrived, strict=False):
                 self._checks.probes[own.op.name] = probe_of(own, gradients)
-        if self._places:
-            self._call.flattener.extend(backward=True)
 
     def _found(self) -> list[OwnGradient]:
         ops = self._call.flattener.ops

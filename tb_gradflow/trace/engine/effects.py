@@ -63,9 +63,9 @@ class Effects:
         """What the last run has resulted in."""
         return {output: value for output, cell in self._cells.items() if (value := cell.take()) is not None}
 
-    def given(self, values: Mapping[Output, Any]) -> Giving:
-        """An edit of this function: these are the results of its effects."""
-        return Giving(self.apart, values)
+    def given(self, values: Mapping[Output, Any], *, all_run: bool = False) -> Giving:
+        """An edit of this function: these are the results of its effects; of all that occurred, with `all_run`."""
+        return Giving(self.apart, values, all_run=all_run)
 
     def _cell(self, of: Output, dtype: Any) -> Cell:
         if of not in self._cells:
@@ -97,9 +97,10 @@ class Keeping:
 class Giving:
     """See `Effects.given`."""
 
-    def __init__(self, apart: frozenset[str], values: Mapping[Output, Any]) -> None:
+    def __init__(self, apart: frozenset[str], values: Mapping[Output, Any], *, all_run: bool = False) -> None:
         self.apart = apart
         self._values = values
+        self._all_run = all_run
         self._cells: list[Cell] = []
 
     def changes(self, place: Place) -> bool:
@@ -112,7 +113,10 @@ class Giving:
             if node.op in _PASSING_ON:
                 node.CopyFrom(new_node(node.name, "Identity", node.input[:1], T=tf.as_dtype(node.attr["T"].type)))
                 continue
-            for name, dtype in _outputs(node):
+            named = list(_outputs(node))
+            if self._all_run and named and not any((place.path, name) in self._values for name, _ in named):
+                continue  # in a branch that is not taken
+            for name, dtype in named:
                 value = self._values.get((place.path, name))
                 if value is None:
                     raise ValueError(f"the result of the {node.op} {node.name} is not known")

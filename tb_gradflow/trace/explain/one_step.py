@@ -1,7 +1,8 @@
 """Runs one real training step for `tb_gradflow.explain`, measures it, and rolls it back.
 
-The step runs compiled, like the steps of `fit`; or eagerly, if TensorFlow cannot compile it or the model requests it.
-Everything that it changes is restored: weights, optimizer, metrics, random state, attributes that held variables.
+The step is compiled, like the steps of `fit`, and runs on copies of the variables; or it runs eagerly, if TensorFlow
+cannot compile it or the model requests it. Everything that it changes is restored: weights, optimizer, metrics, random
+state, attributes that held variables.
 """
 
 from __future__ import annotations
@@ -23,20 +24,20 @@ from tb_gradflow.analyse.step.not_computed import ops_that_raise
 from tb_gradflow.analyse.step.status import states
 from tb_gradflow.errors import SetupError
 from tb_gradflow.record.report import ExampleGradients
-from tb_gradflow.record.schema import GRADIENT_STATISTICS, PYTHON, SNAPSHOT, VARIABLE_STATISTICS, StepRecord, Trace
+from tb_gradflow.record.schema import PYTHON, SNAPSHOT, VARIABLE_STATISTICS, StepRecord, Trace
 from tb_gradflow.trace.capture.requested_tensors import user_frame, was_variable, written_sources
 from tb_gradflow.trace.custom_gradient_checks.step_checks import GradientChecks
 from tb_gradflow.trace.eager.compilability import decisions, kept_inside, sentence_of
 from tb_gradflow.trace.explain.examples import gradients_of_rows
 from tb_gradflow.trace.explain.explanation import Explained, record_of, session_of
 from tb_gradflow.trace.explain.run_mode import Plan, compiled_once, functions_compiled
+from tb_gradflow.trace.explain.traced_step import TracedStep
 from tb_gradflow.trace.fidelity.object_graph import name_of
 from tb_gradflow.trace.fidelity.rollback import undone
 from tb_gradflow.trace.graph.differentiable import is_differentiable_dtype
 from tb_gradflow.trace.graph.variables import GivenTensor, Owned, Variables, listed_sources, raw_variable
 from tb_gradflow.trace.source.frames import Frame, stack_now
 from tb_gradflow.trace.source.variable_names import names_in
-from tb_gradflow.trace.step.forward_values import has_nonfinite
 from tb_gradflow.trace.step.instrumented_step import InstrumentedStep, owned_variables
 from tb_gradflow.trace.step.named_inputs import arguments_of, batch_of_keras
 from tb_gradflow.trace.step.settings import Settings
@@ -65,14 +66,14 @@ def explain_model(
     _build(model, rows)
     batch = keras.utils.pack_x_y_sample_weight(*rows)
 
-    def compiled(instrumented: Callable[..., Any]) -> Any:
+    def compiled(step: Callable[..., Any]) -> Any:
         several = model.distribute_strategy.num_replicas_in_sync > 1
         if several or not hasattr(model, "_make_function"):  # before Keras 3.7
             # The sum of the replicas' gradients equals the gradient that one device computes for the whole batch.
-            return compiled_once(instrumented)(batch)
+            return compiled_once(step)(batch)
         eagerly, model.run_eagerly = model.run_eagerly, False
         try:
-            return model._make_function(instrumented)(iter([batch]))
+            return model._make_function(step)(iter([batch]))
         finally:
             model.run_eagerly = eagerly
 
@@ -159,9 +160,9 @@ def explain_function(
         tape.gradient(loss, [item.source for item in owned])
         return loss
 
-    def compiled(instrumented: Callable[..., Any]) -> Any:
+    def compiled(traced: Callable[..., Any]) -> Any:
         with passed_on(tensors.values()):
-            return compiled_once(instrumented)(*args)
+            return compiled_once(traced)(*args)
 
     plan = Plan(
         traced=functools.partial(step, converted),
@@ -245,33 +246,8 @@ def _explained(plan: Plan, *, eagerly: bool) -> Explained:
     if tf.config.functions_run_eagerly() and any(each.used for each in explained.trace.overrides):
         explained = _noted(explained, _WITHOUT_OVERRIDES)
     if explained.record is not None:
-        return _with_values(plan, explained) if _is_broken(explained) else explained
+        return explained
     return _measured_in_part(plan, explained) if explained.trace.targets else explained
-
-
-def _is_broken(explained: Explained) -> bool:
-    """Whether a loss, a gradient or the batch is not finite."""
-    record, movements = explained.record, {each.row for each in explained.trace.movements}
-    if record is None:
-        return False
-    gradients = np.frombuffer(record.gradients, "<f4").reshape(-1, len(GRADIENT_STATISTICS))
-    rows = [row for row in range(len(gradients)) if row not in movements]
-    targets = explained.trace.targets
-    losses = [loss for loss, target in zip(record.losses, targets, strict=False) if target.measured]
-    return not np.all(np.isfinite(losses)) or has_nonfinite(gradients[rows])
-
-
-def _with_values(plan: Plan, broken: Explained) -> Explained:
-    """The same step, run again with its forward pass measured; without the measurement if that run does not show the
-    problem, because it draws different random numbers or fails.
-    """
-    again = _Seen(plan, eager=broken.eager, values=True)
-    if again.error is not None:
-        return broken
-    found = again.explained
-    if not _is_broken(found) or len(found.trace.targets) != len(broken.trace.targets):
-        return broken
-    return replace(found, trace=replace(found.trace, notes=broken.trace.notes, failure=broken.trace.failure))
 
 
 def _measured_in_part(plan: Plan, raised: Explained) -> Explained:
@@ -375,9 +351,7 @@ class _Seen:
         kept: Python's conversions that stayed in TensorFlow because the step was traced.
     """
 
-    def __init__(
-        self, plan: Plan, *, eager: bool, barriers: frozenset[str] | None = None, values: bool = False
-    ) -> None:
+    def __init__(self, plan: Plan, *, eager: bool, barriers: frozenset[str] | None = None) -> None:
         self._eager = eager
         self.error: Exception | None = None
         self._session = session_of(plan.name)
@@ -385,20 +359,31 @@ class _Seen:
         self._is_complete = False
         self._values: dict[str, Any] = {}
         self._checks = GradientChecks()
-        settings = Settings(
-            exact=False, eager=eager, checks=self._checks, barriers=barriers, values=values, terms=plan.terms
-        )
-        step = plan.eager if eager else plan.traced
-        instrumented = InstrumentedStep(step, plan.variables, settings, self._on_trace, plan.inputs)
         how = contextlib.nullcontext() if eager else functions_compiled()
         with plan.undone() as bindings, kept_inside() as self.kept, how:
             try:
-                _, measured = instrumented(*plan.args) if eager else plan.compiled(lambda *args: instrumented(*args))
-                self._values = {key: value.numpy() for key, value in measured.items()}
+                if eager:
+                    self._run_eagerly(plan)
+                else:
+                    self._run_compiled(plan, barriers)
             except Exception as error:
                 self.error = error
             lost = bindings.rebound()
         self._rebound = {item.name: lost[id(item.variable)] for item in plan.variables() if id(item.variable) in lost}
+
+    def _run_eagerly(self, plan: Plan) -> None:
+        settings = Settings(checks=self._checks, terms=plan.terms)
+        instrumented = InstrumentedStep(plan.eager, plan.variables, settings, self._on_trace, plan.inputs)
+        _, measured = instrumented(*plan.args)
+        self._values = {key: value.numpy() for key, value in measured.items()}
+
+    def _run_compiled(self, plan: Plan, barriers: frozenset[str] | None) -> None:
+        step = TracedStep(plan, self._checks, barriers)
+        try:
+            step.run()
+        finally:
+            self._traces += [] if step.trace is None else [step.trace]
+            self._is_complete, self._values = step.is_complete, step.measured
 
     @property
     def is_taken_by_python(self) -> bool:

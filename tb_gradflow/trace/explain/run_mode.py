@@ -22,7 +22,7 @@ class Plan:
 
     Attributes:
         traced: The step that TensorFlow traces.
-        compiled: Compiles an instrumented version of it and runs that.
+        compiled: Compiles a function of its arguments, and calls that once.
         eager: The step that runs eagerly.
         args: Its arguments.
         variables: The model's variables.

@@ -59,8 +59,7 @@ class Call:
         of_variable: Whether it differentiates a variable.
         by_hand: Whether its gradients were passed to the recorder, not computed by a tape.
         passed: Whether its answers were passed to the recorder: whatever computed them was not observed.
-        rows: The statistics of all results that are gradients, unscaled; without a tensor until there is a result. In a
-            nested function's graph, their tensor and the loss are sinks.
+        rows: The statistics of all results that are gradients, unscaled; without a tensor until there is a result.
         aliases: For tensors that were not requested, the one whose gradient has the same statistics.
         variables: The result for each requested variable, by index.
         tensors: The result for each requested tensor on the path.

@@ -21,7 +21,6 @@ import tensorflow as tf
 from tensorflow.python.eager import record
 from tensorflow.python.eager.polymorphic_function import atomic_function
 from tensorflow.python.framework import func_graph
-from tensorflow.python.ops import handle_data_util
 
 from tb_gradflow.trace.engine.additions import SCOPE, Additions, unobserved
 from tb_gradflow.trace.engine.calls import Path, Place, argument_of_root, places
@@ -33,6 +32,7 @@ from tb_gradflow.trace.graph.gradient_call import Call
 from tb_gradflow.trace.numerics.finiteness import not_finite
 from tb_gradflow.trace.numerics.fusion import recomputed
 from tb_gradflow.trace.protection.functions import held_weakly, in_step
+from tb_gradflow.trace.step.copied_step import variables_given
 
 _NUMBERS = itertools.count()
 
@@ -124,13 +124,7 @@ class Unit:
         self.in_loop = place.in_loop
         self._guard = guard
         self._cells: dict[int, Cell] = {}
-        self._dtypes = {
-            number: tf.as_dtype(handle.shape_and_type[0].dtype)
-            for number, each in enumerate(place.graph.inputs)
-            if each.dtype == tf.resource
-            and (handle := handle_data_util.get_resource_handle_data(each)).is_set
-            and len(handle.shape_and_type) == 1
-        }
+        self._dtypes = variables_given(place.function)
         self._numbers = {number: argument_of_root(place, number) for number in self.resources}
         graph = next(graph for graph in _inside(place) if any(call.flattener.graph is graph for call in calls))
         own = [call for call in calls if call.flattener.graph is graph]

@@ -3,27 +3,20 @@ again."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
 from tb_gradflow.record.schema import Trace
-from tb_gradflow.trace.engine.draws import Draws
 from tb_gradflow.trace.engine.repeated import NotRepeatable
-from tb_gradflow.trace.engine.siblings import Added, Edit, Sibling
 from tb_gradflow.trace.nonfinite.guard import Caught
+from tb_gradflow.trace.step.copied_step import CopiedStep
 from tb_gradflow.trace.step.forward_values import has_nonfinite
 from tb_gradflow.trace.step.measurements import Measured
 from tb_gradflow.trace.step.named_inputs import NameInputs
 from tb_gradflow.trace.step.observation import Observation
-from tb_gradflow.trace.step.replicas import measured_in
 from tb_gradflow.trace.step.settings import Settings
-from tb_gradflow.trace.step.state import kept
-
-_NUMBERS = itertools.count()
 
 
 class ReplayedStep:
@@ -50,66 +43,18 @@ class ReplayedStep:
         if unit.effects.unknown:
             raise NotRepeatable(f"it contains {', '.join(unit.effects.unknown)} in a loop, or compiled by XLA")
         self._caught = caught
-        self._measurements = measured_in(observation, unit.function, settings, inputs, index, trains=False)
-        self.trace: Trace = self._measurements.trace
-        edits: list[Edit] = [
-            Draws(unit.function),
-            Added(self._measurements.additions),
-            unit.effects.given(caught.effects),
-        ]
-        self._sibling = Sibling(unit.function, edits, optimized=False)
+        self._form = CopiedStep(unit.function, observation, settings, inputs, index)
+        self.trace: Trace = self._form.trace
 
     def measured(self) -> Measured:
         """Runs it."""
-        with tf.init_scope():
-            copies = {id(handle): copy for handle, copy in self._copies()}
-            unit = self._caught.unit
-
-            def read(variable: Any) -> Any:
-                copy = copies.get(id(variable.handle))
-                return kept(variable) if copy is None else copy.value()
-
-            try:
-                self._measurements.begin(read)
-                self._sibling([self._argument(number, copies) for number in range(len(unit.function.graph.inputs))])
-                return self._measurements.take(read)
-            finally:
-                for each in copies.values():
-                    each.free()
-
-    def _copies(self) -> Iterator[tuple[Any, _Copy]]:
-        """The variables that it is given, each with a copy that has its value before the step."""
-        for number in self._caught.unit.variables:
-            handle = self._caught.unit.resource(number)
-            yield handle, _Copy(handle, self._caught.arguments[number])
-
-    def _argument(self, number: int, copies: Mapping[int, _Copy]) -> Any:
-        unit = self._caught.unit
-        if number not in unit.resources:
-            return self._caught.arguments[number]
-        handle = unit.resource(number)
-        return copies[id(handle)].handle if id(handle) in copies else handle
-
-
-class _Copy:
-    """A variable that nothing else uses.
-
-    Attributes:
-        handle: Its handle.
-    """
-
-    def __init__(self, of: Any, value: Any) -> None:
-        self._dtype = value.dtype
-        with tf.device(of.device):
-            name = f"tb_gradflow_copy_{next(_NUMBERS)}"
-            self.handle = tf.raw_ops.VarHandleOp(dtype=value.dtype, shape=tf.TensorShape(None), shared_name=name)
-            tf.raw_ops.AssignVariableOp(resource=self.handle, value=value)
-
-    def value(self) -> Any:
-        return tf.raw_ops.ReadVariableOp(resource=self.handle, dtype=self._dtype)
-
-    def free(self) -> None:
-        tf.raw_ops.DestroyResourceOp(resource=self.handle, ignore_lookup_error=True)
+        arguments, unit = self._caught.arguments, self._caught.unit
+        args = [
+            unit.resource(number) if number in unit.resources else arguments[number]
+            for number in range(len(unit.function.graph.inputs))
+        ]
+        values = {number: arguments[number] for number in unit.variables}
+        return self._form.ran(args, values, after=[unit.effects.given(self._caught.effects)])[1]
 
 
 def is_broken(trace: Trace, measured: Mapping[str, Any]) -> bool:

@@ -15,15 +15,13 @@ import tensorflow as tf
 
 from tb_gradflow.trace.numerics.loss_scale import unscaled
 from tb_gradflow.trace.numerics.statistics import GRADIENT_COLUMNS
-from tb_gradflow.trace.tf_internals.resource_cells import Sink
 
 
 class Block:
     """Rows that are measured together, in one graph.
 
     Attributes:
-        tensor: float32 `[rows, 6]`, or a sink that holds it; `None` before `stack`, and where the statistics are
-            measured elsewhere.
+        tensor: float32 `[rows, 6]`; `None` before `stack`, and where the statistics are measured elsewhere.
     """
 
     def __init__(self) -> None:
@@ -58,10 +56,6 @@ class Block:
     def drop_waiting(self) -> None:
         """Forgets the rows that were added since the last `stack`, if something has failed since then."""
         self._waiting = []
-
-    def take(self) -> Any:
-        """In the step, once it is over: float32 `[rows, 6]`."""
-        return self.tensor.take() if isinstance(self.tensor, Sink) else self.tensor
 
 
 class LaterBlock(Block):
@@ -125,10 +119,6 @@ class StatisticsTable:
         """Its rows come after those that are there."""
         self._blocks.append(block)
 
-    def drop(self, block: Block) -> None:
-        """Its rows are not in the table, if they were."""
-        self._blocks = [each for each in self._blocks if each is not block]
-
     def numbers(self) -> NumberOfRow:
         """Numbers the rows, once there will be no more of them."""
         starts = itertools.accumulate((block.row_count for block in self._blocks), initial=0)
@@ -137,5 +127,4 @@ class StatisticsTable:
 
     def take(self) -> Any:
         """In the step, once it is over: float32 `[rows, 6]`."""
-        blocks = [block.take() for block in self._blocks]
-        return tf.concat([tf.zeros([0, GRADIENT_COLUMNS]), *blocks], 0)
+        return tf.concat([tf.zeros([0, GRADIENT_COLUMNS]), *(block.tensor for block in self._blocks)], 0)

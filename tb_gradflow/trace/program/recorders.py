@@ -37,7 +37,7 @@ def step_of_loop(
 ) -> InstrumentedStep:
     """The recorded steps of an eager loop, which has no function; `known` returns its variables so far."""
     options = recording.options
-    settings = Settings(options["tensors"], bool(options["source"]), eager=True, terms=bool(options["terms"]))
+    settings = Settings(options["tensors"], bool(options["source"]), terms=bool(options["terms"]))
     return InstrumentedStep(lambda: None, lambda: Variables(known), settings, on_trace, on_fault=on_fault)
 
 

@@ -1,8 +1,5 @@
-"""A training step that also returns its gradients' statistics: a step whose ops run as the program calls them, or one
-that `explain` compiles.
-
-The instrumented step runs the user's own step under `patches.watching`, and adds what is measured to its outputs.
-"""
+"""A training step whose ops run as the program calls them, and that also returns its gradients' statistics: it runs
+under `patches.watching`, and what is measured is added to its outputs."""
 
 from __future__ import annotations
 
@@ -16,16 +13,11 @@ import numpy as np
 import tensorflow as tf
 
 from tb_gradflow.record.schema import Input, Movement, Trace, ValueRange
-from tb_gradflow.trace.capture.barriers import StopsAtBarriers
 from tb_gradflow.trace.capture.collector import Collector, Scope
-from tb_gradflow.trace.capture.instruments import Instrument
-from tb_gradflow.trace.capture.nested_gradients import NestedGradients
 from tb_gradflow.trace.capture.optimizer_updates import Given
 from tb_gradflow.trace.capture.patches import gives_way, watching
 from tb_gradflow.trace.capture.snapshots import link_snapshots
-from tb_gradflow.trace.capture.symbols import Symbols, TracedSymbols
 from tb_gradflow.trace.capture.term_gradients import TermGradients
-from tb_gradflow.trace.custom_gradient_checks.step_checks import CustomGradients
 from tb_gradflow.trace.eager.shadow_symbols import ShadowSymbols
 from tb_gradflow.trace.graph.build_trace import NumberOf, Place, numbered_trace_of, trace_with_places
 from tb_gradflow.trace.graph.flat_ops import Ref
@@ -36,7 +28,6 @@ from tb_gradflow.trace.graph.variables import (
     is_floating,
     local,
 )
-from tb_gradflow.trace.numerics.op_names import own_names
 from tb_gradflow.trace.numerics.statistics import (
     VARIABLE_COLUMNS,
     gradient_statistics,
@@ -52,7 +43,6 @@ from tb_gradflow.trace.step.measurements import Measured
 from tb_gradflow.trace.step.named_inputs import Named, NameInputs, arguments_of
 from tb_gradflow.trace.step.settings import Settings
 from tb_gradflow.trace.step.value_ranges import Ranged, value_ranges
-from tb_gradflow.trace.tf_internals.resource_cells import Sink
 
 OnTrace = Callable[[Trace, BaseException | None], None]
 
@@ -118,29 +108,29 @@ class InstrumentedStep:
         return opened
 
     def _begun(self) -> tuple[Collector, list[Any]]:
-        collector = self._collector(self._variables())
-        collector.keeps_gradients = self._settings.values
-        with own_names():
-            before = _values(collector.variables)
-        collector.own_ops()
-        return collector, before
+        variables, settings = self._variables(), self._settings
+        symbols = ShadowSymbols(variables, settings.checks)
+        # An op that runs once its operands are there rounds in the same way, whoever else reads them.
+        scope = Scope(settings.tensors, exact=False)
+        terms = [TermGradients(exact=False)] if settings.terms else []
+        collector = Collector(variables, symbols, scope, terms)
+        collector.keeps_gradients = settings.checks is not None  # `explain` shows the rows of the batch
+        return collector, _values(variables)
 
     def _ended(self, collector: Collector, before: list[Any], args: Any, kwargs: Any) -> Measured:
         try:
             if collector.fault is not None:
                 raise collector.fault
-            with own_names():
-                return self._measured(collector, before, args, kwargs)
+            return self._measured(collector, before, args, kwargs)
         except Exception as fault:
             self._on_fault(fault)
             return {}
 
     def _measured(self, collector: Collector, before: list[Any], args: Any, kwargs: Any) -> Measured:
         given = self._name_inputs(args, kwargs)
-        collector.forget_uncalled()
         _finish(collector)
         more = self._more_rows(collector, given, before)
-        with_values = self._settings.values or (self._settings.eager and _broke(collector))
+        with_values = _broke(collector, [row for _, row in more.inputs])
         measured = self._measurements(collector, self._tell(collector, more, None, with_values=with_values), before)
         if with_values:
             measured |= forward_values(
@@ -150,7 +140,7 @@ class InstrumentedStep:
         return measured
 
     def _more_rows(self, collector: Collector, given: Named, before: Sequence[Any]) -> _MoreRows:
-        block, settings = Block(), self._settings
+        block = Block()
         collector.rows.append(block)
         more = _MoreRows(
             [(name, block.add(gradient_statistics(tensor))) for name, tensor in given],
@@ -158,9 +148,7 @@ class InstrumentedStep:
                 (variable, number, each, block.add(_movement(collector, number, each, before[variable])))
                 for variable, number, each in collector.moving(len(before))
             ],
-            value_ranges(collector, block, exact=settings.exact and not settings.eager)
-            if settings.tensors == "all"
-            else (),
+            value_ranges(collector, block, exact=False) if self._settings.tensors == "all" else (),
         )
         block.stack()
         return more
@@ -170,26 +158,8 @@ class InstrumentedStep:
         error."""
         if collector.calls and collector.fault is None:
             with contextlib.suppress(Exception):
-                collector.forget_uncalled()
                 _finish(collector)
                 self._tell(collector, _MoreRows(), error)
-
-    def _collector(self, variables: Variables) -> Collector:
-        settings = self._settings
-        scope = Scope(settings.tensors, settings.exact and not settings.eager, settings.barriers)
-        symbols: Symbols = ShadowSymbols(variables, settings.checks) if settings.eager else TracedSymbols()
-        return Collector(variables, symbols, scope, self._instruments(scope))
-
-    def _instruments(self, scope: Scope) -> list[Instrument]:
-        settings = self._settings
-        terms: list[Instrument] = []
-        if settings.terms and scope.barriers is None:
-            terms.append(TermGradients(exact=scope.exact))
-        if settings.eager:
-            return terms
-        if settings.checks is None:
-            return terms
-        return [StopsAtBarriers(scope.barriers or ()), CustomGradients(settings.checks), *terms, NestedGradients()]
 
     def _tell(
         self, collector: Collector, more: _MoreRows, error: BaseException | None, *, with_values: bool = False
@@ -219,7 +189,7 @@ class InstrumentedStep:
         return index
 
     def _measurements(self, collector: Collector, index: int, before: list[Any]) -> Measured:
-        losses = [_taken(call.loss) for call in collector.calls if call.rows.is_measured]
+        losses = [call.loss for call in collector.calls if call.rows.is_measured]
         return {
             "trace": tf.constant(index, tf.int32),
             "losses": tf.stack(losses) if losses else tf.zeros([0]),
@@ -232,7 +202,7 @@ class InstrumentedStep:
         """The initial values of the variables that an eager step has read; for the first step of a loop, of all its
         variables. The values that the step read still exist."""
         found: dict[int, Any] = {}
-        if self._settings.eager and known < len(collector.variables):
+        if known < len(collector.variables):
             for op in collector.flattener(collector.root).ops:
                 # `ResourceGather` reads some rows only.
                 whole = op.type == "ReadVariableOp" and bool(op.tensors)
@@ -302,12 +272,13 @@ def _finish(collector: Collector) -> None:
     link_snapshots(collector)
 
 
-def _broke(collector: Collector) -> bool:
-    """Whether a loss or a gradient of an eager step is not finite. Its values still exist, so they need not be computed
-    again as for a compiled step."""
+def _broke(collector: Collector, inputs: Sequence[Row]) -> bool:
+    """Whether a loss, a gradient or the batch of an eager step is not finite. Its values still exist, so they need not
+    be computed again as for a compiled step."""
     eager = tf.__internal__.EagerTensor
     losses = [call.loss.numpy() for call in collector.calls if isinstance(call.loss, eager)]
     rows = [call.rows.tensor.numpy() for call in collector.calls if isinstance(call.rows.tensor, eager)]
+    rows += [row.block.tensor.numpy()[row.place : row.place + 1] for row in inputs]
     return not all(np.all(np.isfinite(loss)) for loss in losses) or any(map(has_nonfinite, rows))
 
 
@@ -332,10 +303,6 @@ def _values(variables: Variables) -> list[Any]:
 
 def _raised(fault: Exception) -> None:
     raise fault
-
-
-def _taken(measured: Any) -> Any:
-    return measured.take() if isinstance(measured, Sink) else measured
 
 
 def _norms(variables: Variables, before: list[Any]) -> Any:

@@ -54,6 +54,7 @@ class Measurements:
         inputs: Names the arguments of the step.
         index: The number of the trace.
         trains: Whether the function trains: then nothing is measured that could change how it rounds.
+        optimized: See `engine.siblings.Sibling`.
         replica: The number of the replica of which these are the gradients; `None` if there is only one.
 
     Attributes:
@@ -71,11 +72,12 @@ class Measurements:
         index: int,
         *,
         trains: bool = True,
+        optimized: bool = True,
         replica: int | None = None,
     ) -> None:
         called = list(places(function))
         graphs = [place.graph for place in called]
-        self._in_xla = [place.graph for place in called if place.in_xla and trains]
+        self._in_xla = [place.graph for place in called if place.in_xla and optimized]
         self._collector = collector
         self._trains = trains
         self._replica = replica
@@ -89,8 +91,9 @@ class Measurements:
         more = self._more_rows(settings, inputs, called)
         self.trace = self._trace_with(more, settings, index)
         self._left: list[_Left] = []
-        listed = [each.anew() for each in _symbols_of(collector).additions if any(each.of is graph for graph in graphs)]
-        self.additions = [each for each in listed if self._leaves(each, settings, more)]
+        additions = _symbols_of(collector).additions
+        self._listed = [each.anew() for each in additions if any(each.of is graph for graph in graphs)]
+        self.additions = [each for each in self._listed if self._leaves(each, settings, more)]
         self._state = self._state_measured()
 
     @property
@@ -108,8 +111,9 @@ class Measurements:
         losses: dict[int, float] = {}
         updates: dict[int, Any] = {}
         rates: dict[int, Any] = {}
+        scales = {key: value for each in self._left for key, value in each.scales_taken()}
         for each in self._left:
-            each.take(tables, losses, updates, rates)
+            each.take(scales, tables, losses, updates, rates)
             self.parts |= each.parts_taken()
         numbers = range(len(self._updates))
         norms, moved = self._state.end(
@@ -136,8 +140,7 @@ class Measurements:
             given = arguments_of_graph(root)
             named = self._named(inputs, given, called)
             rows = [(name, block.add(gradient_statistics(tensor))) for name, tensor in named]
-            exact = settings.exact and self._trains
-            ranges = value_ranges(collector, block, exact=exact) if settings.tensors == "all" else []
+            ranges = value_ranges(collector, block, exact=self._trains) if settings.tensors == "all" else []
             block.stack()
         self._seen.rows.append(block)
         self._seen.rows.append(self._moved)
@@ -195,12 +198,13 @@ class Measurements:
             if tf.is_tensor(rate) and _graph_of(rate) is additions.of:
                 rates.append((number, rate))
         left = _Left(blocks, entries, calls, [number for number, _ in updates], [number for number, _ in rates])
+        scales = self._scales_of(additions, entries)
+        left.scaled = list(scales)
         with additions.opened():
             if entries:
                 left.table = additions.leave(table([statistics for statistics, _ in entries]))
-                scales = {id(scale): scale for _, scale in entries if scale is not None}
-                if scales:
-                    left.scales = additions.leave(tf.stack([tf.cast(each, tf.float32) for each in scales.values()]))
+            if scales:
+                left.scales = additions.leave(tf.stack([tf.cast(each, tf.float32) for each in scales.values()]))
             if self._replica is not None:
                 left.parts = {row: additions.leave(part) for row, part in self._parts_of_variables(graph)}
             if calls:
@@ -212,7 +216,7 @@ class Measurements:
             elif raw:
                 left.bundle = Bundle()
                 additions.results.append((left.bundle.cell, left.bundle.packed(raw)))
-            if settings.values and additions.of is collector.root:
+            if additions.of is collector.root:
                 self._leave_values(additions, settings, more)
         self._left.append(left)
         return bool(additions.results)
@@ -228,10 +232,21 @@ class Measurements:
                     yield number_of(row), part if scale is None else part / tf.cast(scale, tf.float32)
 
     def _leave_values(self, additions: Additions, settings: Settings, more: _MoreRows) -> None:
-        """Lets the step's own graph leave the values of the forward pass."""
-        values = forward_values(self._seen.calls, self._collector.symbols, self._places, self._number_of_op, more.given)
-        values.update(examples_of(more.named) if settings.examples else {})
+        """Lets the step's own graph leave the values of the forward pass, and what instruments need."""
+        collector, values = self._collector, self._collector.more()
+        if settings.values:
+            values |= forward_values(self._seen.calls, collector.symbols, self._places, self._number_of_op, more.given)
+            values |= examples_of(more.named) if settings.examples else {}
         self._values = {name: additions.leave(tensor) for name, tensor in values.items()}
+
+    def _scales_of(self, additions: Additions, entries: Sequence[tuple[Any, Any]]) -> dict[int, Any]:
+        """The scales of losses that one of the step's graphs leaves, by id: those that it computes, wherever they are
+        needed, and those that it needs if the graph that computes them leaves nothing."""
+        graphs = [graph for each in self._listed for graph in (each.of, each.graph)]
+        every = [each for block in self._seen.rows if isinstance(block, LaterBlock) for each in block.entries]
+        own = [scale for _, scale in every if _graph_of(scale) in (additions.of, additions.graph)]
+        own += [scale for _, scale in entries if _graph_of(scale) not in graphs]
+        return {id(scale): scale for scale in own if scale is not None}
 
     def _measured_calls(self) -> list[Call]:
         return [call for call in self._seen.calls if call.rows.is_measured]
@@ -295,19 +310,30 @@ class _Left:
     rates: Sequence[int]
     table: Cell | None = None
     scales: Cell | None = None
+    scaled: Sequence[int] = ()
     losses: Cell | None = None
     bundle: Bundle | None = None
     raw: Sequence[Cell] = ()
     parts: Mapping[int, Cell] = dataclasses.field(default_factory=dict)
 
+    def scales_taken(self) -> Iterator[tuple[int, Any]]:
+        """The scales of losses, by id."""
+        values = None if self.scales is None else self.scales.take()
+        return zip(self.scaled, [] if values is None else values.numpy(), strict=False)
+
     def take(
-        self, tables: dict[int, Array], losses: dict[int, float], updates: dict[int, Any], rates: dict[int, Any]
+        self,
+        scales: Mapping[int, Any],
+        tables: dict[int, Array],
+        losses: dict[int, float],
+        updates: dict[int, Any],
+        rates: dict[int, Any],
     ) -> None:
         """Adds it to what others have left; what belongs to a branch that was not taken is not known."""
         table, values = (None if each is None else each.take() for each in (self.table, self.losses))
         raw = [each.take() for each in self.raw] if self.bundle is None else self.bundle.take()
         if table is not None:
-            self._take(table.numpy(), tables)
+            self._take(table.numpy(), scales, tables)
         numbers = [float("nan")] * len(self.calls) if values is None else values.numpy()
         losses.update((id(call), number) for call, number in zip(self.calls, numbers, strict=True))
         if raw:
@@ -319,16 +345,13 @@ class _Left:
         taken = {row: cell.take() for row, cell in self.parts.items()}
         return {row: value.numpy() for row, value in taken.items() if value is not None}
 
-    def _take(self, rows: Array, tables: dict[int, Array]) -> None:
+    def _take(self, rows: Array, scales: Mapping[int, Any], tables: dict[int, Array]) -> None:
         entries = self.entries
         is_of_gradient = np.array([isinstance(each, Later) and each.of is sums for each, _ in entries], bool)
         rows = rows.copy()
         rows[is_of_gradient] = gradient_columns(rows[is_of_gradient])
-        if self.scales is not None:
-            known = dict.fromkeys([id(scale) for _, scale in entries if scale is not None])
-            values = dict(zip(known, self.scales.take().numpy(), strict=True))
-            # Fractions and counts do not scale.
-            rows[:, :SCALED] /= np.array([[1.0 if scale is None else values[id(scale)]] for _, scale in entries])
+        # Fractions and counts do not scale.
+        rows[:, :SCALED] /= np.array([[1.0 if scale is None else scales[id(scale)]] for _, scale in entries])
         for block in self.blocks:
             tables[id(block)], rows = rows[: block.row_count], rows[block.row_count :]
 

@@ -71,7 +71,14 @@ class OfReplicas:
 
 
 def measured_in(
-    observation: Observation, function: Any, settings: Settings, inputs: NameInputs, index: int, *, trains: bool = True
+    observation: Observation,
+    function: Any,
+    settings: Settings,
+    inputs: NameInputs,
+    index: int,
+    *,
+    trains: bool = True,
+    optimized: bool = True,
 ) -> Measurements | OfReplicas:
     """What functions made from one trace measure: see `Measurements`."""
     observation.finish()
@@ -82,7 +89,16 @@ def measured_in(
         if not each.calls or any(id(call.flattener.graph) in graphs for call in each.calls)
     ]
     replicas = [
-        Measurements(each, function, settings, inputs, index, trains=trains, replica=number if len(here) > 1 else None)
+        Measurements(
+            each,
+            function,
+            settings,
+            inputs,
+            index,
+            trains=trains,
+            optimized=optimized,
+            replica=number if len(here) > 1 else None,
+        )
         for number, each in here
     ]
     return replicas[0] if len(replicas) == 1 else OfReplicas(replicas)

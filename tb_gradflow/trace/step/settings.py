@@ -15,21 +15,16 @@ class Settings:
     Attributes:
         tensors: See the callback.
         source: Whether to keep the user's files and lines.
-        exact: Whether to leave out the tensors whose measurement could change how the step rounds.
-        eager: Whether the step runs eagerly; else TensorFlow traces it.
-        checks: Where to keep what is needed to check custom gradients; None if they are not checked.
-        barriers: See `Collector`, as of `terms`.
-        values: Whether to measure the forward pass too: in steps that are rolled back.
+        checks: Where to keep what is needed to check custom gradients of an eager step; None if they are not checked.
+        values: Whether to measure the forward pass too: in steps that run on copies.
         examples: Whether to also keep the rows of the batch in which something is not finite.
+        terms: Whether to measure the gradient of each term of a loss.
         guarded: Whether to record the first step with a gradient that is not finite, whatever the cadence.
     """
 
     tensors: Tensors = "all"
     source: bool = True
-    exact: bool = True
-    eager: bool = False
     checks: GradientChecks | None = None
-    barriers: frozenset[str] | None = None
     values: bool = False
     examples: bool = False
     terms: bool = False

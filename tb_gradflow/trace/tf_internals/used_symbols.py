@@ -94,19 +94,19 @@ MODULES: tuple[Module, ...] = (
         f"{_EAGER}.polymorphic_function.atomic_function",
         ("AtomicFunction", "InterpolateRuntimeError", "from_func_graph", "make_call_op_in_graph"),
     ),
-    Module(f"{_EAGER}.polymorphic_function.concrete_function", ("ConcreteFunction",)),
+    Module(
+        f"{_EAGER}.polymorphic_function.concrete_function", ("ConcreteFunction", "_DelayedRewriteGradientFunctions")
+    ),
     Module(f"{_EAGER}.polymorphic_function.polymorphic_function", ("Function",)),
     Module(f"{_EAGER}.polymorphic_function.transform", ("CONCRETE_FUNCTION_CALLBACKS",)),
     Module(f"{_EAGER}.record", ("could_possibly_record", "stop_recording")),
     Module(f"{_EAGER}.tape", ("Tape",)),
-    Module(f"{_FRAMEWORK}.auto_control_deps", ("AutomaticControlDependencies",)),
     Module(
         f"{_FRAMEWORK}.auto_control_deps_utils",
         (
             "READ_ONLY_RESOURCE_INPUTS_ATTR",
             "RESOURCE_READ_OPS",
             "get_read_only_resource_input_indices_graph",
-            "get_read_write_resource_inputs",
         ),
     ),
     Module(f"{_FRAMEWORK}.constant_op"),
@@ -120,7 +120,7 @@ MODULES: tuple[Module, ...] = (
     Module(f"{_FRAMEWORK}.versions", ("GRAPH_DEF_VERSION",)),
     Module(f"{_OPS}.array_ops", ("zeros_like",)),
     Module(f"{_OPS}.cond"),
-    Module(f"{_OPS}.cond_v2", ("_CondGradFuncGraph", "get_func_graphs")),
+    Module(f"{_OPS}.cond_v2", ("get_func_graphs",)),
     Module(f"{_OPS}.gradients_util", ("POSSIBLE_GRADIENT_TYPES_FIRST_ORDER", "POSSIBLE_GRADIENT_TYPES_HIGHER_ORDER")),
     Module(f"{_OPS}.handle_data_util", ("copy_handle_data", "get_resource_handle_data")),
     Module(f"{_OPS}.resource_variable_ops", ("BaseResourceVariable",)),
@@ -185,7 +185,6 @@ PARTS: dict[str, Part] = {
 """By their rooms or modules in `tb_gradflow.trace`."""
 
 ATTRIBUTES: tuple[Attribute, ...] = (
-    Attribute("Operation", "_add_control_input", "the order of reads and writes"),
     Attribute("Operation", "_control_outputs", "what a session runs after an op that changes something"),
     Attribute("Operation", "_get_control_flow_context", "loops and branches of TensorFlow 1"),
     Attribute("Operation", "_gradient_function", "custom gradients in a copied graph"),
@@ -199,11 +198,11 @@ ATTRIBUTES: tuple[Attribute, ...] = (
     Attribute("FuncGraph", "_get_function", "what a function computes inside"),
     Attribute("Function", "_clone", "a step that is compiled as the user's own"),
     Attribute("Function", "_function_cache", "traces of functions that are temporarily set aside"),
-    Attribute("Function", "_jit_compile", "whether XLA compiles a step"),
     Attribute("Function", "_list_all_concrete_functions", "whether a training function was compiled before"),
     Attribute("Function", "_omit_frequent_tracing_warning", "a warning that the recorder would cause"),
     Attribute("FunctionCache", "_dispatch_dict", "traces of functions that are temporarily set aside"),
     Attribute("FunctionCache", "_primary", "traces of functions that are temporarily set aside"),
+    Attribute("Function", "_created_variables", "traces of functions that are temporarily set aside"),
     Attribute("ConcreteFunction", "_inference_function", "what TensorFlow runs of a traced function"),
     Attribute("AtomicFunction", "_cached_graph", "the graph that a function was made from"),
     Attribute("AtomicFunction", "_bound_context", "functions that an eager step calls"),

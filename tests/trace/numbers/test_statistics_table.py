@@ -29,20 +29,6 @@ def test_a_rows_number_is_where_the_table_has_its_statistics() -> None:
     assert [float(found[number_of(each), 0]) for _, each in rows] == [first for first, _ in rows]
 
 
-def test_the_rows_of_a_block_that_is_dropped_leave_no_gap() -> None:
-    table, dropped, kept = StatisticsTable(), Block(), Block()
-    dropped.add(row(1.0))
-    last = kept.add(row(2.0))
-    for block in (dropped, kept):
-        block.stack()
-        table.append(block)
-
-    table.drop(dropped)
-
-    assert table.numbers()(last) == 0
-    assert table.take().shape == (1, 6)
-
-
 def test_rows_that_could_not_be_completed_are_forgotten_and_those_before_stay() -> None:
     block = Block()
     first = block.add(row(1.0))
@@ -55,7 +41,7 @@ def test_rows_that_could_not_be_completed_are_forgotten_and_those_before_stay() 
 
     number_of = StatisticsTable([block]).numbers()
     assert [number_of(first), number_of(second)] == [0, 1]
-    assert block.take().numpy()[:, 0].tolist() == [1.0, 3.0]
+    assert block.tensor.numpy()[:, 0].tolist() == [1.0, 3.0]
 
 
 def test_a_scale_of_the_loss_divides_only_the_rows_that_it_was_in() -> None:
@@ -65,7 +51,7 @@ def test_a_scale_of_the_loss_divides_only_the_rows_that_it_was_in() -> None:
     block.add(row(8.0))
     block.stack()
 
-    assert block.take().numpy()[:, 0].tolist() == [2.0, 8.0]
+    assert block.tensor.numpy()[:, 0].tolist() == [2.0, 8.0]
 
 
 def test_gradients_in_functions_that_are_never_called_take_no_rows(tmp_path: Any) -> None:

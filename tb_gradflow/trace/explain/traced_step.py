@@ -1,0 +1,170 @@
+"""A step that TensorFlow traces once, as it does without the recorder, for `tb_gradflow.explain`. In its place runs a
+function that is made from that trace: it measures the step, on copies of the variables."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tb_gradflow.record.schema import Trace
+from tb_gradflow.trace.capture.barriers import StopsAtBarriers
+from tb_gradflow.trace.capture.collector import Collector, Scope
+from tb_gradflow.trace.capture.instruments import Instrument
+from tb_gradflow.trace.capture.nested_gradients import NestedGradients
+from tb_gradflow.trace.capture.symbols import SymbolsOfOne
+from tb_gradflow.trace.capture.term_gradients import TermGradients
+from tb_gradflow.trace.custom_gradient_checks.step_checks import CustomGradients, GradientChecks
+from tb_gradflow.trace.engine.calls import places
+from tb_gradflow.trace.engine.effects import Effects
+from tb_gradflow.trace.engine.switches import switch_of
+from tb_gradflow.trace.engine.tracing import onlooking
+from tb_gradflow.trace.explain.run_mode import Plan
+from tb_gradflow.trace.graph.build_trace import trace_of
+from tb_gradflow.trace.protection.substitutes import Ours, Run
+from tb_gradflow.trace.step.copied_step import CopiedStep, variables_given
+from tb_gradflow.trace.step.forward_values import has_nonfinite
+from tb_gradflow.trace.step.measurements import Measured
+from tb_gradflow.trace.step.observation import Observation, observed
+from tb_gradflow.trace.step.settings import Settings
+from tb_gradflow.trace.tf_internals.function_caches import traces_set_back
+
+
+class _NothingSeen(Exception):
+    """Gradients may be taken inside a function that was traced before."""
+
+
+class TracedStep:
+    """One trace, and its run. Looks on while the step is traced: see `engine.tracing.Onlooker`.
+
+    Args:
+        plan: The step.
+        checks: Where to keep what is needed to check custom gradients.
+        barriers: See `Collector`.
+
+    Attributes:
+        trace: The structure of the step; `None` if no gradient was requested before it raised.
+        is_complete: Whether it was traced to its end.
+        measured: What was measured; empty if it raised.
+    """
+
+    def __init__(self, plan: Plan, checks: GradientChecks, barriers: Collection[str] | None) -> None:
+        self.trace: Trace | None = None
+        self.is_complete = False
+        self.measured: Measured = {}
+        self._plan = plan
+        self._checks = checks
+        self._barriers = barriers
+        self._observation: Observation | None = None
+        self._function: Any = None
+        self._hides: Sequence[Any] = ()
+
+    def run(self) -> None:
+        """Traces and measures it. Raises what it raises."""
+        try:
+            self._run_once(anew=False)
+        except _NothingSeen:
+            self._run_once(anew=True)
+
+    def _run_once(self, *, anew: bool) -> None:
+        with onlooking(self), traces_set_back(anew=anew) as known:
+            self._hides = [] if anew else known
+            self._plan.compiled(lambda *args: self._step(*args))
+
+    def _step(self, *args: Any) -> Any:
+        assert self._observation is not None
+        symbols = self._observation.of_replica(0).symbols
+        assert isinstance(symbols, SymbolsOfOne)
+        symbols.begins()
+        return self._plan.traced(*args)
+
+    @contextlib.contextmanager
+    def tracing(self) -> Iterator[None]:
+        self._observation = observation = Observation(self._collector)
+        with observed(observation, self._raised):
+            yield
+        if observation.fault is not None:
+            raise observation.fault
+
+    def _collector(self, replica: int) -> Collector:
+        barriers = self._barriers
+        instruments: list[Instrument] = [StopsAtBarriers(barriers or ()), CustomGradients(self._checks)]
+        if self._plan.terms and barriers is None:
+            instruments.append(TermGradients(exact=False))
+        instruments.append(NestedGradients())
+        return Collector(self._plan.variables(), SymbolsOfOne(), Scope("all", False, barriers), instruments)
+
+    def traced(self, function: Any) -> None:
+        if not getattr(function.graph.outer_graph, "building_function", False):
+            self._function = function
+            switch_of(function)
+
+    def choose(self, function: Any) -> Ours | None:
+        return self._run if function is self._function else None
+
+    def is_own(self, error: BaseException) -> bool:
+        """Nothing else runs in place of a function that has failed."""
+        return False
+
+    def failed(self, fault: Exception) -> None:
+        raise fault
+
+    def _raised(self, error: BaseException, collector: Collector) -> None:
+        """The user's step has raised while it was traced: nothing replaces that error."""
+        if collector.calls and collector.fault is None and self._observation is not None:
+            with contextlib.suppress(Exception):
+                self._observation.finish()
+                optimizers = tuple(each.in_log(keep_source=True) for each in collector.applied)
+                self.trace = dataclasses.replace(trace_of(collector, 0), optimizers=optimizers)
+
+    def _run(self, run: Run, args: Sequence[Any]) -> None:
+        run.of(self._results, args)
+
+    def _results(self, args: Sequence[Any]) -> Any:
+        """Those of the step with these arguments, which include what it captures."""
+        assert self._observation is not None
+        if self._hides and not any(each.calls for each in self._observation.collectors):
+            raise _NothingSeen
+        function = self._function._inference_function
+        values = {number: _value(args[number], dtype) for number, dtype in variables_given(function).items()}
+        effects = Effects(function)
+        first = self._form(values=bool(effects.unknown))
+        self.trace, self.is_complete = first.trace, True
+        results, self.measured = first.ran(args, values, before=[effects.keeping(())])
+        kept = effects.taken()
+        if not effects.unknown and is_broken(first.trace, self.measured):
+            # Without its forward pass, if that cannot be measured.
+            with contextlib.suppress(Exception):
+                again = self._form(values=True)
+                _, measured = again.ran(args, values, after=[effects.given(kept, all_run=True)])
+                if is_broken(again.trace, measured):
+                    self.trace, self.measured = again.trace, measured
+        return results
+
+    def _form(self, *, values: bool) -> CopiedStep:
+        """A form of the step; with `values`, it measures the forward pass too."""
+        assert self._observation is not None
+        function = self._function._inference_function
+        # TensorFlow optimises it, which takes longer than running it, only where XLA compiles something: it may refuse.
+        optimized = self._barriers is None and any(place.in_xla for place in places(function))
+        settings, index = Settings(values=values), int(self.trace is not None)
+        return CopiedStep(function, self._observation, settings, self._plan.inputs, index, optimized=optimized)
+
+
+def _value(handle: Any, dtype: Any) -> Any:
+    """The value of a variable; `None` if it has none."""
+    if not tf.raw_ops.VarIsInitializedOp(resource=handle):
+        return None
+    return tf.raw_ops.ReadVariableOp(resource=handle, dtype=dtype)
+
+
+def is_broken(trace: Trace, measured: Mapping[str, Any]) -> bool:
+    """Whether a loss, a gradient or the batch of a step with these measurements was not finite."""
+    losses = [loss for loss, target in zip(measured["losses"], trace.targets, strict=False) if target.measured]
+    movements = {each.row for each in trace.movements}
+    rows = [row for row in range(len(measured["gradients"])) if row not in movements]
+    return not np.all(np.isfinite(losses)) or has_nonfinite(measured["gradients"][rows])

@@ -1,0 +1,128 @@
+"""A form of a step that measures what it computes, and changes nothing: it runs on copies of the variables."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.ops import handle_data_util
+
+from tb_gradflow.record.schema import Trace
+from tb_gradflow.trace.engine.draws import Draws
+from tb_gradflow.trace.engine.siblings import Added, Edit, InOrder, Sibling
+from tb_gradflow.trace.step.measurements import Measured
+from tb_gradflow.trace.step.named_inputs import NameInputs
+from tb_gradflow.trace.step.observation import Observation
+from tb_gradflow.trace.step.replicas import measured_in
+from tb_gradflow.trace.step.settings import Settings
+from tb_gradflow.trace.step.state import kept
+
+_NUMBERS = itertools.count()
+
+
+def variables_given(function: Any) -> dict[int, Any]:
+    """Which arguments of an `AtomicFunction` are variables, each with the type of its values."""
+    return {
+        number: tf.as_dtype(handle.shape_and_type[0].dtype)
+        for number, each in enumerate(function.graph.inputs)
+        if each.dtype == tf.resource
+        and (handle := handle_data_util.get_resource_handle_data(each)).is_set
+        and len(handle.shape_and_type) == 1
+    }
+
+
+class CopiedStep:
+    """See above.
+
+    Args:
+        function: The `AtomicFunction` that takes the gradients.
+        observation: What was observed of it when it was traced.
+        settings: What to record; with `values`, its forward pass too.
+        inputs: Names its arguments.
+        index: The number of this trace.
+        optimized: See `Sibling`.
+
+    Attributes:
+        trace: Its structure.
+    """
+
+    def __init__(
+        self,
+        function: Any,
+        observation: Observation,
+        settings: Settings,
+        inputs: NameInputs,
+        index: int,
+        *,
+        optimized: bool = False,
+    ) -> None:
+        self._function = function
+        self._optimized = optimized
+        self._measurements = measured_in(
+            observation, function, settings, inputs, index, trains=False, optimized=optimized
+        )
+        self.trace: Trace = self._measurements.trace
+
+    def ran(
+        self, args: Sequence[Any], values: Mapping[int, Any], before: Sequence[Edit] = (), after: Sequence[Edit] = ()
+    ) -> tuple[Any, Measured]:
+        """Runs it: what the step returns, and what was measured.
+
+        Args:
+            args: Its arguments, with the handles of the variables themselves.
+            values: The value that the copy of each variable has, by the number of its argument.
+            before: Edits of it.
+            after: Those that concern the additional ops too.
+        """
+        own = self._measurements.additions
+        edits: list[Edit] = [Draws(self._function), *before, Added(own), *after]
+        if self._optimized:
+            edits.append(InOrder([each.of for each in own]))
+        sibling = Sibling(self._function, edits, optimized=self._optimized)
+        with tf.init_scope(), self._copied(args, values) as copies:
+
+            def read(variable: Any) -> Any:
+                copy = copies.get(id(getattr(variable, "handle", None)))
+                return kept(variable) if copy is None else copy.value()
+
+            self._measurements.begin(read)
+            results = sibling([copies[id(each)].handle if id(each) in copies else each for each in args])
+            return results, self._measurements.take(read)
+
+    @contextlib.contextmanager
+    def _copied(self, args: Sequence[Any], values: Mapping[int, Any]) -> Iterator[dict[int, _Copy]]:
+        """The copies of the variables, by the ids of their handles."""
+        copies: dict[int, _Copy] = {}
+        try:
+            for number, dtype in variables_given(self._function).items():
+                if id(args[number]) not in copies:
+                    copies[id(args[number])] = _Copy(args[number], dtype, values.get(number))
+            yield copies
+        finally:
+            for each in copies.values():
+                each.free()
+
+
+class _Copy:
+    """A variable that nothing else uses, perhaps without a value.
+
+    Attributes:
+        handle: Its handle.
+    """
+
+    def __init__(self, of: Any, dtype: Any, value: Any) -> None:
+        self._dtype = dtype
+        with tf.device(of.device):
+            name = f"tb_gradflow_copy_{next(_NUMBERS)}"
+            self.handle = tf.raw_ops.VarHandleOp(dtype=dtype, shape=tf.TensorShape(None), shared_name=name)
+            if value is not None:
+                tf.raw_ops.AssignVariableOp(resource=self.handle, value=value)
+
+    def value(self) -> Any:
+        return tf.raw_ops.ReadVariableOp(resource=self.handle, dtype=self._dtype)
+
+    def free(self) -> None:
+        tf.raw_ops.DestroyResourceOp(resource=self.handle, ignore_lookup_error=True)
