@@ -21,9 +21,9 @@ from tb_gradflow.trace.graph.build_trace import numbered_trace_of, trace_with_pl
 from tb_gradflow.trace.graph.flat_ops import Ref
 from tb_gradflow.trace.graph.gradient_call import Call
 from tb_gradflow.trace.graph.variables import has_one_shape, is_floating
-from tb_gradflow.trace.numerics.later import Later, gradient_columns, measured_later, sums, table
+from tb_gradflow.trace.numerics.later import Later, for_xla, gradient_columns, measured_later, sums, table
 from tb_gradflow.trace.numerics.loss_scale import SCALED
-from tb_gradflow.trace.numerics.statistics import exactly, gradient_statistics
+from tb_gradflow.trace.numerics.statistics import gradient_statistics
 from tb_gradflow.trace.numerics.statistics_table import Block, LaterBlock, Row
 from tb_gradflow.trace.step.forward_values import examples_of, forward_values
 from tb_gradflow.trace.step.named_inputs import (
@@ -184,8 +184,9 @@ class Measurements:
         collector, graph = self._collector, additions.graph
         blocks = [block for block in self._seen.rows if isinstance(block, LaterBlock) and block.graph is graph]
         entries = [each for block in blocks for each in block.entries]
-        if not self._trains:
-            entries = [(exactly(each) if isinstance(each, Later) else each, scale) for each, scale in entries]
+        in_xla = any(additions.of is each for each in self._in_xla)
+        if in_xla:
+            entries = [(for_xla(each) if isinstance(each, Later) else each, scale) for each, scale in entries]
         calls = [call for call in self._measured_calls() if call.loss.graph is graph]
         updates, rates = [], []
         for number, each in enumerate(self._updates):
@@ -207,7 +208,7 @@ class Measurements:
                 left.losses = additions.leave(tf.stack([call.loss for call in calls]))
             raw = [tf.convert_to_tensor(each) for _, each in updates]
             raw += [tf.cast(each, tf.float32) for _, each in rates]
-            if raw and any(additions.of is each for each in self._in_xla):
+            if raw and in_xla:
                 left.raw = [additions.leave(each) for each in raw]  # XLA has no bundles
             elif raw:
                 left.bundle = Bundle()
