@@ -111,12 +111,13 @@ def gradient_columns(rows: Array) -> Array:
     return np.stack(columns, 1).astype(np.float32)
 
 
-def table(listed: Sequence[Any]) -> Any:
-    """float32 `[n, 6]`: the values of `Later`s and of tensors, `[6]` each, in the graph that is open."""
+def table(listed: Sequence[Any], is_wanted: Any = None) -> Any:
+    """float32 `[n, 6]`: the values of `Later`s and of tensors, `[6]` each, in the graph that is open. Those of `Later`s
+    are zeros where they are not wanted; `None`: they always are."""
     parts: list[Any] = []
     for kind, grouped in itertools.groupby(listed, _kind):
         group = list(grouped)
-        parts += [each[tf.newaxis] for each in group] if kind is None else _together(group)
+        parts += [each[tf.newaxis] for each in group] if kind is None else _together(group, is_wanted)
     return tf.concat(parts, 0) if parts else tf.zeros([0, _COLUMNS])
 
 
@@ -124,7 +125,7 @@ def _kind(each: Any) -> Any:
     return (each.of, each.tensor.dtype) if isinstance(each, Later) else None
 
 
-def _together(listed: Sequence[Later]) -> Iterator[Any]:
+def _together(listed: Sequence[Later], is_wanted: Any) -> Iterator[Any]:
     of, dtype = _kind(listed[0])
     tensors = [_opaque(each.tensor) for each in listed]
     while tensors:
@@ -132,7 +133,8 @@ def _together(listed: Sequence[Later]) -> Iterator[Any]:
         count = 1 if len(tensors) <= _TOGETHER // 4 else _TOGETHER
         here, tensors = tensors[:count], tensors[count:]
         nothing = [behind(tf.zeros([], dtype))] * (count - len(here))
-        rows = _compiled(of, dtype, count)(*here, *nothing)
+        given = [*here, *nothing] if is_wanted is None else [is_wanted, *here, *nothing]
+        rows = _compiled(of, dtype, count, is_wanted is not None)(*given)
         yield rows[: len(here)] if nothing else rows
 
 
@@ -143,15 +145,20 @@ def _opaque(tensor: Any) -> Any:
 
 
 @functools.cache
-def _compiled(of: Callable[[Any], Any], dtype: Any, count: int) -> Any:
+def _compiled(of: Callable[[Any], Any], dtype: Any, count: int, has_choice: bool) -> Any:
+    def measure(*tensors: Any) -> Any:
+        return columns_of(tensors) if of is statistics else tf.stack([of(each) for each in tensors])
+
+    def measure_if(is_wanted: Any, *tensors: Any) -> Any:
+        return tf.cond(is_wanted, lambda: measure(*tensors), lambda: tf.zeros([count, _COLUMNS]))
+
     # Outside of any graph that is being built, because the function outlives it.
     with tf.init_scope():
-
-        def measure(*tensors: Any) -> Any:
-            return columns_of(tensors) if of is statistics else tf.stack([of(each) for each in tensors])
-
-        shared = tf.function(measure, autograph=False, experimental_attributes={"_noinline": True})
-        return shared.get_concrete_function(*[tf.TensorSpec(None, dtype)] * count)
+        shared = tf.function(
+            measure_if if has_choice else measure, autograph=False, experimental_attributes={"_noinline": True}
+        )
+        given = [tf.TensorSpec([], tf.bool)] if has_choice else []
+        return shared.get_concrete_function(*given, *[tf.TensorSpec(None, dtype)] * count)
 
 
 def statistics(tensor: Any) -> Any:

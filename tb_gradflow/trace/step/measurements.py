@@ -89,6 +89,9 @@ class Measurements:
         more = self._more_rows(settings, inputs, called)
         self.trace = self._trace_with(more, settings, index)
         self._left: list[_Left] = []
+        # A step that is not recorded may run in the recorded form too: see `observed.forms`.
+        self._is_wanted = Cell(tf.bool)
+        self._is_wanted.write(False)
         listed = [each.anew() for each in _symbols_of(collector).additions if any(each.of is graph for graph in graphs)]
         self.additions = [each for each in listed if self._leaves(each, settings, more)]
         self._state = self._state_measured()
@@ -100,10 +103,12 @@ class Measurements:
 
     def begin(self, read: Read = kept) -> None:
         """Before a function with these additions. `read` returns the value of a variable."""
+        self._is_wanted.write(True)
         self._state.begin(read)
 
     def take(self, read: Read = kept) -> Measured:
         """After a function with these additions: what was measured."""
+        self._is_wanted.write(False)
         tables: dict[int, Array] = {}
         losses: dict[int, float] = {}
         updates: dict[int, Any] = {}
@@ -198,7 +203,8 @@ class Measurements:
         left = _Left(blocks, entries, calls, [number for number, _ in updates], [number for number, _ in rates])
         with additions.opened():
             if entries:
-                left.table = additions.leave(table([statistics for statistics, _ in entries]))
+                is_wanted = None if in_xla else self._is_wanted.written()
+                left.table = additions.leave(table([statistics for statistics, _ in entries], is_wanted))
                 scales = {id(scale): scale for _, scale in entries if scale is not None}
                 if scales:
                     left.scales = additions.leave(tf.stack([tf.cast(each, tf.float32) for each in scales.values()]))
