@@ -61,6 +61,15 @@ def transformer(blocks: int = 4) -> Made:
     return model, np.random.default_rng(0).integers(0, 1000, (16, 64)), np.arange(16) % 10
 
 
+def residual(count: int) -> Made:
+    """As many small layers, each with a residual connection: a step of many ops that do little."""
+    inputs = keras.Input((16,))
+    value = inputs
+    for _ in range(count):
+        value = layers.add([value, layers.Dense(16, "tanh")(value)])
+    return keras.Model(inputs, layers.Dense(10)(value)), _normal(8, 16), np.arange(8) % 10
+
+
 MODELS: dict[str, Callable[[], Made]] = {
     "mlp": mlp,
     "cnn": cnn,

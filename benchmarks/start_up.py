@@ -1,6 +1,6 @@
 """The cost of starting: the first steps of a training with default options, compared with those of the plain program.
 
-    python -m benchmarks.start_up [mlp|cnn|transformer|resnet50|loop …] [--pairs 5] [--profile]
+    python -m benchmarks.start_up [mlp|cnn|transformer|resnet50|loop|thirty_thousand …] [--pairs 5] [--profile]
 
 Measures from the first call of `fit`, or the first step of a loop, to the end of step 20: the CPU time of all threads
 of the process and of its children, and the time. Within that time functions are traced and compiled, and the first ten
@@ -95,12 +95,13 @@ def fitting(name: str, directory: str, recorded: bool) -> Start:
     import keras
     import tensorflow as tf
 
-    from benchmarks.models import MODELS, resnet50, transformer
+    from benchmarks.models import MODELS, residual, resnet50, transformer
 
     made: dict[str, Any] = {
         **MODELS,
         "transformer": lambda: transformer(blocks=12),
         "resnet50": lambda: resnet50(size=32, rows=8),
+        "thirty_thousand": lambda: residual(260),  # as many ops, 114 of each layer with Adam
     }
     keras.utils.set_random_seed(0)
     model, x, y = made[name]()

@@ -72,6 +72,11 @@ class Cell:
         with tf.init_scope(), tf.device(self._device):
             tf.raw_ops.AssignVariableOp(resource=self._opened(), value=tensor)
 
+    def written(self) -> Any:
+        """In a graph that is open: the tensor that Python has put here."""
+        with tf.device(self._device):
+            return tf.raw_ops.ReadVariableOp(resource=_handle(self._name, self._dtype), dtype=self._dtype)
+
     def take(self) -> Any:
         """After the function: the tensor; `None` if it was not written since the last time."""
         with tf.init_scope(), tf.device(self._device):

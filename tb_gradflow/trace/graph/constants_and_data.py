@@ -109,7 +109,7 @@ def _is_table(constant: Any) -> bool:
     """Whether a constant is used in arithmetic: the few integers of an axis or a shape are not."""
     kind = tf.dtypes.as_dtype(constant.get_attr("dtype"))
     size = constant.outputs[0].shape.num_elements() or 0
-    return _elements(constant) is None and (kind.is_floating or size > _LARGEST_SHAPE)
+    return (kind.is_floating or size > _LARGEST_SHAPE) and _elements(constant) is None
 
 
 def _elements(constant: Any) -> float | None:
@@ -119,5 +119,5 @@ def _elements(constant: Any) -> float | None:
     kind = tf.dtypes.as_dtype(proto.dtype)
     if size == 0 or not (kind.is_floating or kind.is_integer or kind.is_bool):
         return 0.0
-    values = np.unique(tf.make_ndarray(proto).astype(np.float64))
-    return float(values[0]) if len(values) == 1 else None
+    values = tf.make_ndarray(proto).astype(np.float64).ravel()
+    return float(values[0]) if np.array_equal(values, np.broadcast_to(values[0], size), equal_nan=True) else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,28 @@ Array = npt.NDArray[Any]
 
 _SAFE = (1e-30, 1e30)
 """Sums of squares between these lost nothing in float32."""
+
+_PART = 1 << 16
+"""Elements whose intermediate results fit into the processor's cache: memory that is new to the process costs more than
+arithmetic."""
+
+
+def parts_of(value: Array) -> Iterator[slice]:
+    """Parts of an array of one dimension, of which the columns below are computed; one at least."""
+    for start in range(0, max(value.size, 1), _PART):
+        yield slice(start, start + _PART)
+
+
+def whole_variable(parts: Sequence[Sequence[float]]) -> list[float]:
+    """The `variable_columns` of an array, from those of its parts."""
+    columns = np.array(parts, np.float64)
+    return [*np.sqrt(np.square(columns[:, :2]).sum(0)), *columns[:, 2:].sum(0)]
+
+
+def whole_movement(parts: Sequence[Sequence[float]]) -> list[float]:
+    """The `movement_columns` of an array, from those of its parts."""
+    columns = np.array(parts, np.float64)
+    return [*columns[:, :-1].sum(0), parts[0][-1]]
 
 
 def variable_columns(now: Array, change: Array | None, before: Array | None) -> list[float]:

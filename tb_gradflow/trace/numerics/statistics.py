@@ -15,7 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from tb_gradflow.record.schema import GRADIENT_STATISTICS, VARIABLE_STATISTICS
-from tb_gradflow.trace.numerics.later import Later, is_later, sums
+from tb_gradflow.trace.numerics.later import Later, is_later, statistics
 
 GRADIENT_COLUMNS = len(GRADIENT_STATISTICS)
 VARIABLE_COLUMNS = len(VARIABLE_STATISTICS)
@@ -31,12 +31,7 @@ def gradient_statistics(gradient: Any) -> Any:
     """
     if isinstance(gradient, tf.IndexedSlices):
         gradient = tf.convert_to_tensor(gradient)
-    return Later(sums, gradient) if is_later() else shared_call(_gradient_columns, gradient)
-
-
-def exactly(later: Later) -> Later:
-    """The same statistics; those of a gradient without what a function that trains leaves out."""
-    return Later(_gradient_columns, later.tensor) if later.of is sums else later
+    return Later(statistics, gradient) if is_later() else shared_call(_gradient_columns, gradient)
 
 
 def gradient_cosine(one: Any, other: Any) -> Any:

@@ -21,9 +21,9 @@ from tb_gradflow.trace.graph.build_trace import numbered_trace_of, trace_with_pl
 from tb_gradflow.trace.graph.flat_ops import Ref
 from tb_gradflow.trace.graph.gradient_call import Call
 from tb_gradflow.trace.graph.variables import has_one_shape, is_floating
-from tb_gradflow.trace.numerics.later import Later, gradient_columns, measured_later, sums, table
+from tb_gradflow.trace.numerics.later import Later, for_xla, gradient_columns, measured_later, sums, table
 from tb_gradflow.trace.numerics.loss_scale import SCALED
-from tb_gradflow.trace.numerics.statistics import exactly, gradient_statistics
+from tb_gradflow.trace.numerics.statistics import gradient_statistics
 from tb_gradflow.trace.numerics.statistics_table import Block, LaterBlock, Row
 from tb_gradflow.trace.step.forward_values import examples_of, forward_values
 from tb_gradflow.trace.step.named_inputs import (
@@ -91,6 +91,9 @@ class Measurements:
         more = self._more_rows(settings, inputs, called)
         self.trace = self._trace_with(more, settings, index)
         self._left: list[_Left] = []
+        # A step that is not recorded may run in the recorded form too: see `observed.forms`.
+        self._is_wanted = Cell(tf.bool)
+        self._is_wanted.write(False)
         additions = _symbols_of(collector).additions
         self._listed = [each.anew() for each in additions if any(each.of is graph for graph in graphs)]
         self.additions = [each for each in self._listed if self._leaves(each, settings, more)]
@@ -103,10 +106,12 @@ class Measurements:
 
     def begin(self, read: Read = kept) -> None:
         """Before a function with these additions. `read` returns the value of a variable."""
+        self._is_wanted.write(True)
         self._state.begin(read)
 
     def take(self, read: Read = kept) -> Measured:
         """After a function with these additions: what was measured."""
+        self._is_wanted.write(False)
         tables: dict[int, Array] = {}
         losses: dict[int, float] = {}
         updates: dict[int, Any] = {}
@@ -187,8 +192,9 @@ class Measurements:
         collector, graph = self._collector, additions.graph
         blocks = [block for block in self._seen.rows if isinstance(block, LaterBlock) and block.graph is graph]
         entries = [each for block in blocks for each in block.entries]
-        if not self._trains:
-            entries = [(exactly(each) if isinstance(each, Later) else each, scale) for each, scale in entries]
+        in_xla = any(additions.of is each for each in self._in_xla)
+        if in_xla:
+            entries = [(for_xla(each) if isinstance(each, Later) else each, scale) for each, scale in entries]
         calls = [call for call in self._measured_calls() if call.loss.graph is graph]
         updates, rates = [], []
         for number, each in enumerate(self._updates):
@@ -202,7 +208,8 @@ class Measurements:
         left.scaled = list(scales)
         with additions.opened():
             if entries:
-                left.table = additions.leave(table([statistics for statistics, _ in entries]))
+                is_wanted = None if in_xla else self._is_wanted.written()
+                left.table = additions.leave(table([statistics for statistics, _ in entries], is_wanted))
             if scales:
                 left.scales = additions.leave(tf.stack([tf.cast(each, tf.float32) for each in scales.values()]))
             if self._replica is not None:
@@ -211,7 +218,7 @@ class Measurements:
                 left.losses = additions.leave(tf.stack([call.loss for call in calls]))
             raw = [tf.convert_to_tensor(each) for _, each in updates]
             raw += [tf.cast(each, tf.float32) for _, each in rates]
-            if raw and any(additions.of is each for each in self._in_xla):
+            if raw and in_xla:
                 left.raw = [additions.leave(each) for each in raw]  # XLA has no bundles
             elif raw:
                 left.bundle = Bundle()

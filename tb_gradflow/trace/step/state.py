@@ -13,7 +13,14 @@ from tensorflow.python.ops.resource_variable_ops import BaseResourceVariable
 
 from tb_gradflow.record.schema import MOVEMENT_STATISTICS, VARIABLE_STATISTICS
 from tb_gradflow.trace.capture.optimizer_updates import Applied, Given, as_number, is_any_nonzero
-from tb_gradflow.trace.numerics.arrays import flat, movement_columns, variable_columns
+from tb_gradflow.trace.numerics.arrays import (
+    flat,
+    movement_columns,
+    parts_of,
+    variable_columns,
+    whole_movement,
+    whole_variable,
+)
 from tb_gradflow.trace.numerics.statistics import epsilon_of, movement_statistics, variable_statistics
 
 Array = npt.NDArray[np.float32]
@@ -103,23 +110,29 @@ _Here = Sequence[tuple[Moved, Any, Sequence[Any], Any]]
 
 def _in_memory(now: Any, before: Any, moved: _Here) -> tuple[Any, list[Any]]:
     value, old = flat(now.numpy()), None if before is None else flat(before.numpy())
-    change = None if old is None else value - old
-    rows = []
-    for each, gradient, memories, rate in moved:
-        assert old is not None and change is not None  # only what has one shape is followed
-        rows.append(
-            movement_columns(
-                flat(gradient.numpy()),
-                old,
-                change,
-                [flat(memory.numpy()) for memory in memories],
-                np.nan if rate is None else float(rate),
-                epsilon_of(now.dtype),
-                is_proportional=each.applied.is_proportional,
-                is_scaled=each.is_scaled,
+    given = [
+        (flat(gradient.numpy()), [flat(memory.numpy()) for memory in memories]) for _, gradient, memories, _ in moved
+    ]
+    columns: list[list[float]] = []
+    rows: list[list[list[float]]] = [[] for _ in moved]
+    for part in parts_of(value):
+        change = None if old is None else value[part] - old[part]
+        columns.append(variable_columns(value[part], change, None if old is None else old[part]))
+        for row, (gradient, memories), (each, _, _, rate) in zip(rows, given, moved, strict=True):
+            assert old is not None and change is not None  # only what has one shape is followed
+            row.append(
+                movement_columns(
+                    gradient[part],
+                    old[part],
+                    change,
+                    [memory[part] for memory in memories],
+                    np.nan if rate is None else float(rate),
+                    epsilon_of(now.dtype),
+                    is_proportional=each.applied.is_proportional,
+                    is_scaled=each.is_scaled,
+                )
             )
-        )
-    return variable_columns(value, change, old), rows
+    return whole_variable(columns), [whole_movement(row) for row in rows]
 
 
 def _on_device(now: Any, before: Any, moved: _Here) -> tuple[Any, list[Any]]:
