@@ -120,7 +120,6 @@ class _Looked:
     rows: StatisticsTable
     layers: dict[str, Layer] = field(default_factory=dict)
     by_tape: bool = True
-    ran_eagerly: bool = False
     unscaled: bool = False
 
 

@@ -121,11 +121,6 @@ class Collector:
         return self.symbols.root
 
     @property
-    def ran_eagerly(self) -> bool:
-        """Whether the ops of the step itself ran eagerly, and only functions that it calls were compiled."""
-        return self.symbols.runs_eagerly
-
-    @property
     def fault(self) -> Exception | None:
         """An exception for which the step cannot be recorded, the first one; `None` while there is none."""
         return self._fault or self.symbols.fault

@@ -31,12 +31,10 @@ class Symbols(Protocol):
         root: The graph as which the step is recorded.
         known: By op name, facts about the ops that the graph does not contain.
         fault: An exception for which the step cannot be recorded; `None` while there is none.
-        runs_eagerly: Whether the ops of the step run as it calls them; else they are traced.
     """
 
     root: Any
     fault: Exception | None
-    runs_eagerly: bool
 
     @property
     def known(self) -> Mapping[str, Known]: ...
@@ -107,8 +105,6 @@ class ObservedSymbols:
         part: A name for what is made from the step, if others are made from the same graphs.
         known: See `Flattener`.
     """
-
-    runs_eagerly = False
 
     def __init__(self, part: str = "", known: Mapping[str, Known] | None = None) -> None:
         self.root: Any = None

@@ -49,8 +49,6 @@ class ShadowSymbols:
         checks: Where to keep what is needed to check custom gradients; `None` if they are not checked.
     """
 
-    runs_eagerly = True
-
     def __init__(self, variables: Variables, checks: GradientChecks | None) -> None:
         self.fault: Exception | None = None
         # `explain` looks at one step, and is waited for.

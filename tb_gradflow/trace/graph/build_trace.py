@@ -58,7 +58,6 @@ class Looked(Protocol):
         layers: By name scope.
         rows: The statistics of the answers.
         by_tape: Whether a tape computed the gradients at the top; else `tf.gradients` did.
-        ran_eagerly: Whether the ops of the step itself ran eagerly, and only functions that it calls were compiled.
         unscaled: Whether an optimizer divided gradients by a loss scale by which no loss had been multiplied.
     """
 
@@ -76,9 +75,6 @@ class Looked(Protocol):
 
     @property
     def by_tape(self) -> bool: ...
-
-    @property
-    def ran_eagerly(self) -> bool: ...
 
     @property
     def unscaled(self) -> bool: ...

@@ -47,7 +47,6 @@ class _Seen:
     rows: StatisticsTable
     layers: dict[str, Layer] = field(default_factory=dict)
     by_tape: bool = False
-    ran_eagerly: bool = False
     unscaled: bool = False
 
 

@@ -37,7 +37,6 @@ class _Seen:
     rows: StatisticsTable
     layers: dict[str, Layer]
     by_tape: bool = False
-    ran_eagerly: bool = False
     unscaled: bool = False
 
 

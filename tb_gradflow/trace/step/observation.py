@@ -80,7 +80,6 @@ class Seen:
     calls: list[Call]
     rows: StatisticsTable
     by_tape: bool = True
-    ran_eagerly: bool = False
 
     @property
     def variables(self) -> Variables:
