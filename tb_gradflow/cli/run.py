@@ -195,8 +195,8 @@ def nothing_recorded(options: argparse.Namespace, seen: list[str]) -> str:
             f"nothing was recorded in {options.program}.",
             *listed,
             "tb-gradflow records `fit` and `train_on_batch` of Keras on TensorFlow, every tf.GradientTape in the "
-            "program's own process that computes a gradient, and every `session.run` of a tf.compat.v1 graph that "
-            "trains. It skips what the program already records itself.",
+            "program's own process that computes a gradient outside of tf.data, and every `session.run` of a "
+            "tf.compat.v1 graph that trains. It skips what the program already records itself.",
         ]
     )
 

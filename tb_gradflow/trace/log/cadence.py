@@ -13,6 +13,10 @@ UpdateFreq = int | Literal["auto", "epoch"]
 DENSE_STEPS = 10
 """Problems at the start (a cut, a dead layer, a wrong initial value) show within the first few steps."""
 
+DENSE_SECONDS = 20.0
+"""When recording has taken this long, the rest of the first steps waits too: an eager step of some thousand ops takes
+seconds to record."""
+
 CLOSEST = 10
 """However cheap recording is, recorded steps after the first ones are at least this far apart: more are not useful, and
 a log has a size limit.
@@ -61,7 +65,7 @@ class Affordable:
         self._elapsed_then = 0.0
 
     def is_due(self, steps: int, new_epoch: bool, is_last: bool = False) -> bool:
-        due = steps < DENSE_STEPS or (
+        due = (steps < DENSE_STEPS and self.meter.spent_so_far < DENSE_SECONDS) or (
             steps - self._last >= CLOSEST and (self._affords_one() or (is_last and self._affords_an_end()))
         )
         if due:

@@ -58,6 +58,11 @@ class Meter:
         if self._plain and (self._before_plain or self.expected is None):
             self._settle()
 
+    @property
+    def spent_so_far(self) -> float:
+        """`spent`, and the whole time of recorded executions whose extra time is not known yet."""
+        return self.spent + sum(self._before_plain)
+
     def cost(self) -> Cost:
         """The cost so far."""
         usual = (median(self._plain) if self._plain else 0.0) + (self.expected or 0.0)

@@ -89,6 +89,7 @@ class ObservedSteps:
         self._observation: Observation | None = None
         self.not_recorded = ""
         self._is_unseen = True  # until a step has run
+        self._is_in_dataset = False
         self.failed = on_fault
 
     @contextlib.contextmanager
@@ -123,7 +124,9 @@ class ObservedSteps:
         if observation is None and self._without_gradients is not None and function.graph.name == self._step:
             observation = self._without_gradients
             observation.takes_none_in(function.graph)
-        if observation is not None:
+        if observation is not None and _RUN_BY_DATASET in function.function_def.attr:
+            self._is_in_dataset = True  # tf.data calls it, unseen
+        elif observation is not None:
             switch_of(function).kept = observation
 
     def choose(self, function: Any) -> Ours | None:
@@ -150,6 +153,8 @@ class ObservedSteps:
         """After it: what was recorded of it; `None` if it was not recorded."""
         if self._last is None:
             self._is_unseen = self._is_unseen or self.is_due
+            if self._is_in_dataset:
+                self.not_recorded = _IN_DATASET
             return None
         _, observation, forms = self._last
         self.has_recorded, self.is_rented = self.is_due, forms.is_rented and not self.is_due
@@ -252,6 +257,13 @@ _OWN_DRAWS = (
     "The step draws seeded random numbers with {ops}, whose generator belongs to one compiled function. To draw the "
     "numbers that it draws without the recorder, every step runs in its recorded form, which takes longer. "
     "tf.random.Generator, keras.random with a SeedGenerator and Keras's random layers do not need that."
+)
+
+_RUN_BY_DATASET = "_tf_data_function"
+
+_IN_DATASET = (
+    "its gradients are taken inside of tf.data, which runs the body of a `for` over a dataset in a compiled function. "
+    "Loop over an iterator that is passed as an argument, `step(iter(dataset))`, or around the function."
 )
 
 _WITHOUT_GRADIENT = "its step requests no gradient."

@@ -47,6 +47,12 @@ def test_auto_records_the_first_steps_and_then_evenly() -> None:
     assert max(gaps) <= 1.2 * min(gaps)
 
 
+def test_auto_leaves_out_first_steps_that_take_many_seconds() -> None:
+    found = recorded_steps(cadence("auto", 0.01), 300, plain=0.4, recorded=6.0)
+
+    assert found == list(range(5))  # the first does not count, because it may have been compiled
+
+
 def test_auto_records_the_end_of_a_fit_that_is_not_too_short() -> None:
     """An extra of half a step is a hundredth of fifty steps, whatever the first ten have cost."""
     rule, found = cadence("auto", 0.01), []

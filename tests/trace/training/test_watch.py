@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -268,3 +269,32 @@ def test_nobody_is_told_who_knows_or_whose_error_is_another(
 
     assert ("numpy" if compiled else "nonsense") in str(error)
     assert not [each for each in recwarn if "tb_gradflow" in str(each.message)]
+
+
+@pytest.mark.parametrize("given", ["a dataset", "an iterator"])
+def test_a_loop_over_a_dataset_in_the_step_is_told_of(tmp_path: Path, given: str) -> None:
+    """tf.data runs its body, where nobody sees it; the body of a loop over an iterator is a part of the step."""
+    rows = tf.data.Dataset.from_tensor_slices(tf.reshape(tf.range(24.0), (6, 4))).batch(2)
+
+    def trained(watched: Any) -> Any:
+        weight = tf.Variable(tf.ones((4, 1)))
+
+        @watched
+        @tf.function
+        def train(batches: Any) -> Any:
+            loss = 0.0
+            for x in batches:
+                with tf.GradientTape() as tape:
+                    loss = tf.reduce_mean((x @ weight) ** 2)
+                weight.assign_sub(1e-4 * tape.gradient(loss, weight))
+            return loss
+
+        return [float(train(rows if given == "a dataset" else iter(rows))) for _ in range(3)], weight.numpy().tobytes()
+
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        assert trained(tb_gradflow.watch(tmp_path)) == trained(lambda step: step)
+
+    said = " ".join(str(each.message) for each in told)
+    assert ("does not record train: its gradients are taken inside of tf.data" in said) == (given == "a dataset")
+    assert any((tmp_path / "gradflow").iterdir()) == (given == "an iterator")
