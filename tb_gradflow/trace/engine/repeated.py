@@ -18,6 +18,8 @@ from tensorflow.python.eager import execute, record
 from tensorflow.python.framework import func_graph
 from tensorflow.python.ops import handle_data_util
 
+from tb_gradflow.trace.engine.additions import unobserved
+
 _OF_TAPE = "gradient_tape/"
 """Part of the names of the ops that a tape creates."""
 
@@ -144,7 +146,8 @@ class _Copy:
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[None]:
-        with self.graph.as_default(), tf.control_dependencies(None):
+        # The callbacks for new ops are the user's Python code, too.
+        with unobserved(), self.graph.as_default(), tf.control_dependencies(None):
             yield
 
     def of(self, tensor: Any) -> Any:

@@ -87,8 +87,6 @@ class TracedStep:
         self._observation = observation = Observation(self._collector)
         with observed(observation, self._raised):
             yield
-        if observation.fault is not None:
-            raise observation.fault
 
     def _collector(self, replica: int) -> Collector:
         barriers = self._barriers

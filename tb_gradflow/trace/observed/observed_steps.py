@@ -110,8 +110,6 @@ class ObservedSteps:
         self._observation = observation = Observation(self._collector)
         with observed(observation, self._raised):
             yield
-        if observation.fault is not None:
-            raise observation.fault
         self._without_gradients = None if observation.graphs else observation
 
     def _collector(self, replica: int, known: Mapping[str, Known] | None = None) -> Collector:

@@ -48,8 +48,6 @@ def observed_again(
     observation = Observation(functools.partial(collector, known=ops), [_NOTE])
     with observed(observation, lambda error, each: None):
         again = repeated(graph, request)
-    if observation.fault is not None:
-        raise observation.fault
     for each in observation.collectors:
         for call in each.calls:
             call.frames = frames_of(request.seed.traceback)

@@ -106,7 +106,7 @@ def seen_in(collector: Collector, graphs: Sequence[Any]) -> Seen:
 @contextlib.contextmanager
 def observed(observation: Observation, raised: Callable[[BaseException, Collector], None]) -> Iterator[None]:
     """While the context is open, a function is traced, whose graphs refer to the observation but do not keep it.
-    `raised` is called with an error that ends the trace."""
+    `raised` is called with an error that ends the trace. Raises what keeps it from being recorded, at its end."""
     first = observation.of_replica(0)
     try:
         with faults_go_to(first.fail), watching(first, observation.of_replica), first.recording():
@@ -118,6 +118,8 @@ def observed(observation: Observation, raised: Callable[[BaseException, Collecto
     # So it must not keep the model and its recorder.
     for graph in observation.graphs:
         setattr(graph, _ATTRIBUTE, weakref.ref(observation))
+    if observation.fault is not None:
+        raise observation.fault
 
 
 def observation_in(function: Any) -> Observation | None:
