@@ -3,7 +3,6 @@ that does, and more."""
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import re
 import weakref
@@ -26,7 +25,7 @@ from tb_gradflow.trace.engine.definitions import (
     made_stateful,
     results_of,
 )
-from tb_gradflow.trace.engine.unoptimized import unoptimized
+from tb_gradflow.trace.engine.run import run, without_memory_optimizer
 
 _NUMBERS = itertools.count()
 
@@ -91,13 +90,10 @@ class Sibling:
     def __call__(self, args: Sequence[Any]) -> Any:
         """Does what the user's function does for these arguments, which are flat and include what it captures. Raises
         what that would raise."""
-        here, plain = context.context(), self._plain
-        with (
-            atomic_function.InterpolateRuntimeError(plain),
-            contextlib.nullcontext() if self._optimized else unoptimized(),
-        ):
+        plain = self._plain
+        with atomic_function.InterpolateRuntimeError(plain):
             try:
-                results = here.call_function(self._name.encode(), list(args), len(plain.function_type.flat_outputs))
+                results = run(self._name, args, len(plain.function_type.flat_outputs), optimized=self._optimized)
             except tf.errors.OpError as error:
                 self._blamed = error if self._is_blamed(error.message) else None
                 error._message = self._as_of_plain(error.message)
@@ -146,6 +142,8 @@ class Sibling:
                 if made is not None:
                     func.name = made.name
                     made_stateful(node)
+                    if "config_proto" in node.attr:
+                        node.attr["config_proto"].s = without_memory_optimizer(node.attr["config_proto"].s)
                     left += _more_results(node, made)
         for edit in edits:
             left += edit.make(definition, place)

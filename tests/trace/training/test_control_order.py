@@ -15,6 +15,7 @@ from tensorflow.core.protobuf import config_pb2
 from tensorflow.python.eager import context
 
 import tb_gradflow
+from tb_gradflow.trace.engine.siblings import Sibling
 
 
 class Critic(keras.Model):
@@ -120,3 +121,16 @@ def closure(name: str, waits: dict[str, list[str]]) -> set[str]:
         seen |= new
         todo += new
     return seen
+
+
+@pytest.mark.parametrize("size", [10, 14_000_000])
+def test_a_sum_is_added_in_one_order_however_large_it_is(size: int) -> None:
+    """TensorFlow assumes that a CPU has 256 MB, and lets what needs most of it add tensors as they are ready."""
+
+    @tf.function
+    def total(tensor: Any, *rest: Any) -> Any:
+        return tf.add_n([tensor * 0.0 + 0.25, *rest])
+
+    given = [tf.fill([size], value) for value in (1.0, 1e8, -1e8, 1.0)]
+    found = Sibling(total.get_concrete_function(*given)._inference_function, [])(given)
+    assert found[0] == 1.25
