@@ -254,6 +254,9 @@ def _added(definition: Definition, additions: Additions) -> list[Left]:
         argument.name: definition.reference(_inside(additions.of, outer))
         for (outer, _), argument in zip(graph.captures, own.signature.input_arg, strict=True)
     }
+    for node in own.node_def:
+        if node.op in CALLS:  # of a function with few ops, which TensorFlow would take longer to optimise than to run
+            node.attr["config_proto"].s = function_utils.get_disabled_rewriter_config()
     definition.add(own.node_def, arguments)
     definition.read_early({node.name for node in own.node_def})
     for node in own.control_ret.values():
