@@ -109,10 +109,8 @@ _Here = Sequence[tuple[Moved, Any, Sequence[Any], Any]]
 
 
 def _in_memory(now: Any, before: Any, moved: _Here) -> tuple[Any, list[Any]]:
-    value, old = flat(now.numpy()), None if before is None else flat(before.numpy())
-    given = [
-        (flat(gradient.numpy()), [flat(memory.numpy()) for memory in memories]) for _, gradient, memories, _ in moved
-    ]
+    value, old = _flat(now), None if before is None else _flat(before)
+    given = [(_flat(gradient), [_flat(memory) for memory in memories]) for _, gradient, memories, _ in moved]
     columns: list[list[float]] = []
     rows: list[list[list[float]]] = [[] for _ in moved]
     for part in parts_of(value):
@@ -133,6 +131,13 @@ def _in_memory(now: Any, before: Any, moved: _Here) -> tuple[Any, list[Any]]:
                 )
             )
     return whole_variable(columns), [whole_movement(row) for row in rows]
+
+
+def _flat(tensor: Any) -> Array:
+    try:
+        return flat(np.asarray(memoryview(tensor)))  # without the copy that `numpy` makes
+    except ValueError:  # NumPy does not know its type
+        return flat(tensor.numpy())
 
 
 def _on_device(now: Any, before: Any, moved: _Here) -> tuple[Any, list[Any]]:
