@@ -38,6 +38,17 @@ def test_vanishing_adds_up_over_many_layers() -> None:
     assert finding.op.type == "Sigmoid"
 
 
+@pytest.mark.parametrize(("average", "named"), [("Mean", "MatMul"), ("DivNoNan", "MatMul"), ("Tanh", "Tanh")])
+def test_an_average_of_many_elements_does_not_make_a_gradient_vanish(average: str, named: str) -> None:
+    steps = [("MatMul", 10 ** (-3.9 - 0.4 * (k + 1))) for k in range(8)]
+
+    finding = chain((average, 10**-3.9), *steps).only_finding()
+
+    assert finding.cause == "vanishing_depth"
+    assert finding.op is not None
+    assert finding.op.type == named
+
+
 @pytest.mark.parametrize(("kind", "cause"), [("Tanh", "saturation_sigmoid"), ("Softmax", "saturation_softmax")])
 def test_one_op_that_takes_nearly_all_is_saturated(kind: str, cause: str) -> None:
     finding = chain(("Mean", 0.1), (kind, 1e-9), ("MatMul", 1e-9)).only_finding()

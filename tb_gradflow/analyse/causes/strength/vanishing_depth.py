@@ -31,8 +31,11 @@ from tb_gradflow.record.schema import EAGER
 
 def rule(suspect: Suspect) -> Verdict | None:
     """Many ops that each shrink it a little. The op named is the one that shrinks it most, among those of the type that
-    shrinks it most."""
-    worst = max(course_of(suspect).values(), key=lambda share: share.total, default=None)
+    shrinks it most. An average gives each of its elements a small part: that is not where a gradient vanishes, as long
+    as others shrink it too."""
+    course = course_of(suspect)
+    shrinking = [share for kind, share in course.items() if kind not in _AVERAGES and share.total > 0]
+    worst = max(shrinking or course.values(), key=lambda share: share.total, default=None)
     expected = is_at_goal(suspect) or keeps_pace(suspect)
     severity: Severity = "info" if expected else "warning"
     place = inside_loop(suspect, worst.most[1]) if worst is not None else suspect.culprit
@@ -55,6 +58,8 @@ def given_tiny(suspect: Suspect) -> Verdict | None:
     """A gradient close to zero was passed to the recorder."""
     return Verdict("vanishing_depth", "info" if suspect.measured.is_learned(suspect.target) else "warning", NO_OP)
 
+
+_AVERAGES = frozenset({"Mean", "DivNoNan"})
 
 # Element-wise products: a small factor there comes from the program.
 _FACTORS = frozenset({"Mul", "MulNoNan"})
