@@ -155,6 +155,21 @@ def test_a_shift_whose_gradient_cancels_over_all_elements_has_no_influence() -> 
     assert (finding.cause, finding.severity) == ("shift_invariant_parameter", "info")
 
 
+@pytest.mark.parametrize(
+    ("between", "told"), [("StridedSlice", "shift_invariant_parameter"), ("Mul", "vanishing_depth")]
+)
+def test_a_shift_is_the_variable_itself_or_a_part_of_it(between: str, told: str) -> None:
+    """What is computed from a variable changes with it, even if the gradient at the sum is eight decades larger."""
+    graph = Graph()
+    variable = graph.variable("layer/weight")
+    op = graph.op("AddV2", graph.op(between, variable))
+    graph.gradient(op, sized(0.1))
+    graph.target(graph.op("Sum", op), loss=0.5)
+    graph.ask("layer/weight", sized(1e-9))
+
+    assert graph.only_finding().cause == told
+
+
 def test_a_small_factor_that_learns_is_by_design() -> None:
     """ConvNeXt scales each block by a variable that starts at a millionth."""
     finding = shifted("Mul", factor_learns=True).only_finding()

@@ -7,7 +7,15 @@ from collections.abc import Sequence
 from tb_gradflow.analyse.causes.cancelling.differences import difference_behind
 from tb_gradflow.analyse.causes.cancelling.sums import NOISE, SCORING_STEPS, cancelling_users, where_ways_join
 from tb_gradflow.analyse.causes.cause import Cause
-from tb_gradflow.analyse.evidence.course import SINGLE_DECADES, SUMS, element_count, just_behind, read_at, steepest
+from tb_gradflow.analyse.evidence.course import (
+    SAME_VALUE,
+    SINGLE_DECADES,
+    SUMS,
+    element_count,
+    just_behind,
+    read_at,
+    steepest,
+)
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.evidence.zeros import PRODUCTS
 from tb_gradflow.analyse.graph.op_sets import SOFTMAX
@@ -147,6 +155,8 @@ def _softmax_behind(suspect: Suspect, op: int) -> int:
     return -1
 
 
+_ROWS = frozenset({"GatherV2", "GatherNd", "StridedSlice", "Slice"})
+
 _DIVIDING = frozenset({"Rsqrt", "FusedBatchNormV3"})
 
 
@@ -155,8 +165,19 @@ def shift_without_influence(suspect: Suspect) -> Verdict | None:
     elements. It does not matter which op cancels the offset: a normalisation some layers later, or a masked softmax.
     """
     most, place = steepest(suspect)
-    sums = most >= SINGLE_DECADES and suspect.type_of(place) in SUMS
+    sums = most >= SINGLE_DECADES and suspect.type_of(place) in SUMS and _is_given(suspect, place)
     return Verdict("shift_invariant_parameter", "info", place) if sums else None
+
+
+def _is_given(suspect: Suspect, place: int) -> bool:
+    """Whether an op takes the value of the variable itself, or rows of it."""
+    ops, found = suspect.topology.trace.ops, []
+    for edge in ops[place].inputs:
+        op = edge.op
+        while op >= 0 and ops[op].reads is None and ops[op].type in SAME_VALUE | _ROWS and ops[op].inputs:
+            op = ops[op].inputs[0].op
+        found.append(read_at(suspect, op))
+    return suspect.state.variable in found
 
 
 def scale_without_influence(suspect: Suspect) -> Verdict | None:
@@ -169,7 +190,7 @@ def scale_without_influence(suspect: Suspect) -> Verdict | None:
         most, place = (SINGLE_DECADES, suspect.culprit) if single else (0.0, -1)
     if most < SINGLE_DECADES or suspect.type_of(place) != "Mul":
         return None
-    if suspect.state.variable not in [read_at(suspect, edge.op) for edge in suspect.topology.trace.ops[place].inputs]:
+    if not _is_given(suspect, place):
         return None
     divided = any(suspect.type_of(op) in _DIVIDING for op in just_behind(suspect, place))
     return Verdict("shift_invariant_parameter", "info", place) if divided else None
