@@ -1,6 +1,6 @@
 """Runs every measurement of `docs/benchmarks.md`, one after the other.
 
-    python -m benchmarks [recorders whole start_up set_up memory reading page] [--quick]
+    python -m benchmarks [recorders whole start_up memory reading page] [--quick]
 
 Each part prints its own table; the docstring of its module says what it measures, and how. `--quick` runs each part on
 small models with few repeats, to check that it works: its numbers mean nothing. Run nothing else on the machine at the
@@ -32,10 +32,6 @@ PARTS: dict[str, tuple[list[str], list[str]]] = {
     "start_up": (
         ["-m", "benchmarks.start_up", "mlp", "cnn", "transformer", "resnet50", "loop", "--pairs", "5"],
         ["-m", "benchmarks.start_up", "mlp", "--pairs", "1"],
-    ),
-    "set_up": (
-        ["-m", "benchmarks.set_up", "50", "100", "200", "400", "--resnet50"],
-        ["-m", "benchmarks.set_up", "10", "20"],
     ),
     "memory": (
         ["-m", "benchmarks.memory", "mlp", "cnn", "resnet50", "transformer"],
