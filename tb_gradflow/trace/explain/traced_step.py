@@ -5,10 +5,9 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
 from tb_gradflow.record.schema import Trace
@@ -27,7 +26,7 @@ from tb_gradflow.trace.explain.run_mode import Plan
 from tb_gradflow.trace.graph.build_trace import trace_of
 from tb_gradflow.trace.protection.substitutes import Ours, Run
 from tb_gradflow.trace.step.copied_step import CopiedStep, variables_given
-from tb_gradflow.trace.step.forward_values import has_nonfinite
+from tb_gradflow.trace.step.forward_values import is_broken
 from tb_gradflow.trace.step.measurements import Measured
 from tb_gradflow.trace.step.observation import Observation, observed
 from tb_gradflow.trace.step.settings import Settings
@@ -134,12 +133,12 @@ class TracedStep:
         self.trace, self.is_complete = first.trace, True
         results, self.measured = first.ran(args, values, before=[effects.keeping(())])
         kept = effects.taken()
-        if not effects.unknown and is_broken(first.trace, self.measured):
+        if not effects.unknown and is_broken(first.trace, self.measured, skips_scaled=False):
             # Without its forward pass, if that cannot be measured.
             with contextlib.suppress(Exception):
                 again = self._form(values=True)
                 _, measured = again.ran(args, values, after=[effects.given(kept, all_run=True)])
-                if is_broken(again.trace, measured):
+                if is_broken(again.trace, measured, skips_scaled=False):
                     self.trace, self.measured = again.trace, measured
         return results
 
@@ -158,11 +157,3 @@ def _value(handle: Any, dtype: Any) -> Any:
     if not tf.raw_ops.VarIsInitializedOp(resource=handle):
         return None
     return tf.raw_ops.ReadVariableOp(resource=handle, dtype=dtype)
-
-
-def is_broken(trace: Trace, measured: Mapping[str, Any]) -> bool:
-    """Whether a loss, a gradient or the batch of a step with these measurements was not finite."""
-    losses = [loss for loss, target in zip(measured["losses"], trace.targets, strict=False) if target.measured]
-    movements = {each.row for each in trace.movements}
-    rows = [row for row in range(len(measured["gradients"])) if row not in movements]
-    return not np.all(np.isfinite(losses)) or has_nonfinite(measured["gradients"][rows])

@@ -3,16 +3,10 @@ again."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-import numpy as np
-
 from tb_gradflow.record.schema import Trace
 from tb_gradflow.trace.engine.repeated import NotRepeatable
 from tb_gradflow.trace.nonfinite.guard import Caught
 from tb_gradflow.trace.step.copied_step import CopiedStep
-from tb_gradflow.trace.step.forward_values import has_nonfinite
 from tb_gradflow.trace.step.measurements import Measured
 from tb_gradflow.trace.step.named_inputs import NameInputs
 from tb_gradflow.trace.step.observation import Observation
@@ -55,15 +49,3 @@ class ReplayedStep:
         ]
         values = {number: arguments[number] for number in unit.variables}
         return self._form.ran(args, values, after=[unit.effects.given(self._caught.effects)])[1]
-
-
-def is_broken(trace: Trace, measured: Mapping[str, Any]) -> bool:
-    """Whether the loss, a gradient or the batch of a step with these measurements was not finite."""
-    losses = [loss for loss, target in zip(measured["losses"], trace.targets, strict=False) if target.measured]
-    if not np.all(np.isfinite(losses)):
-        return True
-    # A loss scale that is too large often produces infinities, and the optimizer skips those steps.
-    is_scaled = any(target.scaled for target in trace.targets)
-    movements = {each.row for each in trace.movements}
-    rows = [row for row in range(len(measured["gradients"])) if row not in movements]
-    return not is_scaled and has_nonfinite(measured["gradients"][rows])

@@ -20,11 +20,12 @@ from tb_gradflow.trace.graph.build_trace import trace_of
 from tb_gradflow.trace.graph.flat_ops import Known
 from tb_gradflow.trace.graph.variables import Variables
 from tb_gradflow.trace.nonfinite.guard import Caught
-from tb_gradflow.trace.nonfinite.replayed_step import ReplayedStep, is_broken
+from tb_gradflow.trace.nonfinite.replayed_step import ReplayedStep
 from tb_gradflow.trace.observed.forms import Forms, Told
 from tb_gradflow.trace.observed.seen_again import observed_again
 from tb_gradflow.trace.protection.substitutes import Ours
 from tb_gradflow.trace.protection.warning import warn
+from tb_gradflow.trace.step.forward_values import is_broken
 from tb_gradflow.trace.step.measurements import Measured
 from tb_gradflow.trace.step.named_inputs import NameInputs
 from tb_gradflow.trace.step.observation import Observation, observation_in, observed
@@ -180,7 +181,7 @@ class ObservedSteps:
             warn(_UNREPEATABLE.format(reason=fault))
         elif fault is not None:
             warn(_NOT_REPEATED.format(fault=f"{type(fault).__name__}: {fault}"))
-        if found is None or not is_broken(*found):
+        if found is None or not is_broken(*found, skips_scaled=True):
             return None
         trace, measured = found
         self._traces += 1

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from tb_gradflow.record.schema import GRADIENT_STATISTICS, Example, GradientRows, OpValue, Rows, StepValues
+from tb_gradflow.record.schema import GRADIENT_STATISTICS, Example, GradientRows, OpValue, Rows, StepValues, Trace
 from tb_gradflow.record.values import MOST_NUMBERS
 from tb_gradflow.trace.capture.symbols import Symbols
 from tb_gradflow.trace.graph.build_trace import NumberOf, Place
@@ -61,6 +61,18 @@ def has_nonfinite(gradients: Array) -> bool:
     """Whether statistics of gradients, float32 `[rows, 6]`, count an element that is not finite."""
     columns = [GRADIENT_STATISTICS.index(column) for column in ("nan_count", "inf_count")]
     return bool(np.any(gradients[:, columns] > 0))
+
+
+def is_broken(trace: Trace, measured: Mapping[str, Any], *, skips_scaled: bool) -> bool:
+    """Whether a loss, a gradient or the batch of a step with these measurements was not finite. With `skips_scaled`, a
+    loss scale that is too large counts for nothing: its infinities are common, and the optimizer skips those steps."""
+    losses = [loss for loss, target in zip(measured["losses"], trace.targets, strict=False) if target.measured]
+    if not np.all(np.isfinite(losses)):
+        return True
+    is_skipped = skips_scaled and any(target.scaled for target in trace.targets)
+    movements = {each.row for each in trace.movements}
+    rows = [row for row in range(len(measured["gradients"])) if row not in movements]
+    return not is_skipped and has_nonfinite(measured["gradients"][rows])
 
 
 def step_values(measured: Mapping[str, Array], step: int) -> StepValues | None:
