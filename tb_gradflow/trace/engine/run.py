@@ -38,7 +38,8 @@ def run(name: str, args: Sequence[Any], result_count: int, *, optimized: bool) -
 def without_memory_optimizer(config: bytes) -> bytes:
     """A `ConfigProto` without the optimizer that, in a step that is estimated to need most of the memory (on a CPU,
     more than 205 MB), lets sums of three or more tensors add them in the order in which they are ready. Functions that
-    do more than the user's need more memory, and sums that rounded one way would round another way each time."""
+    do more than the user's need more memory, and sums that rounded one way would round another way each time. Sums that
+    it rewrites in the user's function too still round differently."""
     changed = config_pb2.ConfigProto.FromString(config)
     changed.graph_options.rewrite_options.memory_optimization = rewriter_config_pb2.RewriterConfig.NO_MEM_OPT
     return bytes(changed.SerializeToString(deterministic=True))

@@ -190,7 +190,7 @@ def scale_without_influence(suspect: Suspect) -> Verdict | None:
         most, place = (SINGLE_DECADES, suspect.culprit) if single else (0.0, -1)
     if most < SINGLE_DECADES or suspect.type_of(place) != "Mul":
         return None
-    if not _is_given(suspect, place):
+    if suspect.state.variable not in [read_at(suspect, edge.op) for edge in suspect.topology.trace.ops[place].inputs]:
         return None
     divided = any(suspect.type_of(op) in _DIVIDING for op in just_behind(suspect, place))
     return Verdict("shift_invariant_parameter", "info", place) if divided else None
