@@ -28,6 +28,7 @@ from tensorflow.python.util import tf_stack
 
 from tb_gradflow.errors import SetupError
 from tb_gradflow.record.schema import EAGER, VARIABLE_STATISTICS, Layer, Trace
+from tb_gradflow.trace.engine.reached import behind
 from tb_gradflow.trace.graph.build_trace import trace_of
 from tb_gradflow.trace.graph.flat_ops import FlatOp, Input, Known, Ref
 from tb_gradflow.trace.graph.flatten import Flattener
@@ -319,16 +320,8 @@ def _values_of(gradient: Any) -> Any:
 
 def _is_taken(gradient: Any) -> bool:
     """Whether a tape or `tf.gradients` contributed to a gradient: they create their ops in their own name scopes."""
-    stack, seen = [_values_of(gradient).op], set()
-    while stack:
-        op = stack.pop()
-        if op.name in seen:
-            continue
-        seen.add(op.name)
-        if any(part == "gradient_tape" or part.startswith("gradients") for part in op.name.split("/")):
-            return True
-        stack.extend(tensor.op for tensor in op.inputs)
-    return False
+    scopes = (scope for op in behind([_values_of(gradient).op]) for scope in op.name.split("/"))
+    return any(scope == "gradient_tape" or scope.startswith("gradients") for scope in scopes)
 
 
 def _measured(variables: Sequence[Any], gradients: Sequence[Any]) -> tuple[Any, Any]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tb_gradflow.trace.engine.definitions import BRANCHES, LOOPS, calls_in, is_for_xla
+from tb_gradflow.trace.engine.reached import reached
 
 Path = tuple[str, ...]
 """The nodes that call each other, down to a function. TensorFlow runs a function that is called at two places as
@@ -118,13 +119,7 @@ def callers_of(functions: Mapping[str, Any], names: Iterable[str]) -> set[str]:
         for _, listed in calls_in(each.cached_definition):
             for func in listed:
                 callers[func.name].add(name)
-    found = set(names)
-    waiting = list(found)
-    while waiting:
-        new = callers[waiting.pop()] - found
-        waiting.extend(new)
-        found |= new
-    return found
+    return set(reached(names, callers.__getitem__))
 
 
 def _distinct(graphs: Iterable[Any]) -> list[Any]:

@@ -12,6 +12,8 @@ import tensorflow as tf
 from tensorflow.core.framework import function_pb2, node_def_pb2, types_pb2
 from tensorflow.python.framework import auto_control_deps_utils
 
+from tb_gradflow.trace.engine.reached import reached
+
 BRANCHES = frozenset({"If", "StatelessIf", "Case", "StatelessCase"})
 """Their first input is none of the function's arguments."""
 
@@ -179,14 +181,8 @@ class Definition:
     def ancestors(self, references: Iterable[str]) -> set[str]:
         """The nodes that run before these values, or nodes, are there; those of the latter included."""
         nodes = {node.name: node for node in self.proto.node_def}
-        found: set[str] = set()
-        waiting = [node_of(each) for each in references]
-        while waiting:
-            name = waiting.pop()
-            if name in nodes and name not in found:
-                found.add(name)
-                waiting.extend(node_of(each) for each in nodes[name].input)
-        return found
+        found = reached(map(node_of, references), lambda name: map(node_of, nodes[name].input) if name in nodes else ())
+        return {name for name in found if name in nodes}
 
     def descendants(self, references: Iterable[str]) -> set[str]:
         """The nodes that can only run once these values, or nodes, are there; those of the latter included."""
@@ -194,14 +190,7 @@ class Definition:
         for node in self.proto.node_def:
             for each in node.input:
                 users[node_of(each)].append(node.name)
-        found: set[str] = set()
-        waiting = [node_of(each) for each in references]
-        while waiting:
-            name = waiting.pop()
-            if name not in found:
-                found.add(name)
-                waiting.extend(users[name])
-        return found
+        return set(reached(map(node_of, references), users.__getitem__))
 
     def check(self) -> None:
         """Raises ValueError if its nodes wait for each other."""

@@ -14,6 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from tb_gradflow.errors import SetupError
+from tb_gradflow.trace.engine.reached import reached
 from tb_gradflow.trace.graph_v1.graph_copy import copied
 from tb_gradflow.trace.graph_v1.variables_v1 import MAKERS
 
@@ -171,16 +172,11 @@ def _components(value: Any) -> Sequence[Any]:
 
 def _needed(ends: Iterable[Any], fed: set[str]) -> list[Any]:
     """The ops that must run, back to the fed tensors."""
-    seen: dict[str, Any] = {}
-    stack = [end.op for end in ends]
-    while stack:
-        op = stack.pop()
-        if op.name in seen:
-            continue
-        seen[op.name] = op
-        stack.extend(tensor.op for tensor in op.inputs if tensor.name not in fed)
-        stack.extend(op.control_inputs)
-    return list(seen.values())
+
+    def before(op: Any) -> list[Any]:
+        return [*(tensor.op for tensor in op.inputs if tensor.name not in fed), *op.control_inputs]
+
+    return list(reached((end.op for end in ends), before))
 
 
 def _refuse(op: Any, fed: Mapping[str, Any]) -> None:

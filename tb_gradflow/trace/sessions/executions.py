@@ -5,12 +5,14 @@ A recorded step may fetch only what is executed anyway, so that it runs exactly 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
 import tensorflow as tf
 
+from tb_gradflow.trace.engine.reached import reached
 from tb_gradflow.trace.graph.flatten import BRANCHES, CALLS
 from tb_gradflow.trace.graph_v1.variables_v1 import MAKERS
 
@@ -48,13 +50,8 @@ class Execution:
         self.graph = graph
         self.fetched = frozenset(tensor.name for tensor in fetches)
         self.fed = frozenset(fed)
-        self.ops: dict[str, Any] = {}
-        stack = [*(tensor.op for tensor in fetches), *targets]
-        while stack:
-            op = stack.pop()
-            if op.name not in self.ops:
-                self.ops[op.name] = op
-                stack.extend(self._needed_by(op))
+        needed = reached([*(tensor.op for tensor in fetches), *targets], self._needed_by)
+        self.ops: dict[str, Any] = {op.name: op for op in needed}
 
     def __contains__(self, tensor: Any) -> bool:
         """Whether a tensor is computed."""
@@ -62,14 +59,12 @@ class Execution:
 
     def influenced_by(self, tensors: Iterable[Any]) -> set[str]:
         """The names of the ops whose values depend on one of these tensors."""
-        stack = [user for tensor in tensors if tensor in self for user in self._users.get(tensor.name, ())]
-        seen: set[str] = set()
-        while stack:
-            name = stack.pop()
-            if name not in seen:
-                seen.add(name)
-                stack.extend(user for each in self.ops[name].outputs for user in self._users.get(each.name, ()))
-        return seen
+
+        def users(tensors: Iterable[Any]) -> Iterator[str]:
+            return (user for tensor in tensors for user in self._users.get(tensor.name, ()))
+
+        start = users(tensor for tensor in tensors if tensor in self)
+        return set(reached(start, lambda name: users(self.ops[name].outputs)))
 
     def may_fetch(self, tensor: Any) -> bool:
         """Whether a tensor has a value in this run that can be fetched: those inside branches and loops may have none,
@@ -130,14 +125,8 @@ class Execution:
     @cached_property
     def _needed_for_fetches(self) -> set[str]:
         """The names of the ops that the values depend on which the program fetches."""
-        stack = [op for op in self.ops.values() if any(each.name in self.fetched for each in op.outputs)]
-        seen: set[str] = set()
-        while stack:
-            op = stack.pop()
-            if op.name not in seen:
-                seen.add(op.name)
-                stack.extend(self._needed_by(op))
-        return seen
+        ends = (op for op in self.ops.values() if any(each.name in self.fetched for each in op.outputs))
+        return {op.name for op in reached(ends, self._needed_by)}
 
     def _needed_by(self, op: Any) -> list[Any]:
         """The ops that have to run before one, directly."""
@@ -171,20 +160,12 @@ class Execution:
         """The names of the ops that do not always run, because one of their inputs comes from a branch that is not
         taken.
         """
-        after: dict[str, list[str]] = {}
+        after: dict[str, list[str]] = defaultdict(list)
         for name, op in self.ops.items():
-            for before in (*(tensor.op for tensor in op.inputs), *op.control_inputs):
-                after.setdefault(before.name, []).append(name)
-        stack = [name for name, op in self.ops.items() if op.type in _SWITCHES]
-        seen: set[str] = set()
-        while stack:
-            name = stack.pop()
-            op = self.ops[name]
-            if name in seen or (op.type in _JOINS and _context_of(op) is None):
-                continue
-            seen.add(name)
-            stack.extend(after.get(name, ()))
-        return seen
+            if op.type not in _JOINS or _context_of(op) is not None:
+                for before in (*(tensor.op for tensor in op.inputs), *op.control_inputs):
+                    after[before.name].append(name)
+        return set(reached((name for name, op in self.ops.items() if op.type in _SWITCHES), after.__getitem__))
 
 
 def _context_of(op: Any) -> Any:

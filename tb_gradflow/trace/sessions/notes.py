@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tb_gradflow.trace.engine.reached import behind, reached
 from tb_gradflow.trace.sessions.executions import Execution, maker_of, variables_written_by
 from tb_gradflow.trace.sessions.plans import Plan
 from tb_gradflow.trace.sessions.requests import Request
@@ -142,17 +143,12 @@ def bypassed(notes: Notes, step: Step, method: str) -> str:
 
 def _is_applied(request: Request) -> bool:
     """Whether an op of the graph changes a variable with a gradient, in any run."""
-    stack = [user for each in request.results() for user in each.consumers()]
-    seen = set()
-    while stack:
-        op = stack.pop()
-        if op.name in seen:
-            continue
-        seen.add(op.name)
-        if any(True for _ in variables_written_by(op)):
-            return True
-        stack.extend(user for tensor in op.outputs for user in tensor.consumers())
-    return False
+
+    def users(tensors: Iterable[Any]) -> Iterator[Any]:
+        return (user for tensor in tensors for user in tensor.consumers())
+
+    after = reached(users(request.results()), lambda op: users(op.outputs))
+    return any(True for op in after for _ in variables_written_by(op))
 
 
 def name_of(frames: Sequence[Frame]) -> str:
@@ -196,20 +192,10 @@ def _sentence_on(request: Request) -> str:
     given = [loss or "loss"]
     if sources:
         given.append(f"variables={sources if sources.startswith(('[', '(')) else f'[{sources}]'}")
-    if any(kind == "Placeholder" for kind in _types_before(request)):
+    if any(op.type == "Placeholder" for op in behind(target.op for target in request.targets)):
         given.append("feed_dict=...")
     return (
         f"{path_in_log(frame.file, working_directory())}:{frame.line} requests a gradient in a tf.compat.v1 graph, but "
         f"no `session.run` computed it: `print(tb_gradflow.explain({', '.join(given)}))` inside the session says what "
         "reaches the variables."
     )
-
-
-def _types_before(request: Request) -> set[str]:
-    stack, seen = [target.op for target in request.targets], dict[str, str]()
-    while stack:
-        op = stack.pop()
-        if op.name not in seen:
-            seen[op.name] = op.type
-            stack.extend(tensor.op for tensor in op.inputs)
-    return set(seen.values())

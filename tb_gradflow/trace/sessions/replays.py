@@ -14,6 +14,7 @@ from typing import Any
 
 from tensorflow.python.framework import op_def_registry
 
+from tb_gradflow.trace.engine.reached import reached
 from tb_gradflow.trace.graph.flatten import BRANCHES, CALLS
 from tb_gradflow.trace.graph_v1.variables_v1 import MAKERS
 from tb_gradflow.trace.sessions.exact import Array, Values, is_exact
@@ -99,12 +100,7 @@ class _Impure:
     def __init__(self, tensors: Sequence[Any], execution: Execution) -> None:
         self._execution = execution
         self._needed = Execution(execution.graph, tensors, fed=execution.fed).ops
-        self.ops = {name for name, op in self._needed.items() if not _is_pure(op)}
-        waiting = list(self.ops)
-        while waiting:
-            new = {user.name for user in self._users(self._needed[waiting.pop()])} - self.ops
-            self.ops |= new
-            waiting += new
+        self.ops = {op.name for op in reached((op for op in self._needed.values() if not _is_pure(op)), self._users)}
 
     def may_draw(self, tensor: Any) -> bool:
         """Whether the program's run can be asked for a tensor."""
@@ -123,16 +119,8 @@ class _Impure:
 
 def _all_before(op: Any) -> list[Any]:
     """The tensors that have to be computed before an op."""
-    found = list(op.inputs)
-    stack, seen = list(op.control_inputs), set()
-    while stack:
-        each = stack.pop()
-        if each.name in seen:
-            continue
-        seen.add(each.name)
-        found += each.inputs
-        stack += each.control_inputs
-    return found
+    waited_for = reached(op.control_inputs, lambda before: before.control_inputs)
+    return [*op.inputs, *(tensor for before in waited_for for tensor in before.inputs)]
 
 
 def _is_pure(op: Any) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from tb_gradflow.record.schema import Passes
+from tb_gradflow.trace.engine.reached import behind
 from tb_gradflow.trace.graph.differentiable import custom_gradient_name, is_differentiable_dtype
 from tb_gradflow.trace.graph.flat_ops import Ref
 from tb_gradflow.trace.graph_v1.flat_ops_v1 import GraphFlattener
@@ -110,13 +111,7 @@ def _of_others(requests: Sequence[Request], all_of: Sequence[Request]) -> set[st
 
 def _needed_for_targets(requests: Sequence[Request]) -> set[str]:
     """The names of the ops from which the targets of requests are computed."""
-    stack, seen = [target.op for request in requests for target in request.targets], set[str]()
-    while stack:
-        op = stack.pop()
-        if op.name not in seen:
-            seen.add(op.name)
-            stack.extend(tensor.op for tensor in op.inputs)
-    return seen
+    return {op.name for op in behind(target.op for request in requests for target in request.targets)}
 
 
 def _variables_of(graph: Any) -> Mapping[str, Any]:

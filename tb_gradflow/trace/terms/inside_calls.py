@@ -10,6 +10,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tb_gradflow.trace.engine.reached import behind
 from tb_gradflow.trace.graph.flat_ops import FlatOp, Ref
 from tb_gradflow.trace.graph.flatten import CALLS, Flattener, function_graph, is_write
 from tb_gradflow.trace.numerics.fusion import is_constant, may_be_merged, seen_apart
@@ -224,14 +225,7 @@ def _writes_what_it_reads(body: _Body, needed: Mapping[str, Any]) -> bool:
 
 def _ops_for(tensors: Sequence[Any]) -> dict[str, Any]:
     """The ops of a graph that tensors are computed by, by name."""
-    found: dict[str, Any] = {}
-    stack = [tensor.op for tensor in tensors]
-    while stack:
-        op = stack.pop()
-        if op.name not in found:
-            found[op.name] = op
-            stack.extend(tensor.op for tensor in op.inputs)
-    return found
+    return {op.name: op for op in behind(tensor.op for tensor in tensors)}
 
 
 def _definition_of(graph: Any, ops: Mapping[str, Any]) -> Any:
