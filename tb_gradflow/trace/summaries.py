@@ -17,7 +17,7 @@ import os
 import threading
 import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,9 +27,9 @@ from tensorflow.python.ops import summary_ops_v2
 from tensorflow.python.util import tf_stack
 
 from tb_gradflow.errors import SetupError
-from tb_gradflow.record.schema import EAGER, VARIABLE_STATISTICS, Layer, Trace
+from tb_gradflow.record.schema import EAGER, VARIABLE_STATISTICS, Trace
 from tb_gradflow.trace.engine.reached import behind
-from tb_gradflow.trace.graph.build_trace import trace_of
+from tb_gradflow.trace.graph.build_trace import Looked, trace_of
 from tb_gradflow.trace.graph.flat_ops import FlatOp, Input, Known, Ref
 from tb_gradflow.trace.graph.flatten import Flattener
 from tb_gradflow.trace.graph.gradient_call import Answer, Call
@@ -110,18 +110,6 @@ class _Measured:
     loss: float
     rows: Any
     norms: Any
-
-
-@dataclass(slots=True)
-class _Looked:
-    """The requests that `trace_of` needs."""
-
-    calls: list[Call]
-    variables: Variables
-    rows: StatisticsTable
-    layers: dict[str, Layer] = field(default_factory=dict)
-    by_tape: bool = True
-    unscaled: bool = False
 
 
 class _Before:
@@ -264,7 +252,7 @@ class SummaryLog:
     def _made(self, calls: tuple[int, ...]) -> Trace:
         listed, chosen = zip(*(self._calls[call] for call in calls), strict=True)
         table = StatisticsTable(call.rows for call in chosen)
-        trace = trace_of(_Looked(list(chosen), self._variables, table), 0)
+        trace = trace_of(Looked(chosen, self._variables, table), 0)
         names = distinct(listed)
         asked = {index for call in chosen for index in call.variables}
         return replace(

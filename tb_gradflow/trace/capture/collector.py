@@ -88,8 +88,6 @@ class Collector:
         raised: The last error that a tape raised instead of a result; None if there was none.
     """
 
-    by_tape = True
-
     def __init__(
         self, variables: Variables, symbols: Symbols, scope: Scope = Scope(), instruments: Sequence[Instrument] = ()
     ) -> None:

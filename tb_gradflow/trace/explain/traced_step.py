@@ -28,7 +28,7 @@ from tb_gradflow.trace.protection.substitutes import Ours, Run
 from tb_gradflow.trace.step.copied_step import CopiedStep, variables_given
 from tb_gradflow.trace.step.forward_values import is_broken
 from tb_gradflow.trace.step.measurements import Measured
-from tb_gradflow.trace.step.observation import Observation, observed
+from tb_gradflow.trace.step.observation import Observation, observed, seen_in
 from tb_gradflow.trace.step.settings import Settings
 from tb_gradflow.trace.tf_internals.function_caches import traces_set_back
 
@@ -116,7 +116,7 @@ class TracedStep:
             with contextlib.suppress(Exception):
                 self._observation.finish()
                 optimizers = tuple(each.in_log(keep_source=True) for each in collector.applied)
-                self.trace = dataclasses.replace(trace_of(collector, 0), optimizers=optimizers)
+                self.trace = dataclasses.replace(trace_of(seen_in(collector), 0), optimizers=optimizers)
 
     def _run(self, run: Run, args: Sequence[Any]) -> None:
         run.of(self._results, args)

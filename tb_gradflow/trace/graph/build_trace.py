@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, field
+from typing import Any
 
 from tb_gradflow.record.schema import (
     SNAPSHOT,
@@ -49,35 +49,25 @@ _PYTHON = ("PyFunc", "PyFuncStateless", "EagerPyFunc")
 _GRADIENT_SCOPE = "/gradient_tape/"
 
 
-class Looked(Protocol):
+@dataclass(frozen=True, slots=True)
+class Looked:
     """The observations of a traced step.
 
     Attributes:
         calls: The requested gradients, in order.
         variables: The variables.
-        layers: By name scope.
         rows: The statistics of the answers.
+        layers: By name scope.
         by_tape: Whether a tape computed the gradients at the top; else `tf.gradients` did.
         unscaled: Whether an optimizer divided gradients by a loss scale by which no loss had been multiplied.
     """
 
-    @property
-    def calls(self) -> list[Call]: ...
-
-    @property
-    def variables(self) -> Variables: ...
-
-    @property
-    def layers(self) -> dict[str, Layer]: ...
-
-    @property
-    def rows(self) -> StatisticsTable: ...
-
-    @property
-    def by_tape(self) -> bool: ...
-
-    @property
-    def unscaled(self) -> bool: ...
+    calls: Sequence[Call]
+    variables: Variables
+    rows: StatisticsTable
+    layers: Mapping[str, Layer] = field(default_factory=dict)
+    by_tape: bool = True
+    unscaled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,24 +91,24 @@ NumberOf = Callable[[Flattener, Ref], int]
 """Returns the index in the trace of the op that produces a tensor; -1 if it is not listed."""
 
 
-def trace_of(collector: Looked, index: int, *, keep_source: bool = True) -> Trace:
+def trace_of(looked: Looked, index: int, *, keep_source: bool = True) -> Trace:
     """The record of a traced step. With `keep_source` false, the user's files and lines are left out."""
-    return numbered_trace_of(collector, index, keep_source=keep_source)[0]
+    return numbered_trace_of(looked, index, keep_source=keep_source)[0]
 
 
-def numbered_trace_of(collector: Looked, index: int, *, keep_source: bool = True) -> tuple[Trace, NumberOf]:
+def numbered_trace_of(looked: Looked, index: int, *, keep_source: bool = True) -> tuple[Trace, NumberOf]:
     """The same with the numbers of the ops."""
-    builder = _built(_Builder(collector, keep_source))
+    builder = _built(_Builder(looked, keep_source))
     return builder.build(index), builder.number_of
 
 
 def trace_with_places(
-    collector: Looked, root: Any, index: int, *, keep_source: bool = True
+    looked: Looked, root: Any, index: int, *, keep_source: bool = True
 ) -> tuple[Trace, list[Place], NumberOf]:
     """The same for a step whose forward pass is measured: includes values computed only from data, the tensors in the
     graph `root`, and the numbers of the ops.
     """
-    builder = _built(_Builder(collector, keep_source, with_data=True))
+    builder = _built(_Builder(looked, keep_source, with_data=True))
     return builder.build(index), list(builder.places(root)), builder.number_of
 
 
@@ -138,17 +128,17 @@ class _Key:
 
 
 class _Builder:
-    def __init__(self, collector: Looked, keep_source: bool, *, with_data: bool = False) -> None:
-        self.calls = collector.calls
-        self._collector = collector
+    def __init__(self, looked: Looked, keep_source: bool, *, with_data: bool = False) -> None:
+        self.calls = looked.calls
+        self._looked = looked
         self._with_data = with_data
         self._sources = SourceTable(keep_source)
-        self._differentiability = Differentiability(calls_users=not collector.by_tape)
+        self._differentiability = Differentiability(calls_users=not looked.by_tape)
         self._flatteners: list[Flattener] = []
         self._chosen: set[_Key] = set()
         self._data: dict[int, set[int]] = {}
         self._numbers: dict[_Key, int] = {}
-        self._number_of_row = collector.rows.numbers()
+        self._number_of_row = looked.rows.numbers()
 
     def choose(self, call: Call) -> None:
         """The ops between variables and the target, and those where the path of an unused variable ends."""
@@ -157,7 +147,7 @@ class _Builder:
         users = consumers(ops)
         reads = self._reads(ops)
         needed = needed_for(ops, [ref.op for ref in call.targets])
-        sought = {v for v in reads if v in call.variables or v in call.watched or self._collector.variables[v].tracked}
+        sought = {v for v in reads if v in call.variables or v in call.watched or self._looked.variables[v].tracked}
         start = {op for v in sought for op in reads[v] if not ops[op].backward or op in needed}
         kept = influenced_by(ops, users, start) & needed
         if not kept:
@@ -166,10 +156,10 @@ class _Builder:
             kept.update(influenced_by(ops, users, python) & needed)
         kept.update(ref.op for ref in call.targets if ref.op in kept)
         for variable in sought:
-            if self._collector.variables[variable].trainable and not kept.intersection(reads[variable]):
+            if self._looked.variables[variable].trainable and not kept.intersection(reads[variable]):
                 forward = [op for op in reads[variable] if not ops[op].backward]
                 kept.update(op for op in influenced_by(ops, users, forward) if not ops[op].backward)
-                if isinstance(self._collector.variables[variable].variable, MadeTensor):
+                if isinstance(self._looked.variables[variable].variable, MadeTensor):
                     kept.update(influenced_by(ops, users, start) & needed_for(ops, forward))
         # A distribution of TensorFlow Probability may return the density of its own sample without reading it.
         if any("/sample/" in ops[op].name for op in kept):
@@ -241,12 +231,12 @@ class _Builder:
         gradient_checks = tuple(self._own_gradients())
         chosen = [self._flatteners[key.graph].ops[key.op] for key in self._numbers]
         overrides = overrides_in(self._sources.files, chosen, list(self._all_ops()), self._sources.place)
-        variables = self._collector.variables.records(
-            (call.variables for call in self._collector.calls), keep_source=self._sources.keep
+        variables = self._looked.variables.records(
+            (call.variables for call in self._looked.calls), keep_source=self._sources.keep
         )
         layers, targets = self._layers(ops), self._targets()
         terms, deferred = tuple(self._terms()), tuple(self._deferred())
-        answered = [answer for call in self._collector.calls for answer in call.terms.terms]
+        answered = [answer for call in self._looked.calls for answer in call.terms.terms]
         owners = [*(each.name for each in variables), *(each.name for each in layers)]
         names = {part for owner in owners for part in owner.split("/")}
         return Trace(
@@ -256,12 +246,12 @@ class _Builder:
             targets=targets,
             variable_gradients=tuple(
                 VariableGradient(number, variable, answer.outcome, self._row(answer), variable in call.watched)
-                for number, call in enumerate(self._collector.calls)
+                for number, call in enumerate(self._looked.calls)
                 for variable, answer in self._answers(call)
             ),
             tensor_gradients=tuple(
                 TensorGradient(number, op, ref.output, answer.outcome, self._row(answer))
-                for number, call in enumerate(self._collector.calls)
+                for number, call in enumerate(self._looked.calls)
                 for ref, answer in call.tensors.items()
                 if (op := self._number(call.flattener, ref)) >= 0
             ),
@@ -270,7 +260,7 @@ class _Builder:
             passages=self._sources.passages(names, {layer.type for layer in layers}),
             notes=self._notes(),
             gradient_checks=gradient_checks,
-            unscaled=self._collector.unscaled,
+            unscaled=self._looked.unscaled,
             overrides=overrides,
             dropped_masks=tuple(
                 DroppedMask(
@@ -281,7 +271,7 @@ class _Builder:
                     dropped.how,
                     self._number(call.flattener, ref),
                 )
-                for number, call in enumerate(self._collector.calls)
+                for number, call in enumerate(self._looked.calls)
                 for dropped, ref, row in call.padded
             ),
             terms=terms,
@@ -292,7 +282,7 @@ class _Builder:
             ),
             term_cosines=tuple(
                 TermCosines(number, variable, self._number_of_row(row))
-                for number, call in enumerate(self._collector.calls)
+                for number, call in enumerate(self._looked.calls)
                 for variable, row in call.terms.cosines.items()
             ),
             deferred=deferred,
@@ -302,7 +292,7 @@ class _Builder:
     def _deferred(self) -> Iterator[Deferred]:
         """Each variable once. The ops of the trace are already numbered: ops that are found only now get no number."""
         found: dict[int, Deferred] = {}
-        for call in self._collector.calls:
+        for call in self._looked.calls:
             for each in deferred_by(call):
                 at = self._origin(each.sum)[0] if each.sum is not None else None
                 condition = None
@@ -315,7 +305,7 @@ class _Builder:
         yield from found.values()
 
     def _terms(self) -> Iterator[Term]:
-        for number, call in enumerate(self._collector.calls):
+        for number, call in enumerate(self._looked.calls):
             for each in call.terms.terms:
                 op = self._number(call.flattener, each.ref) if each.ref is not None else -1
                 source, _ = self._sources.of(each.frames, "")
@@ -324,7 +314,7 @@ class _Builder:
                 yield Term(number, name, each.kind, op, source, row, each.trains)
 
     def _term_tensors(self) -> Iterator[TermTensor]:
-        answered = [(call, answer) for call in self._collector.calls for answer in call.terms.terms]
+        answered = [(call, answer) for call in self._looked.calls for answer in call.terms.terms]
         for number, (call, answer) in enumerate(answered):
             for ref, row in answer.tensors.items():
                 if (op := self._number(call.flattener, ref)) >= 0:
@@ -385,7 +375,7 @@ class _Builder:
                 yield GradientCheck(number, own.function, self._sources.place(own.source))
 
     def _by_tape(self, flat: FlatOp) -> bool:
-        return self._collector.by_tape and not flat.nested
+        return self._looked.by_tape and not flat.nested
 
     def _origin(self, flat: FlatOp) -> tuple[int | None, str | None]:
         known = flat.known
@@ -417,22 +407,22 @@ class _Builder:
     def _answers(self, call: Call) -> list[tuple[int, Answer]]:
         unasked = sorted(call.watched - call.variables.keys())
         # A variable's result is that of the outermost tape; an inner gradient is a step on the path to it.
-        outer = {each for other in self._collector.calls if call.inner and not other.inner for each in other.variables}
+        outer = {each for other in self._looked.calls if call.inner and not other.inner for each in other.variables}
         asked = [(variable, answer) for variable, answer in call.variables.items() if variable not in outer]
         return [*asked, *((variable, Answer("not_asked", None)) for variable in unasked)]
 
     def _layers(self, ops: Sequence[Op]) -> tuple[Layer, ...]:
         """The layers that have ops: Keras also opens scopes in which it creates none."""
         scopes = {op.name[:end] for op in ops for end, letter in enumerate(op.name) if letter == "/"}
-        return tuple(layer for scope, layer in self._collector.layers.items() if scope in scopes)
+        return tuple(layer for scope, layer in self._looked.layers.items() if scope in scopes)
 
     def _targets(self) -> tuple[Target, ...]:
-        frames = [call.frames for call in self._collector.calls]
-        written = list(target_names(frames, by_tape=self._collector.by_tape))
+        frames = [call.frames for call in self._looked.calls]
+        written = list(target_names(frames, by_tape=self._looked.by_tape))
         # A name describes a loss; an expression is only a piece of the user's code.
         names = distinct([name if self._sources.keep or name.isidentifier() else "loss" for name in written])
         targets = []
-        for name, call in zip(names, self._collector.calls, strict=True):
+        for name, call in zip(names, self._looked.calls, strict=True):
             op, output = -1, 0
             if call.targets:
                 op, output = self._number(call.flattener, call.targets[0]), call.targets[0].output
@@ -456,7 +446,7 @@ class _Builder:
         return tuple(targets)
 
     def _notes(self) -> tuple[str, ...]:
-        problems = tuple(call.terms.problem for call in self._collector.calls if call.terms.problem)
+        problems = tuple(call.terms.problem for call in self._looked.calls if call.terms.problem)
         return (*problems, *missing())
 
 

@@ -9,25 +9,25 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from tb_gradflow.errors import SetupError
-from tb_gradflow.record.schema import GRADIENT_STATISTICS, VARIABLE_STATISTICS, Layer, Outcome, StepRecord, Trace
+from tb_gradflow.record.schema import GRADIENT_STATISTICS, VARIABLE_STATISTICS, Outcome, StepRecord, Trace
 from tb_gradflow.trace.custom_gradient_checks.probe import RAISED
 from tb_gradflow.trace.custom_gradient_checks.step_checks import GradientChecks
 from tb_gradflow.trace.explain.explanation import Explained, session_of
-from tb_gradflow.trace.graph.build_trace import trace_of
+from tb_gradflow.trace.graph.build_trace import Looked, trace_of
 from tb_gradflow.trace.graph.custom_gradients import OwnGradient, own_gradient
 from tb_gradflow.trace.graph.differentiable import Differentiability, is_differentiable_dtype
 from tb_gradflow.trace.graph.flat_ops import FlatOp, Ref, consumers
 from tb_gradflow.trace.graph.gradient_call import Answer, Call
 from tb_gradflow.trace.graph.reach import influenced_by, needed_for
 from tb_gradflow.trace.graph.term_answers import UNMEASURED, TermAnswers
-from tb_gradflow.trace.graph.variables import Variables, listed_sources
+from tb_gradflow.trace.graph.variables import listed_sources
 from tb_gradflow.trace.graph_v1.feeding import feeding_kept
 from tb_gradflow.trace.graph_v1.flat_ops_v1 import GraphFlattener
 from tb_gradflow.trace.graph_v1.gradients_v1 import Built, build, norms_of, run, statistics_of
@@ -36,18 +36,6 @@ from tb_gradflow.trace.graph_v1.updates_v1 import movement_of, movements, run_up
 from tb_gradflow.trace.graph_v1.values_v1 import CannotMeasureError, Values, to_be_fed, values_for, with_values_of
 from tb_gradflow.trace.graph_v1.variables_v1 import GraphVariables
 from tb_gradflow.trace.numerics.statistics_table import StatisticsTable
-
-
-@dataclass(slots=True)
-class _Seen:
-    """Same as in `structure.Looked`."""
-
-    calls: list[Call]
-    variables: Variables
-    rows: StatisticsTable
-    layers: dict[str, Layer] = field(default_factory=dict)
-    by_tape: bool = False
-    unscaled: bool = False
 
 
 def explain_graph(
@@ -241,7 +229,7 @@ class _Step:
         )
 
     def _trace(self, *notes: str) -> Trace:
-        trace = trace_of(_Seen([self._call], self._variables, self._rows), 0)
+        trace = trace_of(Looked([self._call], self._variables, self._rows, by_tape=False), 0)
         return replace(trace, notes=(*trace.notes, *filter(None, notes)))
 
 

@@ -14,6 +14,7 @@ from tb_gradflow.trace.capture.instruments import Instrument
 from tb_gradflow.trace.capture.symbols import ObservedSymbols
 from tb_gradflow.trace.capture.term_gradients import TermGradients
 from tb_gradflow.trace.engine.repeated import NotRepeatable
+from tb_gradflow.trace.engine.stack_space import with_stack_space
 from tb_gradflow.trace.engine.switches import switch_of
 from tb_gradflow.trace.engine.tracing import Onlooker, calls_noted, onlooking
 from tb_gradflow.trace.graph.build_trace import trace_of
@@ -28,7 +29,7 @@ from tb_gradflow.trace.protection.warning import warn
 from tb_gradflow.trace.step.forward_values import is_broken
 from tb_gradflow.trace.step.measurements import Measured
 from tb_gradflow.trace.step.named_inputs import NameInputs
-from tb_gradflow.trace.step.observation import Observation, observation_in, observed
+from tb_gradflow.trace.step.observation import Observation, observation_in, observed, seen_in
 from tb_gradflow.trace.step.replicas import measured_in
 from tb_gradflow.trace.step.settings import Settings
 from tb_gradflow.trace.step.workers import OF_ONE_WORKER, is_one_of_several
@@ -212,6 +213,7 @@ class ObservedSteps:
                 self._forms[id(function)] = function, observation, forms
         return self._forms[id(function)]
 
+    @with_stack_space
     def _made(self, function: Any, observation: Observation) -> Forms:
         switch, plain = switch_of(function), function._inference_function
         measurements = measured_in(observation, plain, self._settings, self._inputs, self._traces)
@@ -247,7 +249,7 @@ class ObservedSteps:
         if collector.calls and collector.fault is None:
             with contextlib.suppress(Exception):
                 collector.finish()
-                trace = trace_of(collector, self._traces, keep_source=self._settings.source)
+                trace = trace_of(seen_in(collector), self._traces, keep_source=self._settings.source)
                 self._traces += 1
                 self._on_trace(trace, error)
 

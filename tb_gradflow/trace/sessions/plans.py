@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from tb_gradflow.record.schema import Input, Layer, Trace
-from tb_gradflow.trace.graph.build_trace import trace_of
+from tb_gradflow.record.schema import Input, Trace
+from tb_gradflow.trace.graph.build_trace import Looked, trace_of
 from tb_gradflow.trace.graph.gradient_call import Answer, Call
-from tb_gradflow.trace.graph.variables import Variables
 from tb_gradflow.trace.graph_v1.gradients_v1 import statistics_of
 from tb_gradflow.trace.graph_v1.updates_v1 import Ran, Update, movement_of, movements, updates_among
 from tb_gradflow.trace.graph_v1.values_v1 import CannotMeasureError, value_of
@@ -26,18 +25,6 @@ from tb_gradflow.trace.sessions.structure import Structure
 
 Statistics = Callable[[Values], list[float]]
 """Computes a row of the table from the values of the tensors that were fetched."""
-
-
-@dataclass(slots=True)
-class _Seen:
-    """See `build_trace.Looked`."""
-
-    calls: list[Call]
-    variables: Variables
-    rows: StatisticsTable
-    layers: dict[str, Layer]
-    by_tape: bool = False
-    unscaled: bool = False
 
 
 class Plan:
@@ -88,7 +75,8 @@ class Plan:
         ]
         self.state = self._state(bool(updates))
         moving = [update for update, _ in self._updates]
-        trace = trace_of(_Seen(calls, structure.variables, table, {}), 0, keep_source=keep_source)
+        looked = Looked(calls, structure.variables, table, by_tape=False)
+        trace = trace_of(looked, 0, keep_source=keep_source)
         self.trace: Trace = replace(
             trace,
             inputs=inputs,

@@ -41,6 +41,7 @@ from tb_gradflow.trace.source.other_methods import only_elsewhere
 from tb_gradflow.trace.step.forward_values import examples_of, forward_values, has_nonfinite
 from tb_gradflow.trace.step.measurements import Measured
 from tb_gradflow.trace.step.named_inputs import Named, NameInputs, arguments_of
+from tb_gradflow.trace.step.observation import seen_in
 from tb_gradflow.trace.step.settings import Settings
 from tb_gradflow.trace.step.value_ranges import Ranged, value_ranges
 
@@ -166,12 +167,13 @@ class InstrumentedStep:
     ) -> int:
         index = self._traces
         self._traces += 1
+        seen, keep_source = seen_in(collector), self._settings.source
         if with_values:
             trace, self._places, self._number_of = trace_with_places(
-                collector, collector.root, index, keep_source=self._settings.source
+                seen, collector.root, index, keep_source=keep_source
             )
         else:
-            trace, self._number_of = numbered_trace_of(collector, index, keep_source=self._settings.source)
+            trace, self._number_of = numbered_trace_of(seen, index, keep_source=keep_source)
         number_of = collector.rows.numbers()
         inputs = tuple(Input(name, number_of(row)) for name, row in more.inputs)
         movements = tuple(

@@ -100,7 +100,7 @@ class Measurements:
         self._state = self._state_measured()
 
     @property
-    def calls(self) -> list[Call]:
+    def calls(self) -> Sequence[Call]:
         """The gradients that it takes."""
         return self._seen.calls
 

@@ -5,16 +5,13 @@ from __future__ import annotations
 import contextlib
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from tb_gradflow.record.schema import Layer
 from tb_gradflow.trace.capture.collector import Collector
 from tb_gradflow.trace.capture.patches import watching
 from tb_gradflow.trace.capture.snapshots import link_snapshots
 from tb_gradflow.trace.engine.calls import graphs_called
-from tb_gradflow.trace.graph.gradient_call import Call
-from tb_gradflow.trace.graph.variables import Variables
+from tb_gradflow.trace.graph.build_trace import Looked
 from tb_gradflow.trace.numerics.statistics_table import StatisticsTable
 from tb_gradflow.trace.protection.functions import faults_go_to
 
@@ -72,35 +69,16 @@ class Observation:
         return list({id(call.flattener.graph): call.flattener.graph for call in calls}.values())
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """What a collector has seen of the functions that one function calls: see `graph.build_trace.Looked`."""
-
-    collector: Collector
-    calls: list[Call]
-    rows: StatisticsTable
-    by_tape: bool = True
-
-    @property
-    def variables(self) -> Variables:
-        return self.collector.variables
-
-    @property
-    def layers(self) -> dict[str, Layer]:
-        return self.collector.layers
-
-    @property
-    def unscaled(self) -> bool:
-        return self.collector.unscaled
-
-
-def seen_in(collector: Collector, graphs: Sequence[Any]) -> Seen:
-    """Without the gradients that are requested in other graphs than these: TensorFlow traces a function twice if it
-    creates variables, and calls the second trace."""
-    called = {id(graph) for graph in graphs}
-    calls = [call for call in collector.calls if id(call.flattener.graph) in called]
-    dropped = [call.rows for call in collector.calls if call not in calls]
-    return Seen(collector, calls, StatisticsTable(block for block in collector.rows if block not in dropped))
+def seen_in(collector: Collector, graphs: Sequence[Any] | None = None) -> Looked:
+    """What a collector has seen. Without the gradients that are requested in other graphs than these, if any are
+    given: TensorFlow traces a function twice if it creates variables, and calls the second trace."""
+    calls, rows = collector.calls, collector.rows
+    if graphs is not None:
+        called = {id(graph) for graph in graphs}
+        calls = [call for call in collector.calls if id(call.flattener.graph) in called]
+        dropped = [call.rows for call in collector.calls if call not in calls]
+        rows = StatisticsTable(block for block in collector.rows if block not in dropped)
+    return Looked(calls, collector.variables, rows, collector.layers, unscaled=collector.unscaled)
 
 
 @contextlib.contextmanager
