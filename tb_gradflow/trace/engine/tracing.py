@@ -13,6 +13,7 @@ from tensorflow.python.eager.polymorphic_function import transform
 from tensorflow.python.eager.polymorphic_function.concrete_function import ConcreteFunction
 from tensorflow.python.framework import func_graph
 
+from tb_gradflow.trace.engine.stack_space import with_stack_space
 from tb_gradflow.trace.protection.beside import beside
 from tb_gradflow.trace.protection.substitutes import Ours
 from tb_gradflow.trace.tf_internals.patching import replaced
@@ -101,6 +102,7 @@ def _install() -> None:
 
 
 def _tracing(original: Callable[..., Any]) -> Callable[..., Any]:
+    @with_stack_space
     def func_graph_from_py_func(*args: Any, **kwargs: Any) -> Any:
         onlooker, here = onlooker_here(), _of_thread
         if onlooker is None or here.depth:
