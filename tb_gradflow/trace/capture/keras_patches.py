@@ -10,10 +10,14 @@ from typing import Any
 
 import tensorflow as tf
 
+from tb_gradflow.trace.capture.collector import Collector
 from tb_gradflow.trace.capture.observers import Here
 from tb_gradflow.trace.protection.beside import Followed
 from tb_gradflow.trace.protection.functions import hearer_of_faults
 from tb_gradflow.trace.tf_internals.patching import replaced
+
+_Notify = Callable[..., None]
+_Wrap = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 _ARGUMENTS = ("grads_and_vars", "grads", "trainable_variables")
 
@@ -34,15 +38,15 @@ def _patch_three(undo: contextlib.ExitStack, here: Here) -> None:
 
     base = next(c for c in keras.optimizers.Optimizer.__mro__ if "apply" in vars(c) and "scale_loss" in vars(c))
     for owner in (base, keras.optimizers.LossScaleOptimizer):
-        replaced(undo, owner, "scale_loss", lambda original: _scaling(original, here))
+        replaced(undo, owner, "scale_loss", _notified(here, after=_scaled))
         replaced(undo, owner, "apply", lambda original: _applying(original, here, _divides), given=_listed)
     updating = next(c for c in keras.optimizers.Optimizer.__mro__ if "_backend_update_step" in vars(c))
-    replaced(undo, updating, "_backend_update_step", lambda original: _updating(original, here))
+    replaced(undo, updating, "_backend_update_step", _notified(here, before=_rated))
     replaced(undo, keras.layers.Layer, "_open_name_scope", lambda original: _name_scope(original, here))
     # The first function that a layer calls with its input, before it takes the mask for its own `call`.
-    replaced(undo, keras.layers.Layer, "_assert_input_compatibility", lambda original: _given(original, here))
+    replaced(undo, keras.layers.Layer, "_assert_input_compatibility", _notified(here, before=Collector.given))
     # The last function that a layer calls if it creates or propagates a mask.
-    replaced(undo, keras.layers.Layer, "_set_mask_metadata", lambda original: _returned(original, here))
+    replaced(undo, keras.layers.Layer, "_set_mask_metadata", _notified(here, after=_returned))
 
 
 def _patch_two(undo: contextlib.ExitStack, here: Here) -> None:
@@ -54,7 +58,7 @@ def _patch_two(undo: contextlib.ExitStack, here: Here) -> None:
     loss_scale = sys.modules[tf_keras.mixed_precision.LossScaleOptimizer.__module__]
     for name in ("LossScaleOptimizer", "LossScaleOptimizerV3"):
         if hasattr(loss_scale, name):
-            replaced(undo, getattr(loss_scale, name), "get_scaled_loss", lambda original: _scaling(original, here))
+            replaced(undo, getattr(loss_scale, name), "get_scaled_loss", _notified(here, after=_scaled))
             replaced(
                 undo,
                 getattr(loss_scale, name),
@@ -63,19 +67,42 @@ def _patch_two(undo: contextlib.ExitStack, here: Here) -> None:
                 given=_listed,
             )
     # The first function that a layer calls inside its name scope, eagerly or not.
-    replaced(undo, tf_keras.layers.Layer, "_maybe_cast_inputs", lambda original: _entering(original, here))
+    replaced(undo, tf_keras.layers.Layer, "_maybe_cast_inputs", _notified(here, before=_entered))
 
 
-def _scaling(original: Callable[..., Any], here: Here) -> Callable[..., Any]:
-    @functools.wraps(original)
-    def scale_loss(self: Any, loss: Any) -> Any:
-        result = original(self, loss)
-        look = here()
-        if look is not None and isinstance(result, tf.Tensor):
-            look.listener.scaled(loss, result)
-        return result
+def _notified(here: Here, *, before: _Notify | None = None, after: _Notify | None = None) -> _Wrap:
+    """Notifies the observer before a method runs, with its arguments, or after that, with its result and these."""
 
-    return scale_loss
+    def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def method(*args: Any, **kwargs: Any) -> Any:
+            if before is not None and (look := here()) is not None:
+                before(look.listener, *args, **kwargs)
+            result = original(*args, **kwargs)
+            if after is not None and (look := here()) is not None:
+                after(look.listener, result, *args, **kwargs)
+            return result
+
+        return method
+
+    return wrap
+
+
+def _scaled(listener: Collector, result: Any, optimizer: Any, loss: Any) -> None:
+    if isinstance(result, tf.Tensor):
+        listener.scaled(loss, result)
+
+
+def _rated(listener: Collector, optimizer: Any, grads: Any, trainable_variables: Any, learning_rate: Any) -> None:
+    listener.rated(optimizer, learning_rate)
+
+
+def _returned(listener: Collector, result: Any, layer: Any, inputs: Any, outputs: Any, *args: Any) -> None:
+    listener.returned(layer, outputs)
+
+
+def _entered(listener: Collector, layer: Any, *args: Any, **kwargs: Any) -> None:
+    listener.entered(layer, tf.get_current_name_scope())
 
 
 def _divides(optimizer: Any) -> bool:
@@ -101,17 +128,6 @@ def _applying(
     return apply
 
 
-def _updating(original: Callable[..., Any], here: Here) -> Callable[..., Any]:
-    @functools.wraps(original)
-    def backend_update_step(self: Any, grads: Any, trainable_variables: Any, learning_rate: Any) -> Any:
-        look = here()
-        if look is not None:
-            look.listener.rated(self, learning_rate)
-        return original(self, grads, trainable_variables, learning_rate)
-
-    return backend_update_step
-
-
 def _listed(args: tuple[Any, ...]) -> tuple[Any, ...]:
     """The arguments of an optimizer; pairs that can be iterated only once become a list."""
     if len(args) > 1 and isinstance(args[1], Iterator):
@@ -125,44 +141,9 @@ def _name_scope(original: Callable[..., Any], here: Here) -> Callable[..., Any]:
     @functools.wraps(original)
     def open_name_scope(self: Any) -> Any:
         def entered() -> None:
-            look = here()
-            if look is not None:
-                look.listener.entered(self, tf.get_current_name_scope())
+            if (look := here()) is not None:
+                _entered(look.listener, self)
 
         return Followed(original(self), entered, failed)
 
     return open_name_scope
-
-
-def _given(original: Callable[..., Any], here: Here) -> Callable[..., Any]:
-    @functools.wraps(original)
-    def assert_input_compatibility(self: Any, given: Any) -> Any:
-        look = here()
-        if look is not None:
-            look.listener.given(self, given)
-        return original(self, given)
-
-    return assert_input_compatibility
-
-
-def _returned(original: Callable[..., Any], here: Here) -> Callable[..., Any]:
-    @functools.wraps(original)
-    def set_mask_metadata(self: Any, inputs: Any, outputs: Any, *args: Any) -> Any:
-        result = original(self, inputs, outputs, *args)
-        look = here()
-        if look is not None:
-            look.listener.returned(self, outputs)
-        return result
-
-    return set_mask_metadata
-
-
-def _entering(original: Callable[..., Any], here: Here) -> Callable[..., Any]:
-    @functools.wraps(original)
-    def maybe_cast_inputs(self: Any, *args: Any, **kwargs: Any) -> Any:
-        look = here()
-        if look is not None:
-            look.listener.entered(self, tf.get_current_name_scope())
-        return original(self, *args, **kwargs)
-
-    return maybe_cast_inputs

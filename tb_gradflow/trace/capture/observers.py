@@ -9,38 +9,15 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import tensorflow as tf
 
+from tb_gradflow.trace.capture.collector import Collector
 from tb_gradflow.trace.graph.variables import is_replica, replica_here
 from tb_gradflow.trace.protection.beside import surely
-
-
-class Listener(Protocol):
-    """Is notified of everything that a step does; `Collector` documents each method."""
-
-    def knows(self, tensor: Any) -> bool: ...
-
-    def gradient(self, original: Callable[..., Any], tape: Any, target: Any, sources: Any, *rest: Any) -> Any: ...
-
-    def jacobian(
-        self, original: Callable[[], tuple[Any, Sequence[bool]]], tape: Any, target: Any, sources: Any, *rest: Any
-    ) -> Any: ...
-
-    def scaled(self, loss: Any, result: Any) -> None: ...
-
-    def applying(self, apply: Callable[[], Any], optimizer: Any, given: Sequence[Any], *, divides: bool) -> Any: ...
-
-    def rated(self, optimizer: Any, rate: Any) -> None: ...
-
-    def entered(self, layer: Any, scope: str) -> None: ...
-
-    def given(self, layer: Any, value: Any) -> None: ...
-
-    def returned(self, layer: Any, outputs: Any) -> None: ...
 
 
 class Look:
@@ -53,7 +30,7 @@ class Look:
             source; None if there is none.
     """
 
-    def __init__(self, listener: Listener) -> None:
+    def __init__(self, listener: Collector) -> None:
         self.listener = listener
         self.quiet = 0
         self.rows: tuple[Any, list[list[bool]]] | None = None
@@ -120,9 +97,12 @@ class Lookers:
             os.register_at_fork(after_in_child=self._in_fork)
 
     @contextlib.contextmanager
-    def looking(self, listener: Listener, of_replica: Callable[[int], Listener | None]) -> Iterator[None]:
-        """While the context is open, the listener observes what this thread traces. If the step runs replicas in
-        separate threads, each is observed by what `of_replica` returns for its number. Another thread may close it.
+    def looking(
+        self, listener: Collector, of_replica: Callable[[int], Collector | None] = lambda number: None
+    ) -> Iterator[None]:
+        """While the context is open, the listener is notified of every gradient, scaled loss, update and layer of this
+        thread, and what `of_replica` returns of those of a replica, which has its own thread. Another thread may close
+        it.
         """
         own, looks = self._of_thread.looks, _looks_of(of_replica)
         before, shared = own.now, self._shared
@@ -189,7 +169,7 @@ class Lookers:
                 self._free.notify_all()
 
 
-def _looks_of(of_replica: Callable[[int], Listener | None]) -> Replicas:
+def _looks_of(of_replica: Callable[[int], Collector | None]) -> Replicas:
     known: dict[int, Look | None] = {}
 
     def look(number: int) -> Look | None:

@@ -10,14 +10,15 @@ import contextlib
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.eager import forwardprop
 
+from tb_gradflow.trace.capture.collector import Collector
 from tb_gradflow.trace.capture.keras_patches import patch_keras
-from tb_gradflow.trace.capture.observers import Here, Listener, Lookers
+from tb_gradflow.trace.capture.observers import Here, Lookers
 from tb_gradflow.trace.capture.requested_tensors import is_answer
 from tb_gradflow.trace.graph.noted_gradients import note_gradients
 from tb_gradflow.trace.graph.variables import is_variable
@@ -25,15 +26,6 @@ from tb_gradflow.trace.protection.functions import Called
 from tb_gradflow.trace.tf_internals.asking_beneath import asking_beneath, is_tensorflows
 from tb_gradflow.trace.tf_internals.patching import replaced
 from tb_gradflow.trace.tf_internals.tapes import flat_gradients, with_zeros
-
-
-@contextlib.contextmanager
-def watching(listener: Listener, of_replica: Callable[[int], Listener | None] = lambda number: None) -> Iterator[None]:
-    """While the context is open, the observer is notified of every gradient, scaled loss, update and layer of this
-    thread, and what `of_replica` returns of those of a replica, which has its own thread.
-    """
-    with _LOOKERS.looking(listener, of_replica):
-        yield
 
 
 def _install(here: Here) -> contextlib.ExitStack:
@@ -47,11 +39,7 @@ def _install(here: Here) -> contextlib.ExitStack:
 
 
 _LOOKERS = Lookers(_install)
-
-
-def gives_way(end: Callable[[], None]) -> None:
-    """The step that `watching` now observes lasts until something else happens: see `Lookers.gives_way`."""
-    _LOOKERS.gives_way(end)
+watching, gives_way = _LOOKERS.looking, _LOOKERS.gives_way
 
 
 def _gradient(original: Callable[..., Any], here: Here) -> Callable[..., Any]:
@@ -100,7 +88,7 @@ def _requested(given: tuple[Any, ...], named: dict[str, Any], called: Called) ->
     return with_zeros(answer, sources) if is_zero and tf.executing_eagerly() else answer
 
 
-def _is_known(listener: Listener, target: Any) -> bool:
+def _is_known(listener: Collector, target: Any) -> bool:
     return any(
         is_variable(each) or (isinstance(each, tf.Tensor) and listener.knows(each)) for each in tf.nest.flatten(target)
     )
