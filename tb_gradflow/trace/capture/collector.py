@@ -21,7 +21,7 @@ from tb_gradflow.trace.capture.aliases import aliases, only_reads, plain_reads
 from tb_gradflow.trace.capture.instruments import Ask, Instrument, Reading, Request
 from tb_gradflow.trace.capture.optimizer_updates import Applied, Given, applied_by, as_number, rate_in_step
 from tb_gradflow.trace.capture.requested_tensors import is_answer, requested_tensors
-from tb_gradflow.trace.capture.symbols import ObservedSymbols, Symbols
+from tb_gradflow.trace.capture.symbols import Symbols
 from tb_gradflow.trace.graph.differentiable import is_differentiable_dtype
 from tb_gradflow.trace.graph.dropped_masks import Dropped, at_padding, dropped_by, made_with_mask
 from tb_gradflow.trace.graph.flat_ops import Ref, consumers
@@ -97,9 +97,8 @@ class Collector:
         self.calls: list[Call] = []
         self.rows = StatisticsTable()
         self.layers: dict[str, Layer] = {}
-        self.keeps_gradients = isinstance(symbols, ObservedSymbols)
+        self.keeps_gradients = symbols.only_observes
         self.raised: Exception | None = None
-        self._only_observes = isinstance(symbols, ObservedSymbols)
         self.applied: list[Applied] = []
         self._scope = scope
         self._fault: Exception | None = None
@@ -278,7 +277,7 @@ class Collector:
                     applied.frames = frames
                     if all(self._is_here(each.gradient) for each in applied.given):
                         self.applied.append(self._seen_apart(applied))
-                        if not self._only_observes:
+                        if not self.symbols.only_observes:
                             applied.read()
         outer, self._is_applying = self._is_applying, True
         try:
@@ -289,7 +288,7 @@ class Collector:
             self.flattener(graph).extend(backward=True)
             own = {each.name for each in graph.get_operations()[known:]}
             self.flattener(graph).of_optimizers.update(own)
-            if self._only_observes and not outer:
+            if self.symbols.only_observes and not outer:
                 for applied in self.applied[earlier:]:
                     applied.rate = rate_in_step(applied.rate, graph, own)
         return result
@@ -299,7 +298,7 @@ class Collector:
         for applied in self.applied:
             if applied.by is optimizer and applied.rate is None and (isinstance(rate, float) or self.knows(rate)):
                 with self._own_work(), record.stop_recording():
-                    applied.rate = rate if self._only_observes else as_number(rate)
+                    applied.rate = rate if self.symbols.only_observes else as_number(rate)
 
     def _is_here(self, gradient: Any) -> bool:
         """Whether it can be measured in the step itself. A function inside an eager step applies gradients

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import tensorflow as tf
 
@@ -24,8 +24,17 @@ from tb_gradflow.trace.numerics.statistics_table import Block, LaterBlock
 from tb_gradflow.trace.tf_internals.tapes import recorded_by, zeros_as_asked
 
 
-class Symbols(Protocol):
-    """The relation for one step.
+def is_of_graph(tensor: Any) -> bool:
+    """Whether something is a tensor of a graph that TensorFlow traces a step into."""
+    return isinstance(tensor, tf.Tensor) and hasattr(tensor, "graph")
+
+
+class Symbols:
+    """The relation for a step that TensorFlow traces because the program calls it: nothing is added to its graphs.
+
+    Args:
+        part: A name for what is made from the step, if others are made from the same graphs.
+        known: See `Flattener`.
 
     Attributes:
         root: The graph as which the step is recorded.
@@ -33,78 +42,8 @@ class Symbols(Protocol):
         fault: An exception for which the step cannot be recorded; `None` while there is none.
     """
 
-    root: Any
-    fault: Exception | None
-
-    @property
-    def known(self) -> Mapping[str, Known]: ...
-
-    def check_request(self) -> None:
-        """A gradient is about to be requested. Raises SetupError if those of such a step cannot be recorded."""
-
-    def knows(self, tensor: Any) -> bool:
-        """Whether a tensor belongs to the step as it is recorded."""
-
-    def graph_now(self) -> Any:
-        """The graph in which the step's ops are created."""
-
-    def symbol(self, tensor: Any) -> Any:
-        """The symbol of a step's tensor in its graph."""
-
-    def actual(self, symbol: Any) -> Any:
-        """The tensor of the step that `symbol` represents; `None` if there is none."""
-
-    def recording(self) -> contextlib.AbstractContextManager[None]:
-        """Open while the step runs."""
-
-    def own_work(self) -> contextlib.AbstractContextManager[None]:
-        """While the context is open, ops belong to the recorder, not to the step."""
-
-    def read(self, variable: Any) -> Any:
-        """In the recorder's own work: the value of a variable, read by the step."""
-
-    def value_of(self, target: Any) -> Any:
-        """The differentiated value, without changing how the step rounds."""
-
-    def block(self) -> Block:
-        """Where the statistics of a request are kept."""
-
-    def asked_for(self, tape: Any, tensors: Sequence[Any]) -> list[bool]:
-        """For each tensor on the path, whether its gradient is requested too; it has none otherwise."""
-
-    def fills_zeros(self, *, alone: bool) -> bool:
-        """Whether a tape is asked for missing gradients where its caller has requested zeros instead, and these are
-        filled in afterwards; `alone` means that it is asked for nothing else than what its caller requests."""
-
-    def with_zeros(self, ask: Any, asked: Any, target: Any, sources: Any) -> Any:
-        """A tape's result with the zeros that the caller has requested instead of missing gradients."""
-
-    def is_constant(self, symbol: Any) -> bool:
-        """Whether a tensor is known before the step runs."""
-
-    def origin(self, symbol: Any) -> Known:
-        """The name of a tensor that no op of the step computed, if its value came from a variable."""
-
-    def more(self) -> dict[str, Any]:
-        """Tensors that the step must return in addition to its statistics, each under a unique name."""
-
-    def finish(self, flattener: Flattener, calls: Iterable[Call]) -> None:
-        """The step is over: adds facts that are known only now to the flat ops of its graph."""
-
-
-def is_of_graph(tensor: Any) -> bool:
-    """Whether something is a tensor of a graph that TensorFlow traces a step into."""
-    return isinstance(tensor, tf.Tensor) and hasattr(tensor, "graph")
-
-
-class ObservedSymbols:
-    """The relation for a step that TensorFlow traces because the program calls it: nothing is added to its graphs. See
-    `Symbols`.
-
-    Args:
-        part: A name for what is made from the step, if others are made from the same graphs.
-        known: See `Flattener`.
-    """
+    only_observes = True
+    """Whether the step's values are not there yet while it is observed."""
 
     def __init__(self, part: str = "", known: Mapping[str, Known] | None = None) -> None:
         self.root: Any = None
@@ -119,25 +58,31 @@ class ObservedSymbols:
         return list(self._additions.values())
 
     def check_request(self) -> None:
-        """The graph in which a gradient is first requested is that of the step; there may be another around it."""
+        """A gradient is about to be requested. Raises SetupError if those of such a step cannot be recorded."""
+        # The graph in which the first one is requested is that of the step; there may be another around it.
         now = self.graph_now()
         if self.root is None or _is_traced_again(self.root, now):
             self.root = now
 
     def knows(self, tensor: Any) -> bool:
+        """Whether a tensor belongs to the step as it is recorded."""
         return is_of_graph(tensor)
 
     def graph_now(self) -> Any:
+        """The graph in which the step's ops are created."""
         graph = tf.compat.v1.get_default_graph()
         return next((each.of for each in self._additions.values() if each.graph is graph), graph)
 
     def symbol(self, tensor: Any) -> Any:
+        """The symbol of a step's tensor in its graph."""
         return tensor
 
     def actual(self, symbol: Any) -> Any:
+        """The tensor of the step that `symbol` represents; `None` if there is none."""
         return symbol
 
     def recording(self) -> contextlib.AbstractContextManager[None]:
+        """Open while the step runs."""
         return contextlib.nullcontext()
 
     def of_graph(self, graph: Any) -> Additions:
@@ -148,12 +93,13 @@ class ObservedSymbols:
 
     @contextlib.contextmanager
     def own_work(self) -> Iterator[None]:
+        """While the context is open, ops belong to the recorder, not to the step."""
         with self.of_graph(self.graph_now()).opened(), measured_later():
             yield
 
     def read(self, variable: Any) -> Any:
-        """By the step itself, if it reads it after it has last changed it: it must do nothing else than without the
-        recorder."""
+        """In the recorder's own work: the value of a variable, read by the step."""
+        # It must do nothing else than without the recorder: it has to read it itself, after it has last changed it.
         graph, handle = self.graph_now(), local(variable).handle
         inside = next((inner for outer, inner in graph.captures if outer is handle), handle)
         uses = [op for op in graph.get_operations() if any(each is inside for each in op.inputs)]
@@ -165,35 +111,44 @@ class ObservedSymbols:
         )
 
     def value_of(self, target: Any) -> Any:
+        """The differentiated value, without changing how the step rounds."""
         return recomputed(target)
 
     def block(self) -> Block:
+        """Where the statistics of a request are kept."""
         return LaterBlock(self.of_graph(self.graph_now()).graph)
 
     def asked_for(self, tape: Any, tensors: Sequence[Any]) -> list[bool]:
+        """For each tensor on the path, whether its gradient is requested too; it has none otherwise."""
         # The gradient of one that the tape has not recorded would take ops that the user's step does not have.
         return recorded_by(tape, tensors)
 
     def fills_zeros(self, *, alone: bool) -> bool:
+        """Whether a tape is asked for missing gradients where its caller has requested zeros instead, and these are
+        filled in afterwards; `alone` means that it is asked for nothing else than what its caller requests."""
         return not alone  # zeros for other tensors would be ops that the user's step does not have
 
     def with_zeros(self, ask: Any, asked: Any, target: Any, sources: Any) -> Any:
+        """A tape's result with the zeros that the caller has requested instead of missing gradients."""
         return zeros_as_asked(ask, asked, target, sources)
 
     def is_constant(self, symbol: Any) -> bool:
+        """Whether a tensor is known before the step runs."""
         return is_constant(symbol.op)
 
     def origin(self, symbol: Any) -> Known:
+        """The name of a tensor that no op of the step computed, if its value came from a variable."""
         return Known(SNAPSHOT, "not_differentiable")
 
     def more(self) -> dict[str, Any]:
+        """Tensors that the step must return in addition to its statistics, each under a unique name."""
         return {}
 
     def finish(self, flattener: Flattener, calls: Iterable[Call]) -> None:
-        """For a traced step, everything is known already."""
+        """The step is over: adds facts that are known only now to the flat ops of its graph."""
 
 
-class SymbolsOfOne(ObservedSymbols):
+class SymbolsOfOne(Symbols):
     """The same for a step that is traced for `explain`, and never run as it is."""
 
     def begins(self) -> None:

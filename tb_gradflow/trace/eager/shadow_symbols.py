@@ -10,7 +10,7 @@ import tensorflow as tf
 from tensorflow.python.eager import record
 
 from tb_gradflow.errors import SetupError
-from tb_gradflow.record.schema import SNAPSHOT
+from tb_gradflow.trace.capture.symbols import Symbols
 from tb_gradflow.trace.custom_gradient_checks.step_checks import GradientChecks
 from tb_gradflow.trace.eager.custom_gradient_calls import CustomGradients
 from tb_gradflow.trace.eager.custom_gradient_values import EagerChecks
@@ -23,7 +23,6 @@ from tb_gradflow.trace.graph.flat_ops import Known
 from tb_gradflow.trace.graph.flatten import Flattener
 from tb_gradflow.trace.graph.gradient_call import Call
 from tb_gradflow.trace.graph.variables import Variables, is_replica, local
-from tb_gradflow.trace.numerics.fusion import is_constant
 from tb_gradflow.trace.numerics.statistics_table import Block
 from tb_gradflow.trace.tf_internals.tapes import with_zeros
 
@@ -41,16 +40,18 @@ TOO_LONG = (
 )
 
 
-class ShadowSymbols:
-    """See `capture.symbols.Symbols`. Measuring cannot change how such a step rounds.
+class ShadowSymbols(Symbols):
+    """The same for a step that runs eagerly. Measuring cannot change how such a step rounds.
 
     Args:
         variables: Of the step.
         checks: Where to keep what is needed to check custom gradients; `None` if they are not checked.
     """
 
+    only_observes = False
+
     def __init__(self, variables: Variables, checks: GradientChecks | None) -> None:
-        self.fault: Exception | None = None
+        super().__init__()
         # `explain` looks at one step, and is waited for.
         self.shadow = Shadow(MOST_OPS if checks is None else None, self._give_up)
         self.root = self.shadow.graph
@@ -117,14 +118,14 @@ class ShadowSymbols:
         return with_zeros(asked, sources)
 
     def is_constant(self, symbol: Any) -> bool:
-        return is_constant(symbol.op) or self.is_inside(symbol)
+        return super().is_constant(symbol) or self.is_inside(symbol)
 
     def is_inside(self, symbol: Any) -> bool:
         """Whether a tensor was created during the step, from a Python value."""
         return any(arrival.symbol is symbol and arrival.inside for arrival in self.shadow.arrivals)
 
     def origin(self, symbol: Any) -> Known:
-        return UNSEEN if self.is_inside(symbol) else Known(SNAPSHOT, "not_differentiable")
+        return UNSEEN if self.is_inside(symbol) else super().origin(symbol)
 
     def more(self) -> dict[str, Any]:
         return self._checks.values() if self._checks is not None else {}

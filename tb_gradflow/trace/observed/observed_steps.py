@@ -11,7 +11,7 @@ from typing import Any
 from tb_gradflow.record.schema import Trace
 from tb_gradflow.trace.capture.collector import Collector, Scope
 from tb_gradflow.trace.capture.instruments import Instrument
-from tb_gradflow.trace.capture.symbols import ObservedSymbols
+from tb_gradflow.trace.capture.symbols import Symbols
 from tb_gradflow.trace.capture.term_gradients import TermGradients
 from tb_gradflow.trace.engine.repeated import NotRepeatable
 from tb_gradflow.trace.engine.stack_space import with_stack_space
@@ -115,7 +115,7 @@ class ObservedSteps:
         self._without_gradients = None if observation.graphs else observation
 
     def _collector(self, replica: int, known: Mapping[str, Known] | None = None) -> Collector:
-        symbols = ObservedSymbols(f"replica_{replica}" if replica else "", known)
+        symbols = Symbols(f"replica_{replica}" if replica else "", known)
         return Collector(self._variables(), symbols, Scope(self._settings.tensors), self._instruments())
 
     def traced(self, function: Any) -> None:

@@ -13,7 +13,6 @@ import tensorflow as tf
 from tb_gradflow.record.schema import GRADIENT_STATISTICS, VARIABLE_STATISTICS, Input, Movement, Trace, ValueRange
 from tb_gradflow.trace.capture.collector import Collector
 from tb_gradflow.trace.capture.optimizer_updates import Given
-from tb_gradflow.trace.capture.symbols import ObservedSymbols
 from tb_gradflow.trace.engine.additions import Additions
 from tb_gradflow.trace.engine.calls import Place, places
 from tb_gradflow.trace.engine.cells import Bundle, Cell
@@ -94,7 +93,7 @@ class Measurements:
         # A step that is not recorded may run in the recorded form too: see `observed.forms`.
         self._is_wanted = Cell(tf.bool)
         self._is_wanted.write(False)
-        additions = _symbols_of(collector).additions
+        additions = collector.symbols.additions
         self._listed = [each.anew() for each in additions if any(each.of is graph for graph in graphs)]
         self.additions = [each for each in self._listed if self._leaves(each, settings, more)]
         self._state = self._state_measured()
@@ -140,8 +139,8 @@ class Measurements:
     def _more_rows(self, settings: Settings, inputs: NameInputs, called: Sequence[Place]) -> _MoreRows:
         """The rows of the step that are not gradients."""
         collector, root = self._collector, self._collector.root
-        block = LaterBlock(_symbols_of(collector).of_graph(root).graph)
-        with _symbols_of(collector).of_graph(root).opened(), measured_later():
+        block = LaterBlock(collector.symbols.of_graph(root).graph)
+        with collector.symbols.of_graph(root).opened(), measured_later():
             given = arguments_of_graph(root)
             named = self._named(inputs, given, called)
             rows = [(name, block.add(gradient_statistics(tensor))) for name, tensor in named]
@@ -361,12 +360,6 @@ class _Left:
         rows[:, :SCALED] /= np.array([[1.0 if scale is None else scales[id(scale)]] for _, scale in entries])
         for block in self.blocks:
             tables[id(block)], rows = rows[: block.row_count], rows[block.row_count :]
-
-
-def _symbols_of(collector: Collector) -> ObservedSymbols:
-    """Those of a step that was observed while it was traced."""
-    assert isinstance(collector.symbols, ObservedSymbols)
-    return collector.symbols
 
 
 def _graph_of(value: Any) -> Any:
