@@ -2,7 +2,8 @@
 # make check   lint, types, and the tests that need no TensorFlow and no browser: under two minutes
 # make coverage the same tests, measured: fails if they run less than 90 % of the branches of a layer
 # make test    every check, as CI runs it
-# make versions the core of the recorder's tests under the oldest and the newest versions; `make test` includes it
+# make versions the core of the recorder's tests under the oldest and the newest versions; `make test` includes it, but
+#              for the versions in .venv
 # make versions TENSORFLOW=2.18.1 KERAS=3.6.0    more tests under the given versions, also with PYTHON=python3.x
 #
 # On a machine with Python, Node 20 and make, they set up what they need: a virtual environment in .venv, the page of
@@ -42,7 +43,7 @@ coverage: .venv/for-test page
 
 # Other versions are downloaded and tested at the same time.
 test: static chromium
-	@$(MAKE) --no-print-directory --jobs 2 tests versions TENSORFLOW= KERAS=
+	@$(MAKE) --no-print-directory --jobs 2 tests versions TENSORFLOW= KERAS= TESTED=$(BIN)/python
 
 tests:
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
@@ -55,7 +56,7 @@ static: .venv/for-test page
 	npm --prefix frontend test
 
 versions:
-	$(PYTHON) -m benchmarks.versions $(TENSORFLOW) $(if $(KERAS),--keras $(KERAS)) --directory .venv/versions
+	$(PYTHON) -m benchmarks.versions $(TENSORFLOW) $(if $(KERAS),--keras $(KERAS)) $(if $(TESTED),--tested $(TESTED)) --directory .venv/versions
 
 page: .venv/for-demo $(NODE_MODULES)
 	@$(BIN)/python hatch_build.py

@@ -5,7 +5,8 @@
     python -m benchmarks.versions 2.22.0rc0 --keras nightly    the same, with Keras as it is developed
 
 Each pair gets a separate virtual environment, which is kept for the next time if `--directory` is given. The tests run
-on this checkout of the package. `make test` runs the first of the two commands.
+on this checkout of the package. `make test` runs the first of these commands, without the pair that its own tests run
+under.
 """
 
 from __future__ import annotations
@@ -52,6 +53,11 @@ class Pair:
         # Each TensorFlow Probability is for the TensorFlow of its day.
         probability = "0.25" if self.release >= (2, 18) else "0.24"
         return [f"tensorflow-cpu=={self.tensorflow}", keras, f"tensorflow-probability=={probability}.*"]
+
+    @property
+    def exact(self) -> list[str]:
+        """The packages that make it this pair, as `_versions` writes them."""
+        return [f"tensorflow-cpu {self.tensorflow}", f"keras {self.keras}"]
 
     @property
     def tf_keras(self) -> str:
@@ -172,11 +178,17 @@ def main() -> int:
             began = time.monotonic()
             done = _tested(python, options.tests or CORE, capture_output=True)
             # In one piece: other tests may be writing, too.
-            print(f"{_versions(python)}{done.stdout}{done.stderr}{time.monotonic() - began:.0f} s", flush=True)
+            print(
+            title, took = ", ".join(_versions(python)), time.monotonic() - began
+            print(f"{title}\n{done.stdout}{done.stderr}{took:.0f} s", flush=True)
+                flush=True,
+            )
             return done.returncode
 
+    tested = _versions(Path(options.tested)) if options.tested else []
+    pairs = [pair for pair in (OLDEST, NEWEST) if not {*pair.exact} <= {*tested}]
     with ThreadPoolExecutor() as pool:
-        return max(pool.map(status, (OLDEST, NEWEST)))
+        return max(pool.map(status, pairs))
 
 
 def _installed(pair: Pair, program: str, root: Path) -> Path:
@@ -214,12 +226,14 @@ def _tested(python: Path, tests: Iterable[str], *, capture_output: bool = False)
     )
 
 
-def _versions(python: Path) -> str:
+def _versions(python: Path) -> list[str]:
     """Those that were tested, as the packages themselves say."""
-    code = "import sys, importlib.metadata as m; print('Python', sys.version.split()[0], *(f'{name} {m.version(name)}' "
+    code = (
+        "import sys, importlib.metadata as m; print('Python', sys.version.split()[0]); [print(name, m.version(name)) "
+    )
     code += "for name in ('tensorflow-cpu', 'keras', 'keras-nightly', 'tf_keras', 'numpy') "
-    code += "if any(m.distributions(name=name))))"
-    return subprocess.run([str(python), "-c", code], check=True, capture_output=True, text=True).stdout
+    code += "if any(m.distributions(name=name))]"
+    return subprocess.run([str(python), "-c", code], check=True, capture_output=True, text=True).stdout.splitlines()
 
 
 def _python(versions: Sequence[str]) -> str:
@@ -250,6 +264,7 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--python", help="the Python for the environments")
     parser.add_argument("--directory", help="where the environments are created and kept for the next run")
+    parser.add_argument("--tested", help="a Python whose versions are tested otherwise, and not here")
     parser.add_argument("tests", nargs="*", help="tests to run instead of the usual ones")
     return parser.parse_intermixed_args()
 
