@@ -178,11 +178,8 @@ def main() -> int:
             began = time.monotonic()
             done = _tested(python, options.tests or CORE, capture_output=True)
             # In one piece: other tests may be writing, too.
-            print(
             title, took = ", ".join(_versions(python)), time.monotonic() - began
             print(f"{title}\n{done.stdout}{done.stderr}{took:.0f} s", flush=True)
-                flush=True,
-            )
             return done.returncode
 
     tested = _versions(Path(options.tested)) if options.tested else []
