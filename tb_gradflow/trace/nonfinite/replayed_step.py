@@ -13,8 +13,10 @@ from tb_gradflow.trace.step.observation import Observation
 from tb_gradflow.trace.step.settings import Settings
 
 
-class ReplayedStep:
-    """A form of a step that measures what it computes, and changes nothing.
+def replayed(
+    caught: Caught, observation: Observation, settings: Settings, inputs: NameInputs, index: int
+) -> tuple[Trace, Measured]:
+    """The structure of a step, and what it measures in a form that changes nothing.
 
     Args:
         caught: The step.
@@ -23,29 +25,16 @@ class ReplayedStep:
         inputs: Names its arguments.
         index: The number of this trace.
 
-    Attributes:
-        trace: Its structure.
-
     Raises:
         NotRepeatable: what it did besides computing cannot be given to a second run.
     """
-
-    def __init__(
-        self, caught: Caught, observation: Observation, settings: Settings, inputs: NameInputs, index: int
-    ) -> None:
-        unit = caught.unit
-        if unit.effects.unknown:
-            raise NotRepeatable(f"it contains {', '.join(unit.effects.unknown)} in a loop, or compiled by XLA")
-        self._caught = caught
-        self._form = CopiedStep(unit.function, observation, settings, inputs, index)
-        self.trace: Trace = self._form.trace
-
-    def measured(self) -> Measured:
-        """Runs it."""
-        arguments, unit = self._caught.arguments, self._caught.unit
-        args = [
-            unit.resource(number) if number in unit.resources else arguments[number]
-            for number in range(len(unit.function.graph.inputs))
-        ]
-        values = {number: arguments[number] for number in unit.variables}
-        return self._form.ran(args, values, after=[unit.effects.given(self._caught.effects)])[1]
+    arguments, unit = caught.arguments, caught.unit
+    if unit.effects.unknown:
+        raise NotRepeatable(f"it contains {', '.join(unit.effects.unknown)} in a loop, or compiled by XLA")
+    form = CopiedStep(unit.function, observation, settings, inputs, index)
+    args = [
+        unit.resource(number) if number in unit.resources else arguments[number]
+        for number in range(len(unit.function.graph.inputs))
+    ]
+    values = {number: arguments[number] for number in unit.variables}
+    return form.trace, form.ran(args, values, after=[unit.effects.given(caught.effects)])[1]

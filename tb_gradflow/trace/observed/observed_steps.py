@@ -21,7 +21,7 @@ from tb_gradflow.trace.graph.build_trace import trace_of
 from tb_gradflow.trace.graph.flat_ops import Known
 from tb_gradflow.trace.graph.variables import Variables
 from tb_gradflow.trace.nonfinite.guard import Caught
-from tb_gradflow.trace.nonfinite.replayed_step import ReplayedStep
+from tb_gradflow.trace.nonfinite.replayed_step import replayed
 from tb_gradflow.trace.observed.forms import Forms, Told
 from tb_gradflow.trace.observed.seen_again import observed_again
 from tb_gradflow.trace.protection.substitutes import Ours
@@ -165,10 +165,10 @@ class ObservedSteps:
         caught = None if self._has_caught or forms.guard is None else forms.guard.caught
         if caught is not None:
             self._has_caught = True
-            replayed = self._replayed(caught, observation)
-            if replayed is not None:
+            measured_again = self._replayed(caught, observation)
+            if measured_again is not None:
                 self.ago, self.tells = caught.ago(self._counter()), True
-                return replayed
+                return measured_again
         return measured
 
     def _replayed(self, caught: Caught, observation: Observation) -> Measured | None:
@@ -194,8 +194,7 @@ class ObservedSteps:
     ) -> tuple[tuple[Trace, Measured] | None, Exception | None]:
         try:
             with self._told():
-                replayed = ReplayedStep(caught, observation, settings, self._inputs, self._traces)
-                return (replayed.trace, replayed.measured()), None
+                return replayed(caught, observation, settings, self._inputs, self._traces), None
         except Exception as fault:  # the training goes on, and so does its recording
             return None, fault
 
