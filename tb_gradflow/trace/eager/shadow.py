@@ -119,6 +119,10 @@ class Shadow:
             self.arrivals.append(Arrival(tensor, found, tensor._id > self._began, self._made.get(tensor._id, ())))
         return found
 
+    def is_inside(self, symbol: Any) -> bool:
+        """Whether a tensor was created during the step, from a Python value."""
+        return any(arrival.symbol is symbol and arrival.inside for arrival in self.arrivals)
+
     def known_symbol(self, tensor: Any) -> Any:
         """The symbol of a tensor that the step has used or produced; None for others."""
         return self._symbols.get(tensor._id)

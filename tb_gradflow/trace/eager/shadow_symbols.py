@@ -118,14 +118,10 @@ class ShadowSymbols(Symbols):
         return with_zeros(asked, sources)
 
     def is_constant(self, symbol: Any) -> bool:
-        return super().is_constant(symbol) or self.is_inside(symbol)
-
-    def is_inside(self, symbol: Any) -> bool:
-        """Whether a tensor was created during the step, from a Python value."""
-        return any(arrival.symbol is symbol and arrival.inside for arrival in self.shadow.arrivals)
+        return super().is_constant(symbol) or self.shadow.is_inside(symbol)
 
     def origin(self, symbol: Any) -> Known:
-        return UNSEEN if self.is_inside(symbol) else super().origin(symbol)
+        return UNSEEN if self.shadow.is_inside(symbol) else super().origin(symbol)
 
     def more(self) -> dict[str, Any]:
         return self._checks.values() if self._checks is not None else {}
@@ -137,4 +133,4 @@ class ShadowSymbols(Symbols):
             self._checks.finish()
         targets = [ref for call in calls for ref in call.targets]
         link_returns(self.shadow, self._exits.all, flattener, targets)
-        link_by_value(self, calls, flattener)
+        link_by_value(self.shadow, calls, flattener)

@@ -7,12 +7,12 @@ value shows that it was computed from that tensor, then the tensor came back as 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Protocol
 
 import numpy as np
 
 from tb_gradflow.record.schema import PYTHON
 from tb_gradflow.trace.capture.snapshots import Fixed, fixed_in, lead_through
+from tb_gradflow.trace.eager.shadow import Shadow
 from tb_gradflow.trace.graph.flat_ops import FlatOp, Known, Ref, consumers
 from tb_gradflow.trace.graph.flatten import Flattener
 from tb_gradflow.trace.graph.gradient_call import Call
@@ -22,17 +22,7 @@ from tb_gradflow.trace.numerics.derived_values import relation
 UNSEEN = Known(PYTHON, "not_differentiable", api="NumPy")
 
 
-class Tensors(Protocol):
-    """The operations on tensors of an eager step."""
-
-    def actual(self, symbol: Any) -> Any:
-        """The tensor of a symbol."""
-
-    def is_inside(self, symbol: Any) -> bool:
-        """Whether a tensor was created during the step, from a Python value."""
-
-
-def link_by_value(tensors: Tensors, calls: Iterable[Call], flattener: Flattener) -> None:
+def link_by_value(shadow: Shadow, calls: Iterable[Call], flattener: Flattener) -> None:
     """Continues the path of each variable without a gradient through the constant that was created from its last
     tensor."""
     for call in calls:
@@ -40,10 +30,10 @@ def link_by_value(tensors: Tensors, calls: Iterable[Call], flattener: Flattener)
         ends = list(_ends(call, flattener.ops, needed))
         if not ends:
             continue
-        inside = [each for each in fixed_in(flattener) if tensors.is_inside(each.symbol)]
+        inside = [each for each in fixed_in(flattener) if shadow.is_inside(each.symbol)]
         back = [each for each in inside if any(op in needed for op, _ in each.uses)]
         for end in ends:
-            _link(tensors, flattener, end, back)
+            _link(shadow, flattener, end, back)
 
 
 def _ends(call: Call, ops: Sequence[FlatOp], needed: set[int]) -> Iterator[int]:
@@ -56,8 +46,8 @@ def _ends(call: Call, ops: Sequence[FlatOp], needed: set[int]) -> Iterator[int]:
             yield from (op for op in sorted(reached) if not users.get(op) and len(ops[op].tensors) == 1)
 
 
-def _link(tensors: Tensors, flattener: Flattener, end: int, back: Sequence[Fixed]) -> None:
-    tensor = tensors.actual(flattener.ops[end].tensors[0])
+def _link(shadow: Shadow, flattener: Flattener, end: int, back: Sequence[Fixed]) -> None:
+    tensor = shadow.actual(flattener.ops[end].tensors[0])
     if tensor is None or not tensor.dtype.is_floating:
         return
     for each in back:

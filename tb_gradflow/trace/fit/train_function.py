@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from typing import Any
 
 from tensorflow.python.eager.polymorphic_function import polymorphic_function
 
-
-class Steps(Protocol):
-    """How the recorder takes part in an execution."""
-
-    def looking_on(self) -> contextlib.AbstractContextManager[Any]: ...
-
-    def function(self, plain: Callable[[Any], Any]) -> Callable[[Any], Any]: ...
+from tb_gradflow.trace.fit.fitted_steps import EagerFit, ObservedFit
 
 
 class StandIn:
@@ -23,11 +16,11 @@ class StandIn:
     Args:
         model: The model.
         plain: Its own.
-        steps: Takes part.
+        steps: Take part.
         recorder: Whose it is.
     """
 
-    def __init__(self, model: Any, plain: Any, steps: Steps, recorder: Any) -> None:
+    def __init__(self, model: Any, plain: Any, steps: EagerFit | ObservedFit, recorder: Any) -> None:
         self._model = model
         self._plain = plain
         self._steps = steps

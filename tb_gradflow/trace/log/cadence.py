@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, Protocol
+from typing import Literal
 
 from tb_gradflow.errors import SetupError
 from tb_gradflow.trace.log.meter import Meter
@@ -23,29 +23,20 @@ a log has a size limit.
 """
 
 
-class Cadence(Protocol):
-    """A rule for which steps to record.
+class Fixed:
+    """A rule that does not depend on time.
 
     Attributes:
         meter: Measures the cost of recording; the runner of the steps reports the duration of each.
     """
-
-    @property
-    def meter(self) -> Meter: ...
-
-    def is_due(self, steps: int, new_epoch: bool, is_last: bool = False) -> bool:
-        """Whether to record, given the number of steps since recording began, whether an epoch begins, and whether a
-        fit is known to end with this step."""
-
-
-class Fixed:
-    """A rule that does not depend on time."""
 
     def __init__(self, rule: Callable[[int, bool], bool]) -> None:
         self.meter = Meter()
         self._rule = rule
 
     def is_due(self, steps: int, new_epoch: bool, is_last: bool = False) -> bool:
+        """Whether to record, given the number of steps since recording began, whether an epoch begins, and whether a
+        fit is known to end with this step."""
         return self._rule(steps, new_epoch)
 
 
@@ -88,6 +79,10 @@ class Affordable:
         # there.
         share = max(all_of_it - self.meter.around, all_of_it / 2)
         return self.meter.spent + expected <= share
+
+
+Cadence = Affordable | Fixed
+"""A rule for which steps to record: see `Fixed`."""
 
 
 def cadence(update_freq: UpdateFreq, overhead: float) -> Cadence:
