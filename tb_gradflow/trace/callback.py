@@ -218,8 +218,8 @@ class GradFlowCallback(KerasCallback):
             self._has_told = True
             warn(f"tb_gradflow does not record this fit: {self._steps.not_recorded}")
 
-    def _report_fault(self, fault: Exception, cost: str = "") -> None:
-        warn(fault_message(self._count.now, fault, cost))
+    def _report_fault(self, fault: Exception) -> None:
+        warn(fault_message(self._count.now, fault))
         if self.protection.is_over:
             with contextlib.suppress(Exception):  # it may be what failed
                 self._written()

@@ -49,7 +49,7 @@ _UNSEEN = (
 )
 
 
-def _report_fault(error: Exception, cost: str) -> None:
+def _report_fault(error: Exception) -> None:
     warn(f"tb_gradflow stopped recording; training continues. Please report this: {type(error).__name__}: {error}")
 
 
@@ -205,9 +205,9 @@ class SummaryLog:
         self._calls.append((name, call))
         return len(self._calls) - 1
 
-    def _ends(self, fault: Exception, cost: str) -> None:
+    def _ends(self, fault: Exception) -> None:
         """What was recorded before a fault can be read."""
-        _report_fault(fault, cost)
+        _report_fault(fault)
         with contextlib.suppress(Exception):  # it may be what failed
             self._recorder.flush()
 

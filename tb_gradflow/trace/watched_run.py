@@ -76,16 +76,10 @@ class WatchedRun:
         if not recorded and self._recorder is not None:
             self._recorder.flush_if_due()
 
-    def write(self, values: dict[str, Any], tracing: Tracing, step: int | None = None, *, tell: bool = False) -> None:
-        """Writes a step: the one that runs now if it is not said which."""
+    def write(self, values: dict[str, Any], tracing: Tracing, *, tell: bool = False) -> None:
+        """Writes the step that runs now."""
         assert self._recorder is not None
-        self._recorder.add_step(
-            self._step if step is None else step, tracing.indices[index_of(values)], values, tell=tell
-        )
-
-    def report_fault(self, error: Exception, cost: str = "") -> None:
-        """Reports a fault in a warning."""
-        warn(fault_message(self._step, error, cost))
+        self._recorder.add_step(self._step, tracing.indices[index_of(values)], values, tell=tell)
 
     def _made(self, identity: Identity) -> Recorder:
         if self._place is None:
@@ -97,8 +91,8 @@ class WatchedRun:
         self.options = replace(self.options, log_dir=log_dir)
         return Recorder(log_dir, identity)
 
-    def _report_fault(self, error: Exception, cost: str = "") -> None:
-        self.report_fault(error, cost)
+    def _report_fault(self, error: Exception) -> None:
+        warn(fault_message(self._step, error))
         if self._recorder is not None:
             with contextlib.suppress(Exception):  # it may be what failed
                 self._recorder.flush()

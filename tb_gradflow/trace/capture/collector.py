@@ -190,7 +190,7 @@ class Collector:
             answers = zip(flat_gradients(asked), arrived, strict=True)
             known = tf.nest.pack_sequence_as(sources, [answer if is_there else None for answer, is_there in answers])
             self._keep(request, known, {}, ())
-            self._close(request, [each.reading_of_jacobian(request) for each in reversed(self.instruments)], known)
+            self._close(request, [], known)
         return asked
 
     def _prepared(

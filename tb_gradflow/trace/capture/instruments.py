@@ -88,10 +88,6 @@ class Instrument:
         """Its reading for a request, before the request goes to the tape."""
         return Reading()
 
-    def reading_of_jacobian(self, request: Request) -> Reading:
-        """The same for a request for a Jacobian: no reading can take part, but it is notified of the result."""
-        return Reading()
-
     def recording(self) -> contextlib.AbstractContextManager[None]:
         """Open while the step runs."""
         return contextlib.nullcontext()

@@ -55,9 +55,9 @@ class Additions:
         with unobserved(), self.graph.as_default(), tf.name_scope(self.scope), tf.control_dependencies(None):
             yield
 
-    def leave(self, tensor: Any, device: str = "/device:CPU:0") -> Cell:
+    def leave(self, tensor: Any) -> Cell:
         """The function leaves a tensor in a new cell."""
-        cell = Cell(tensor.dtype, device)
+        cell = Cell(tensor.dtype)
         self.results.append((cell, tensor))
         return cell
 

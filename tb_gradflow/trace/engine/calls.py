@@ -73,15 +73,12 @@ def called(function: Any) -> dict[str, Any]:
     return found
 
 
-def places(function: Any, stop: Iterable[Any] = ()) -> Iterator[Place]:
-    """Where these functions are really called, the first one first; nothing below those with one of the graphs `stop`.
-    A function that calls itself is called once."""
-    functions, ends = called(function), list(stop)
+def places(function: Any) -> Iterator[Place]:
+    """Where these functions are really called, the first one first. A function that calls itself is called once."""
+    functions = called(function)
 
     def below(place: Place, above: Sequence[str]) -> Iterator[Place]:
         yield place
-        if any(place.graph is each for each in ends):
-            return
         for node, listed in calls_in(place.definition):
             for func in listed:
                 each = functions.get(func.name)

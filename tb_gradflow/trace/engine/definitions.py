@@ -48,7 +48,6 @@ class Definition:
         self.proto.CopyFrom(definition)
         self._graph = graph
         self._arguments: dict[str, str] | None = None
-        self._outputs: dict[str, list[str]] = {}
 
     @property
     def name(self) -> str:

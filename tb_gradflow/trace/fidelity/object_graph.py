@@ -67,12 +67,12 @@ class Bindings:
                 place.put(place.value)
 
 
-def held(place: Place, gone: Any = None) -> Any:
-    """The current value of a place; `gone` if the place no longer exists."""
+def held(place: Place) -> Any:
+    """The current value of a place; `None` if the place no longer exists."""
     try:
         return place.get()
     except (KeyError, IndexError, AttributeError, ValueError):
-        return gone
+        return None
 
 
 def _places(roots: Sequence[Any]) -> Iterator[Place]:

@@ -289,22 +289,25 @@ class Tracing:
             self._recorder.add_failed_trace(trace)
 
 
-def fault_message(step: int, fault: Exception, lost: str = "") -> str:
+def fault_message(step: int, fault: Exception) -> str:
     """The warning when the recorder fails at a step, or finds there that it cannot record such a training."""
     if isinstance(fault, SetupError):
         return f"tb_gradflow does not record this training: {fault}"
     return (
-        f"tb_gradflow could not record step {step} and stopped recording; training continues.{lost} Please report "
+        f"tb_gradflow could not record step {step} and stopped recording; training continues. Please report "
         f"this: {type(fault).__name__}: {fault}"
     )
 
 
-def warning_lines(diagnosis: Diagnosis, *, most: int = 3) -> Sequence[str]:
+_MOST_LINES = 3
+
+
+def warning_lines(diagnosis: Diagnosis) -> Sequence[str]:
     """The terminal lines about a first step: its errors and warnings, a line each; none if it is healthy."""
     loud = [finding for finding in diagnosis.findings if finding.severity in ("error", "warning")]
-    lines = [f"tb_gradflow: {finding.message} {finding.fix}".rstrip() for finding in loud[:most]]
-    if len(loud) > most:
-        lines.append(f'tb_gradflow: {len(loud) - most} more findings are in TensorBoard\'s tab "Gradient flow".')
+    lines = [f"tb_gradflow: {finding.message} {finding.fix}".rstrip() for finding in loud[:_MOST_LINES]]
+    if len(loud) > _MOST_LINES:
+        lines.append(f'tb_gradflow: {len(loud) - _MOST_LINES} more findings are in TensorBoard\'s tab "Gradient flow".')
     return lines
 
 

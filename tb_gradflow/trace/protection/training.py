@@ -14,9 +14,8 @@ import tensorflow as tf
 
 from tb_gradflow.trace.protection.beside import beside
 
-Report = Callable[[Exception, str], None]
-"""Called with a fault, and with a sentence on what it may have changed; empty if nothing."""
-
+Report = Callable[[Exception], None]
+"""Called with a fault."""
 
 _END_OF_DATA = (StopIteration, tf.errors.OutOfRangeError)
 
@@ -51,12 +50,12 @@ class Protection:
         self.is_over = True
         self._restored()
 
-    def ends(self, fault: Exception, cost: str = "") -> None:
+    def ends(self, fault: Exception) -> None:
         """A fault ends the recording."""
         if self.is_over:
             return
         self.is_over = True
-        for action in (self._restored, functools.partial(self._report, fault, cost)):
+        for action in (self._restored, functools.partial(self._report, fault)):
             try:
                 action()
             except Exception:  # faults while handling a fault are not reported

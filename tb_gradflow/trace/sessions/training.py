@@ -178,8 +178,8 @@ class Training:
             self._recording.keeps(self)
         return True
 
-    def _report_fault(self, fault: Exception, cost: str = "") -> None:
-        warn(fault_message(self.steps, fault, cost))
+    def _report_fault(self, fault: Exception) -> None:
+        warn(fault_message(self.steps, fault))
         if self._recorder is None and self._place is not None:
             self._recording.drop(self._place)
             self._place = None
