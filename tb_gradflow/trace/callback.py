@@ -21,7 +21,7 @@ from tb_gradflow.trace.fit.train_function import StandIn, owner, put
 from tb_gradflow.trace.fit.which_keras import check_backend, fitting
 from tb_gradflow.trace.log.cadence import UpdateFreq
 from tb_gradflow.trace.log.options import checked
-from tb_gradflow.trace.log.recorder import Identity, Recorder, Tracing, fault_message, index_of
+from tb_gradflow.trace.log.recorder import Recorder, Tracing, fault_message, index_of, new_session
 from tb_gradflow.trace.protection.training import Protection, protected_method
 from tb_gradflow.trace.protection.warning import warn
 from tb_gradflow.trace.step.measurements import Measured
@@ -170,8 +170,8 @@ class GradFlowCallback(KerasCallback):
         if reason or not writes_log():
             return
         if self._recorder is None:
-            identity = Identity(str(self.model.name), fitted.keras, self._options.expected)
-            self._recorder = Recorder(self._options.log_dir, identity)
+            session = new_session(str(self.model.name), keras=fitted.keras, expected=self._options.expected)
+            self._recorder = Recorder(self._options.log_dir, session)
             self._recorder.meter = self._options.cadence.meter
             self._recorder.flush_at_end_of(self)
             self._tracing = Tracing(self._recorder)

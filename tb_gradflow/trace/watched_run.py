@@ -7,12 +7,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Protocol
 
+from tb_gradflow.record.schema import Session
 from tb_gradflow.trace.log.options import Options
-from tb_gradflow.trace.log.recorder import Identity, Recorder, SilentRecorder, Tracing, fault_message, index_of
+from tb_gradflow.trace.log.recorder import Recorder, SilentRecorder, Tracing, fault_message, index_of, new_session
 from tb_gradflow.trace.protection.training import Protection
 from tb_gradflow.trace.protection.warning import warn
 from tb_gradflow.trace.step.workers import writes_log
-from tb_gradflow.trace.tf_internals.versions import keras_version
 
 
 class OnDemand(Protocol):
@@ -46,8 +46,7 @@ class WatchedRun:
 
     def recorder(self, name: str) -> Recorder:
         if self._recorder is None:
-            identity = Identity(name, keras_version(), self.options.expected)
-            self._recorder = self._made(identity)
+            self._recorder = self._made(new_session(name, expected=self.options.expected))
             self._recorder.meter = self.options.cadence.meter
             self._calls_off = self._recorder.flush_at_end_of(self)
         return self._recorder
@@ -81,15 +80,15 @@ class WatchedRun:
         assert self._recorder is not None
         self._recorder.add_step(self._step, tracing.indices[index_of(values)], values, tell=tell)
 
-    def _made(self, identity: Identity) -> Recorder:
+    def _made(self, session: Session) -> Recorder:
         if self._place is None:
-            return Recorder(self.options.log_dir, identity)
+            return Recorder(self.options.log_dir, session)
         log_dir = self._place.begin()
         if log_dir is None:
             self.protection.stop()
-            return SilentRecorder("", identity)
+            return SilentRecorder("", session)
         self.options = replace(self.options, log_dir=log_dir)
-        return Recorder(log_dir, identity)
+        return Recorder(log_dir, session)
 
     def _report_fault(self, error: Exception) -> None:
         warn(fault_message(self._step, error))

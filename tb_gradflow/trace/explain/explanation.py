@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
-from typing import Any
-
-import keras
-import numpy as np
-import tensorflow as tf
 
 from tb_gradflow.record.report import ExampleGradients
-from tb_gradflow.record.schema import FORMAT, Session, StepRecord, Trace
-from tb_gradflow.trace.step.forward_values import step_values
-from tb_gradflow.version import VERSION
+from tb_gradflow.record.schema import Session, StepRecord, Trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,29 +25,3 @@ class Explained:
     record: StepRecord | None
     eager: bool = False
     examples: ExampleGradients | None = None
-
-
-def session_of(name: str) -> Session:
-    """A new session for the model or function `name`."""
-    return Session(
-        format=FORMAT,
-        id=f"{time.time_ns() // 1_000_000:013d}",
-        tool=VERSION,
-        tensorflow=tf.__version__,
-        keras=keras.__version__,
-        model=name,
-        expected=(),
-    )
-
-
-def record_of(values: dict[str, Any]) -> StepRecord:
-    """The statistics of the step."""
-    return StepRecord(
-        trace=int(values["trace"]),
-        step=0,
-        wall_time=time.time(),
-        losses=tuple(float(value) for value in values["losses"]),
-        gradients=np.ascontiguousarray(values["gradients"], "<f4").tobytes(),
-        variables=np.ascontiguousarray(values["variables"], "<f4").tobytes(),
-        values=step_values(values, 0),
-    )

@@ -29,13 +29,14 @@ from tb_gradflow.trace.capture.requested_tensors import user_frame, was_variable
 from tb_gradflow.trace.custom_gradient_checks.step_checks import GradientChecks
 from tb_gradflow.trace.eager.compilability import decisions, kept_inside, sentence_of
 from tb_gradflow.trace.explain.examples import gradients_of_rows
-from tb_gradflow.trace.explain.explanation import Explained, record_of, session_of
+from tb_gradflow.trace.explain.explanation import Explained
 from tb_gradflow.trace.explain.run_mode import Plan, compiled_once, functions_compiled
 from tb_gradflow.trace.explain.traced_step import TracedStep
 from tb_gradflow.trace.fidelity.object_graph import name_of
 from tb_gradflow.trace.fidelity.rollback import undone
 from tb_gradflow.trace.graph.differentiable import is_differentiable_dtype
 from tb_gradflow.trace.graph.variables import GivenTensor, Owned, Variables, listed_sources, raw_variable
+from tb_gradflow.trace.log.recorder import index_of, new_session, record_of
 from tb_gradflow.trace.source.frames import Frame, stack_now
 from tb_gradflow.trace.source.variable_names import names_in
 from tb_gradflow.trace.step.instrumented_step import InstrumentedStep, owned_variables
@@ -354,7 +355,7 @@ class _Seen:
     def __init__(self, plan: Plan, *, eager: bool, barriers: frozenset[str] | None = None) -> None:
         self._eager = eager
         self.error: Exception | None = None
-        self._session = session_of(plan.name)
+        self._session = new_session(plan.name)
         self._traces: list[Trace] = []
         self._is_complete = False
         self._values: dict[str, Any] = {}
@@ -423,7 +424,7 @@ class _Seen:
             if not self._traces:
                 raise self.error
             return Explained(self._session, self._with_rebound(self._checks.filled(self._traces[-1], {})), None)
-        record = record_of(self._values)
+        record = record_of(self._values, index_of(self._values))
         trace = next(each for each in self._traces if each.index == record.trace)
         trace = self._with_rebound(self._checks.filled(trace, self._values))
         return Explained(self._session, trace, record, self._eager)

@@ -7,7 +7,6 @@ that the user's graph, and every random number drawn in the user's session, stay
 from __future__ import annotations
 
 import functools
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -19,7 +18,7 @@ from tb_gradflow.errors import SetupError
 from tb_gradflow.record.schema import GRADIENT_STATISTICS, VARIABLE_STATISTICS, Outcome, StepRecord, Trace
 from tb_gradflow.trace.custom_gradient_checks.probe import RAISED
 from tb_gradflow.trace.custom_gradient_checks.step_checks import GradientChecks
-from tb_gradflow.trace.explain.explanation import Explained, session_of
+from tb_gradflow.trace.explain.explanation import Explained
 from tb_gradflow.trace.graph.build_trace import Looked, trace_of
 from tb_gradflow.trace.graph.custom_gradients import OwnGradient, own_gradient
 from tb_gradflow.trace.graph.differentiable import Differentiability, is_differentiable_dtype
@@ -35,6 +34,7 @@ from tb_gradflow.trace.graph_v1.terms_v1 import BuiltTerm, answers_of, built_ter
 from tb_gradflow.trace.graph_v1.updates_v1 import movement_of, movements, run_updates, updates_among
 from tb_gradflow.trace.graph_v1.values_v1 import CannotMeasureError, Values, to_be_fed, values_for, with_values_of
 from tb_gradflow.trace.graph_v1.variables_v1 import GraphVariables
+from tb_gradflow.trace.log.recorder import new_session, record_of
 from tb_gradflow.trace.numerics.statistics_table import StatisticsTable
 
 
@@ -106,7 +106,7 @@ class _Step:
             trace = self._checks.filled(self._trace(*notes), fetched)
             if not values.invented:
                 trace, record = self._with_updates(trace, record, values)
-            return Explained(session_of(self._loss.op.name), trace, record)
+            return Explained(new_session(self._loss.op.name), trace, record)
         raise CannotMeasureError(reason)
 
     def _with_updates(self, trace: Trace, record: StepRecord, values: Values) -> tuple[Trace, StepRecord]:
@@ -140,7 +140,7 @@ class _Step:
         elif built.error is not None:
             note = ""
         trace = self._checks.filled(self._trace(note), {})
-        return Explained(session_of(self._loss.op.name), trace, None)
+        return Explained(new_session(self._loss.op.name), trace, None)
 
     @functools.cached_property
     def _built(self) -> Built:
@@ -219,14 +219,7 @@ class _Step:
         rows = [statistics_of(value) for name, value in fetched.items() if name.startswith("gradient/")]
         rows += rows_of(self._terms, fetched)
         norms = [norms_of(values.variables.get(tensor.op.name, ())) for _, tensor in self._variables.sources()]
-        return StepRecord(
-            trace=0,
-            step=0,
-            wall_time=time.time(),
-            losses=(float(np.sum(fetched["loss"])),),
-            gradients=np.array(rows, "<f4").tobytes(),
-            variables=np.array(norms, "<f4").tobytes(),
-        )
+        return record_of({"losses": np.sum(fetched["loss"]), "gradients": rows, "variables": norms}, 0)
 
     def _trace(self, *notes: str) -> Trace:
         trace = trace_of(Looked([self._call], self._variables, self._rows, by_tape=False), 0)

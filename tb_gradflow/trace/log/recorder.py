@@ -8,8 +8,8 @@ import os
 import posixpath
 import time
 import weakref
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ from tb_gradflow.store.writer import VOLUME_CAP_BYTES, LogWriter
 from tb_gradflow.trace.log.meter import Meter
 from tb_gradflow.trace.log.trials import trials_of_now
 from tb_gradflow.trace.step.forward_values import step_values
+from tb_gradflow.trace.tf_internals.versions import keras_version
 from tb_gradflow.version import VERSION
 
 _LOGGER = logging.getLogger("tb_gradflow")
@@ -41,13 +42,30 @@ under a trace that is otherwise the same.
 MOST_TRACES = 256
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """The facts in a log about the program that it comes from."""
+def new_session(name: str, *, keras: str | None = None, expected: tuple[str, ...] = ()) -> Session:
+    """A session that begins now, of the model or function `name`; with Keras 3, if no version of Keras is given."""
+    return Session(
+        format=FORMAT,
+        id=f"{time.time_ns() // 1_000_000:013d}",
+        tool=VERSION,
+        tensorflow=tf.__version__,
+        keras=keras_version() if keras is None else keras,
+        model=name,
+        expected=expected,
+    )
 
-    model: str
-    keras: str
-    expected: tuple[str, ...]
+
+def record_of(measurements: Mapping[str, Any], trace: int, step: int = 0) -> StepRecord:
+    """The statistics of one step: those that `step.InstrumentedStep` returned."""
+    return StepRecord(
+        trace=trace,
+        step=step,
+        wall_time=time.time(),
+        losses=tuple(float(value) for value in np.ravel(measurements["losses"])),
+        gradients=np.ascontiguousarray(measurements["gradients"], "<f4").tobytes(),
+        variables=np.ascontiguousarray(measurements["variables"], "<f4").tobytes(),
+        values=step_values(measurements, step),
+    )
 
 
 class Recorder:
@@ -58,19 +76,11 @@ class Recorder:
         meter: Measures the cost of recording; None if it is not measured.
     """
 
-    def __init__(self, log_dir: str, identity: Identity, *, cap_bytes: int = VOLUME_CAP_BYTES) -> None:
+    def __init__(self, log_dir: str, session: Session, *, cap_bytes: int = VOLUME_CAP_BYTES) -> None:
         self.meter: Meter | None = None
         self._log_dir = log_dir
         self._cap_bytes = cap_bytes
-        self._session = Session(
-            format=FORMAT,
-            id=f"{time.time_ns() // 1_000_000:013d}",
-            tool=VERSION,
-            tensorflow=tf.__version__,
-            keras=identity.keras,
-            model=identity.model,
-            expected=identity.expected,
-        )
+        self._session = session
         self._writer: LogWriter | None = None
         self._path = ""
         self._flushed = 0  # how long the file was when it was last flushed
@@ -107,28 +117,24 @@ class Recorder:
         self._tell(lambda: diagnose(self._traces[index], self._session, None, None, (), -1))
 
     def add_step(self, step: int, trace: int, measurements: dict[str, Any], *, tell: bool = False) -> None:
-        """Records the statistics of one step: those that `step.InstrumentedStep` returned. The first one is analysed
-        and reported in the terminal, others if `tell` is true.
+        """Records the statistics of one step: see `record_of`. The first one is analysed and reported in the terminal,
+        others if `tell` is true.
         """
         self._tell_notes(self._traces[trace])
-        gradients = np.ascontiguousarray(measurements["gradients"], "<f4")
-        variables = np.ascontiguousarray(measurements["variables"], "<f4")
-        losses = tuple(float(value) for value in np.ravel(measurements["losses"]))
-        values = step_values(measurements, step)
-        record = StepRecord(trace, step, time.time(), losses, gradients.tobytes(), variables.tobytes(), values)
+        record = record_of(measurements, trace, step)
         writer = self._open()
         if self.meter is not None:
             writer.write_cost(self.meter.cost())
         writer.write_step(record)
-        if tell or values is not None or not self._pinned:
+        if tell or record.values is not None or not self._pinned:
             self._pinned.append(step)
         if writer.is_full and self._may_thin:
             self._thin(writer)
         if tell or not self._told:
-            shaped = gradients.reshape(-1, len(GRADIENT_STATISTICS))
-            norms = variables.reshape(-1, len(VARIABLE_STATISTICS))
-            known = self._traces[trace]
-            self._tell(lambda: diagnose(known, self._session, shaped, norms, losses, step, values=values))
+            gradients = np.frombuffer(record.gradients, "<f4").reshape(-1, len(GRADIENT_STATISTICS))
+            norms = np.frombuffer(record.variables, "<f4").reshape(-1, len(VARIABLE_STATISTICS))
+            known, losses, values = self._traces[trace], record.losses, record.values
+            self._tell(lambda: diagnose(known, self._session, gradients, norms, losses, step, values=values))
 
     def _tell_notes(self, trace: Trace) -> None:
         """Once for each trace that a step has run: a step that creates variables is traced twice, and runs the second

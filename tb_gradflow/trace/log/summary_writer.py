@@ -8,16 +8,15 @@ from typing import Any
 import tensorflow as tf
 
 from tb_gradflow.store.writer import LogWriter
-from tb_gradflow.trace.log.recorder import Identity, Recorder
+from tb_gradflow.trace.log.recorder import Recorder, new_session
 from tb_gradflow.trace.protection.functions import preceded
-from tb_gradflow.trace.tf_internals.versions import keras_version
 
 
 class WriterRecorder(Recorder):
     """One session of a log that is stored in the file of a `tf.summary` writer."""
 
     def __init__(self, writer: Any) -> None:
-        super().__init__("", Identity("summary", keras_version(), ()))
+        super().__init__("", new_session("summary"))
         self._summary_writer = writer
 
     def flush(self) -> None:

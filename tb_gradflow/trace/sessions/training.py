@@ -8,13 +8,12 @@ from typing import Any, Protocol
 
 from tb_gradflow.trace.graph_v1.feeding import feeding_kept
 from tb_gradflow.trace.log.options import Options
-from tb_gradflow.trace.log.recorder import Identity, Recorder, fault_message
+from tb_gradflow.trace.log.recorder import Recorder, fault_message, new_session
 from tb_gradflow.trace.protection.training import Protection
 from tb_gradflow.trace.protection.warning import warn
 from tb_gradflow.trace.sessions.executions import Execution
 from tb_gradflow.trace.sessions.plans import Plan
 from tb_gradflow.trace.sessions.structure import Structure
-from tb_gradflow.trace.tf_internals.versions import keras_version
 
 SEVERAL = 2
 """A program that evaluates the gradients of variables this often may train them with NumPy."""
@@ -147,8 +146,8 @@ class Training:
     def _opened(self) -> Recorder:
         if self._recorder is None:
             assert self._options is not None
-            identity = Identity(self.name, keras_version(), self._options.expected)
-            self._recorder = Recorder(self._options.log_dir, identity)
+            session = new_session(self.name, expected=self._options.expected)
+            self._recorder = Recorder(self._options.log_dir, session)
             self._recorder.meter = self._options.cadence.meter
             self._recorder.flush_at_end_of(self)
         return self._recorder

@@ -16,7 +16,7 @@ from tb_gradflow.store.directory import DirectoryReader
 from tb_gradflow.store.run import StoredRun
 from tb_gradflow.store.thinning import thin
 from tb_gradflow.store.writer import LogWriter
-from tb_gradflow.trace.log.recorder import Identity, Recorder
+from tb_gradflow.trace.log.recorder import Recorder, new_session
 from tests.store.samples import step, trace
 from tests.trace import models
 from tests.trace.recording import data, train
@@ -26,7 +26,7 @@ CAP = 40_000
 
 def recorded(directory: Path, steps: int, *, tell: int = -1) -> StoredRun:
     """A log with a small cap that was given so many steps."""
-    recorder = Recorder(str(directory), Identity("sample", "", ()), cap_bytes=CAP)
+    recorder = Recorder(str(directory), new_session("sample"), cap_bytes=CAP)
     recorder.add_trace(trace())
     for number in range(steps):
         made = step(number)
@@ -116,7 +116,7 @@ def test_a_step_with_more_ops_than_a_log_may_hold_is_refused_before_it_is_writte
     """A reader would refuse the whole log."""
     small = trace()
     large = replace(small, ops=small.ops * (MOST_OPS // len(small.ops) + 1))
-    recorder = Recorder(str(tmp_path), Identity("sample", "", ()))
+    recorder = Recorder(str(tmp_path), new_session("sample"))
 
     with pytest.raises(ValueError, match="a log holds at most 200,000"):
         recorder.add_trace(large)
