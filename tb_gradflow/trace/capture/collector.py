@@ -19,7 +19,7 @@ from tensorflow.python.util import tf_stack
 from tb_gradflow.record.schema import Layer
 from tb_gradflow.trace.capture.aliases import aliases, only_reads, plain_reads
 from tb_gradflow.trace.capture.instruments import Ask, Instrument, Reading, Request
-from tb_gradflow.trace.capture.optimizer_updates import Applied, Given, applied_by, as_number, rate_in_step
+from tb_gradflow.trace.capture.optimizer_updates import Applied, Moved, applied_by, as_number, rate_in_step
 from tb_gradflow.trace.capture.requested_tensors import is_answer, requested_tensors
 from tb_gradflow.trace.capture.symbols import Symbols
 from tb_gradflow.trace.graph.differentiable import is_differentiable_dtype
@@ -316,15 +316,14 @@ class Collector:
                 each.gradient = apart(each.gradient) if known is None else known
         return applied
 
-    def moving(self, known: int) -> list[tuple[int, int, Given]]:
-        """For each variable that was updated exactly once, up to a maximum number: its index, that of the update, and
-        the optimizer's arguments for it."""
-        found: dict[int, list[tuple[int, int, Given]]] = {}
+    def moved(self, known: int) -> list[Moved]:
+        """The variables that were updated exactly once, of the first `known`."""
+        found: dict[int, list[Moved]] = {}
         for number, applied in enumerate(self.applied):
             for each in applied.given:
                 index = self.variables.index_of(each.variable)
                 if index < known and is_floating(self.variables[index]) and has_one_shape(self.variables[index]):
-                    found.setdefault(index, []).append((index, number, each))
+                    found.setdefault(index, []).append(Moved(index, number, applied, each))
         return [listed[0] for _, listed in sorted(found.items()) if len(listed) == 1]
 
     def entered(self, layer: Any, scope: str) -> None:

@@ -85,6 +85,28 @@ class Applied:
         return self.optimizer if source is None else replace(self.optimizer, call=_call_in(source.code))
 
 
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A variable that is updated once.
+
+    Attributes:
+        variable: Its index.
+        update: The number of the update.
+        applied: The update.
+        given: The optimizer's arguments for it.
+    """
+
+    variable: int
+    update: int
+    applied: Applied
+    given: Given
+
+    @property
+    def is_scaled(self) -> bool:
+        """Whether the gradient is still scaled, and so says nothing of the length of a step."""
+        return self.applied.optimizer.scaled and self.applied.is_proportional
+
+
 def _call_in(code: str) -> str:
     """The call of an optimizer in a line; empty if there is none, or not the whole of it."""
     try:

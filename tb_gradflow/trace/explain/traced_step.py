@@ -4,7 +4,6 @@ function that is made from that trace: it measures the step, on copies of the va
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
@@ -23,11 +22,11 @@ from tb_gradflow.trace.engine.effects import Effects
 from tb_gradflow.trace.engine.switches import switch_of
 from tb_gradflow.trace.engine.tracing import onlooking
 from tb_gradflow.trace.explain.run_mode import Plan
-from tb_gradflow.trace.graph.build_trace import trace_of
 from tb_gradflow.trace.protection.substitutes import Ours, Run
 from tb_gradflow.trace.step.copied_step import CopiedStep, variables_given
 from tb_gradflow.trace.step.forward_values import is_broken
 from tb_gradflow.trace.step.measurements import Measured
+from tb_gradflow.trace.step.more_rows import MoreRows, trace_with
 from tb_gradflow.trace.step.observation import Observation, observed, seen_in
 from tb_gradflow.trace.step.settings import Settings
 from tb_gradflow.trace.tf_internals.function_caches import traces_set_back
@@ -115,8 +114,7 @@ class TracedStep:
         if collector.calls and collector.fault is None and self._observation is not None:
             with contextlib.suppress(Exception):
                 self._observation.finish()
-                optimizers = tuple(each.in_log(keep_source=True) for each in collector.applied)
-                self.trace = dataclasses.replace(trace_of(seen_in(collector), 0), optimizers=optimizers)
+                self.trace, _, _ = trace_with(MoreRows(), seen_in(collector), collector.applied, 0)
 
     def _run(self, run: Run, args: Sequence[Any]) -> None:
         run.of(self._results, args)

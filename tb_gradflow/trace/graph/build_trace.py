@@ -96,27 +96,17 @@ def trace_of(looked: Looked, index: int, *, keep_source: bool = True) -> Trace:
     return numbered_trace_of(looked, index, keep_source=keep_source)[0]
 
 
-def numbered_trace_of(looked: Looked, index: int, *, keep_source: bool = True) -> tuple[Trace, NumberOf]:
-    """The same with the numbers of the ops."""
-    builder = _built(_Builder(looked, keep_source))
-    return builder.build(index), builder.number_of
-
-
-def trace_with_places(
-    looked: Looked, root: Any, index: int, *, keep_source: bool = True
+def numbered_trace_of(
+    looked: Looked, index: int, *, keep_source: bool = True, root: Any = None
 ) -> tuple[Trace, list[Place], NumberOf]:
-    """The same for a step whose forward pass is measured: includes values computed only from data, the tensors in the
-    graph `root`, and the numbers of the ops.
+    """The same with the numbers of the ops. For a step whose forward pass is measured, in the graph `root`: with values
+    computed only from data, and the tensors of that graph.
     """
-    builder = _built(_Builder(looked, keep_source, with_data=True))
-    return builder.build(index), list(builder.places(root)), builder.number_of
-
-
-def _built(builder: _Builder) -> _Builder:
-    for call in builder.calls:
+    builder = _Builder(looked, keep_source, with_data=root is not None)
+    for call in looked.calls:
         builder.choose(call)
     builder.number()
-    return builder
+    return builder.build(index), list(builder.places(root)), builder.number_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +119,6 @@ class _Key:
 
 class _Builder:
     def __init__(self, looked: Looked, keep_source: bool, *, with_data: bool = False) -> None:
-        self.calls = looked.calls
         self._looked = looked
         self._with_data = with_data
         self._sources = SourceTable(keep_source)
@@ -222,10 +211,6 @@ class _Builder:
                     if slot not in listed and tensor.dtype.is_floating:
                         yield Place(op, -1, slot, tensor)
 
-    def number_of(self, flattener: Flattener, ref: Ref) -> int:
-        """The index in the trace of the op that produces a tensor; -1 if it is not listed."""
-        return self._number(flattener, ref)
-
     def build(self, index: int) -> Trace:
         ops = tuple(self._op(key) for key in self._numbers)
         gradient_checks = tuple(self._own_gradients())
@@ -253,7 +238,7 @@ class _Builder:
                 TensorGradient(number, op, ref.output, answer.outcome, self._row(answer))
                 for number, call in enumerate(self._looked.calls)
                 for ref, answer in call.tensors.items()
-                if (op := self._number(call.flattener, ref)) >= 0
+                if (op := self.number_of(call.flattener, ref)) >= 0
             ),
             layers=layers,
             sources=self._sources.all(),
@@ -269,7 +254,7 @@ class _Builder:
                     number,
                     self._number_of_row(row),
                     dropped.how,
-                    self._number(call.flattener, ref),
+                    self.number_of(call.flattener, ref),
                 )
                 for number, call in enumerate(self._looked.calls)
                 for dropped, ref, row in call.padded
@@ -307,7 +292,7 @@ class _Builder:
     def _terms(self) -> Iterator[Term]:
         for number, call in enumerate(self._looked.calls):
             for each in call.terms.terms:
-                op = self._number(call.flattener, each.ref) if each.ref is not None else -1
+                op = self.number_of(call.flattener, each.ref) if each.ref is not None else -1
                 source, _ = self._sources.of(each.frames, "")
                 named = self._sources.keep or each.name.isidentifier() or each.kind != "term"
                 name, row = each.name if named else "term", self._number_of_row(each.row)
@@ -317,7 +302,7 @@ class _Builder:
         answered = [(call, answer) for call in self._looked.calls for answer in call.terms.terms]
         for number, (call, answer) in enumerate(answered):
             for ref, row in answer.tensors.items():
-                if (op := self._number(call.flattener, ref)) >= 0:
+                if (op := self.number_of(call.flattener, ref)) >= 0:
                     yield TermTensor(number, op, ref.output, None if row is None else self._number_of_row(row))
 
     def _row(self, answer: Answer) -> int | None:
@@ -339,7 +324,7 @@ class _Builder:
                 found.setdefault(op.reads, []).append(index)
         return found
 
-    def _number(self, flattener: Flattener, ref: Ref) -> int:
+    def number_of(self, flattener: Flattener, ref: Ref) -> int:
         return self._numbers.get(_Key(self._graph(flattener), ref.op), -1)
 
     def _op(self, key: _Key) -> Op:
@@ -425,7 +410,7 @@ class _Builder:
         for name, call in zip(names, self._looked.calls, strict=True):
             op, output = -1, 0
             if call.targets:
-                op, output = self._number(call.flattener, call.targets[0]), call.targets[0].output
+                op, output = self.number_of(call.flattener, call.targets[0]), call.targets[0].output
             source, _ = self._sources.of(call.frames, "")
             targets.append(
                 Target(

@@ -4,7 +4,6 @@ under `patches.watching`, and what is measured is added to its outputs."""
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -12,15 +11,14 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tb_gradflow.record.schema import Input, Movement, Trace, ValueRange
+from tb_gradflow.record.schema import Trace
 from tb_gradflow.trace.capture.collector import Collector, Scope
-from tb_gradflow.trace.capture.optimizer_updates import Given
+from tb_gradflow.trace.capture.optimizer_updates import Moved
 from tb_gradflow.trace.capture.patches import gives_way, watching
 from tb_gradflow.trace.capture.snapshots import link_snapshots
 from tb_gradflow.trace.capture.term_gradients import TermGradients
 from tb_gradflow.trace.eager.shadow_symbols import ShadowSymbols
-from tb_gradflow.trace.graph.build_trace import NumberOf, Place, numbered_trace_of, trace_with_places
-from tb_gradflow.trace.graph.flat_ops import Ref
+from tb_gradflow.trace.graph.build_trace import NumberOf, Place
 from tb_gradflow.trace.graph.variables import (
     Owned,
     Variables,
@@ -40,10 +38,11 @@ from tb_gradflow.trace.protection.functions import faults_go_to
 from tb_gradflow.trace.source.other_methods import only_elsewhere
 from tb_gradflow.trace.step.forward_values import examples_of, forward_values, has_nonfinite
 from tb_gradflow.trace.step.measurements import Measured
+from tb_gradflow.trace.step.more_rows import MoreRows, trace_with
 from tb_gradflow.trace.step.named_inputs import Named, NameInputs, arguments_of
 from tb_gradflow.trace.step.observation import seen_in
 from tb_gradflow.trace.step.settings import Settings
-from tb_gradflow.trace.step.value_ranges import Ranged, value_ranges
+from tb_gradflow.trace.step.value_ranges import value_ranges
 
 OnTrace = Callable[[Trace, BaseException | None], None]
 
@@ -73,8 +72,6 @@ class InstrumentedStep:
         self._on_trace = on_trace
         self._on_fault = on_fault or _raised
         self._traces = 0
-        self._places: list[Place] = []
-        self._number_of: NumberOf = lambda flattener, ref: -1
 
     def __call__(self, *args: Any, **kwargs: Any) -> tuple[Any, Measured]:
         """What the step returns, and what it measured: nothing if the recorder has failed."""
@@ -132,23 +129,19 @@ class InstrumentedStep:
         _finish(collector)
         more = self._more_rows(collector, given, before)
         with_values = _broke(collector, [row for _, row in more.inputs])
-        measured = self._measurements(collector, self._tell(collector, more, None, with_values=with_values), before)
+        index, places, number_of = self._tell(collector, more, None, with_values=with_values)
+        measured = self._measurements(collector, index, before)
         if with_values:
-            measured |= forward_values(
-                collector.calls, collector.symbols, self._places, self._number_of, (args, kwargs)
-            )
+            measured |= forward_values(collector.calls, collector.symbols, places, number_of, (args, kwargs))
             measured |= examples_of(given) if self._settings.examples else {}
         return measured
 
-    def _more_rows(self, collector: Collector, given: Named, before: Sequence[Any]) -> _MoreRows:
+    def _more_rows(self, collector: Collector, given: Named, before: Sequence[Any]) -> MoreRows:
         block = Block()
         collector.rows.append(block)
-        more = _MoreRows(
+        more = MoreRows(
             [(name, block.add(gradient_statistics(tensor))) for name, tensor in given],
-            [
-                (variable, number, each, block.add(_movement(collector, number, each, before[variable])))
-                for variable, number, each in collector.moving(len(before))
-            ],
+            [(each, block.add(_movement(each, before[each.variable]))) for each in collector.moved(len(before))],
             value_ranges(collector, block, exact=False) if self._settings.tensors == "all" else (),
         )
         block.stack()
@@ -160,35 +153,19 @@ class InstrumentedStep:
         if collector.calls and collector.fault is None:
             with contextlib.suppress(Exception):
                 _finish(collector)
-                self._tell(collector, _MoreRows(), error)
+                self._tell(collector, MoreRows(), error)
 
     def _tell(
-        self, collector: Collector, more: _MoreRows, error: BaseException | None, *, with_values: bool = False
-    ) -> int:
+        self, collector: Collector, more: MoreRows, error: BaseException | None, *, with_values: bool = False
+    ) -> tuple[int, list[Place], NumberOf]:
         index = self._traces
         self._traces += 1
-        seen, keep_source = seen_in(collector), self._settings.source
-        if with_values:
-            trace, self._places, self._number_of = trace_with_places(
-                seen, collector.root, index, keep_source=keep_source
-            )
-        else:
-            trace, self._number_of = numbered_trace_of(seen, index, keep_source=keep_source)
-        number_of = collector.rows.numbers()
-        inputs = tuple(Input(name, number_of(row)) for name, row in more.inputs)
-        movements = tuple(
-            Movement(variable, number, number_of(row), each.decay, each.constraint)
-            for variable, number, each, row in more.movements
+        root = collector.root if with_values else None
+        trace, places, number_of = trace_with(
+            more, seen_in(collector), collector.applied, index, keep_source=self._settings.source, root=root
         )
-        ranges = tuple(
-            ValueRange(op, each.input, number_of(each.row))
-            for each in more.ranges
-            if (op := self._number_of(each.flattener, Ref(each.op, 0))) >= 0
-        )
-        optimizers = tuple(each.in_log(keep_source=self._settings.source) for each in collector.applied)
-        trace = dataclasses.replace(trace, inputs=inputs, optimizers=optimizers, movements=movements, ranges=ranges)
         self._on_trace(trace, error)
-        return index
+        return index, places, number_of
 
     def _measurements(self, collector: Collector, index: int, before: list[Any]) -> Measured:
         losses = [call.loss for call in collector.calls if call.rows.is_measured]
@@ -252,22 +229,6 @@ class OpenStep:
             self._step._tell_of(error, self.collector)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _MoreRows:
-    """The rows of a step that are not results of a tape.
-
-    Attributes:
-        inputs: The name of each, with its row.
-        movements: For each updated variable: its index, that of the update, the optimizer's arguments for it, and its
-            row.
-        ranges: The ranges of values that functions are given.
-    """
-
-    inputs: Sequence[tuple[str, Row]] = ()
-    movements: Sequence[tuple[int, int, Given, Row]] = ()
-    ranges: Sequence[Ranged] = ()
-
-
 def _finish(collector: Collector) -> None:
     """The step is over: adds facts that are known only now to its structure."""
     collector.finish()
@@ -284,10 +245,9 @@ def _broke(collector: Collector, inputs: Sequence[Row]) -> bool:
     return not all(np.all(np.isfinite(loss)) for loss in losses) or any(map(has_nonfinite, rows))
 
 
-def _movement(collector: Collector, number: int, given: Given, before: Any) -> Any:
+def _movement(moved: Moved, before: Any) -> Any:
     """float32 `[6]`: the effect of an update on one variable."""
-    applied = collector.applied[number]
-    is_scaled = applied.optimizer.scaled and applied.is_proportional
+    given, applied = moved.given, moved.applied
     return movement_statistics(
         given.gradient,
         before,
@@ -295,7 +255,7 @@ def _movement(collector: Collector, number: int, given: Given, before: Any) -> A
         given.remembers,
         applied.rate,
         is_proportional=applied.is_proportional,
-        is_scaled=is_scaled,
+        is_scaled=moved.is_scaled,
     )
 
 

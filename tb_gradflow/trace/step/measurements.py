@@ -10,21 +10,19 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from tb_gradflow.record.schema import GRADIENT_STATISTICS, VARIABLE_STATISTICS, Input, Movement, Trace, ValueRange
+from tb_gradflow.record.schema import GRADIENT_STATISTICS, VARIABLE_STATISTICS
 from tb_gradflow.trace.capture.collector import Collector
-from tb_gradflow.trace.capture.optimizer_updates import Given
 from tb_gradflow.trace.engine.additions import Additions
 from tb_gradflow.trace.engine.calls import Place, places
 from tb_gradflow.trace.engine.cells import Bundle, Cell
-from tb_gradflow.trace.graph.build_trace import numbered_trace_of, trace_with_places
-from tb_gradflow.trace.graph.flat_ops import Ref
 from tb_gradflow.trace.graph.gradient_call import Call
 from tb_gradflow.trace.graph.variables import has_one_shape, is_floating
 from tb_gradflow.trace.numerics.later import Later, for_xla, gradient_columns, measured_later, sums, table
 from tb_gradflow.trace.numerics.loss_scale import SCALED
 from tb_gradflow.trace.numerics.statistics import gradient_statistics
-from tb_gradflow.trace.numerics.statistics_table import Block, LaterBlock, Row
+from tb_gradflow.trace.numerics.statistics_table import Block, LaterBlock
 from tb_gradflow.trace.step.forward_values import examples_of, forward_values
+from tb_gradflow.trace.step.more_rows import MoreRows, trace_with
 from tb_gradflow.trace.step.named_inputs import (
     Named,
     NameInputs,
@@ -34,8 +32,8 @@ from tb_gradflow.trace.step.named_inputs import (
 )
 from tb_gradflow.trace.step.observation import seen_in
 from tb_gradflow.trace.step.settings import Settings
-from tb_gradflow.trace.step.state import Moved, Read, State, kept
-from tb_gradflow.trace.step.value_ranges import Ranged, value_ranges
+from tb_gradflow.trace.step.state import Read, State, kept
+from tb_gradflow.trace.step.value_ranges import value_ranges
 
 Array = npt.NDArray[np.float32]
 
@@ -82,20 +80,24 @@ class Measurements:
         self._replica = replica
         self._seen = seen_in(collector, graphs)
         self.parts: dict[int, Array] = {}
-        self._updates = [
-            _Update(variable, number, given) for variable, number, given in collector.moving(len(collector.variables))
-        ]
+        self._updates = collector.moved(len(collector.variables))
         self._moved = Block()
         self._values: dict[str, Cell] = {}
-        more = self._more_rows(settings, inputs, called)
-        self.trace = self._trace_with(more, settings, index)
+        self.trace, self._places, self._number_of = trace_with(
+            self._more_rows(settings, inputs, called),
+            self._seen,
+            collector.applied,
+            index,
+            keep_source=settings.source,
+            root=collector.root if settings.values else None,
+        )
         self._left: list[_Left] = []
         # A step that is not recorded may run in the recorded form too: see `observed.forms`.
         self._is_wanted = Cell(tf.bool)
         self._is_wanted.write(False)
         additions = collector.symbols.additions
         self._listed = [each.anew() for each in additions if any(each.of is graph for graph in graphs)]
-        self.additions = [each for each in self._listed if self._leaves(each, settings, more)]
+        self.additions = [each for each in self._listed if self._leaves(each, settings)]
         self._state = self._state_measured()
 
     @property
@@ -136,57 +138,32 @@ class Measurements:
             **{name: value.numpy() for name, value in values.items() if value is not None},
         }
 
-    def _more_rows(self, settings: Settings, inputs: NameInputs, called: Sequence[Place]) -> _MoreRows:
+    def _more_rows(self, settings: Settings, inputs: NameInputs, called: Sequence[Place]) -> MoreRows:
         """The rows of the step that are not gradients."""
         collector, root = self._collector, self._collector.root
         block = LaterBlock(collector.symbols.of_graph(root).graph)
         with collector.symbols.of_graph(root).opened(), measured_later():
-            given = arguments_of_graph(root)
-            named = self._named(inputs, given, called)
-            rows = [(name, block.add(gradient_statistics(tensor))) for name, tensor in named]
+            self._arguments = arguments_of_graph(root)
+            self._inputs = self._named(inputs, called)
+            rows = [(name, block.add(gradient_statistics(tensor))) for name, tensor in self._inputs]
             ranges = value_ranges(collector, block, exact=self._trains) if settings.tensors == "all" else []
             block.stack()
         self._seen.rows.append(block)
         self._seen.rows.append(self._moved)
-        return _MoreRows(given, named, rows, [self._moved.add() for _ in self._updates], ranges)
+        return MoreRows(rows, [(each, self._moved.add()) for each in self._updates], ranges)
 
-    def _named(self, inputs: NameInputs, given: Any, called: Sequence[Place]) -> Named:
+    def _named(self, inputs: NameInputs, called: Sequence[Place]) -> Named:
         """The arguments of the step, which may be a function that the user's own step calls."""
         try:
-            return inputs(*part_of_replica(self._replica, *given))
+            return inputs(*part_of_replica(self._replica, *self._arguments))
         except ValueError:
             place = next((each for each in called if each.graph is self._collector.root), None)
             if place is None or place.function.function_type is None:
                 return []
             names = [str(each) for each in place.function.function_type.parameters]
-            return arguments_of_parameters(names, *given)
+            return arguments_of_parameters(names, *self._arguments)
 
-    def _trace_with(self, more: _MoreRows, settings: Settings, index: int) -> Trace:
-        collector = self._collector
-        if settings.values:
-            trace, self._places, number_of_op = trace_with_places(
-                self._seen, collector.root, index, keep_source=settings.source
-            )
-        else:
-            trace, number_of_op = numbered_trace_of(self._seen, index, keep_source=settings.source)
-        self._number_of_op = number_of_op
-        number_of = self._seen.rows.numbers()
-        return dataclasses.replace(
-            trace,
-            inputs=tuple(Input(name, number_of(row)) for name, row in more.inputs),
-            optimizers=tuple(each.in_log(keep_source=settings.source) for each in collector.applied),
-            movements=tuple(
-                Movement(each.variable, each.applied, number_of(row), each.given.decay, each.given.constraint)
-                for each, row in zip(self._updates, more.movements, strict=True)
-            ),
-            ranges=tuple(
-                ValueRange(op, each.input, number_of(each.row))
-                for each in more.ranges
-                if (op := number_of_op(each.flattener, Ref(each.op, 0))) >= 0
-            ),
-        )
-
-    def _leaves(self, additions: Additions, settings: Settings, more: _MoreRows) -> bool:
+    def _leaves(self, additions: Additions, settings: Settings) -> bool:
         """Lets one of the step's graphs leave what is measured in it, if anything is."""
         collector, graph = self._collector, additions.graph
         blocks = [block for block in self._seen.rows if isinstance(block, LaterBlock) and block.graph is graph]
@@ -197,7 +174,7 @@ class Measurements:
         calls = [call for call in self._measured_calls() if call.loss.graph is graph]
         updates, rates = [], []
         for number, each in enumerate(self._updates):
-            gradient, rate = each.given.gradient, collector.applied[each.applied].rate
+            gradient, rate = each.given.gradient, each.applied.rate
             if _graph_of(gradient) in (graph, additions.of):
                 updates.append((number, gradient))
             if tf.is_tensor(rate) and _graph_of(rate) is additions.of:
@@ -223,7 +200,7 @@ class Measurements:
                 left.bundle = Bundle()
                 additions.results.append((left.bundle.cell, left.bundle.packed(raw)))
             if additions.of is collector.root:
-                self._leave_values(additions, settings, more)
+                self._leave_values(additions, settings)
         self._left.append(left)
         return bool(additions.results)
 
@@ -237,12 +214,12 @@ class Measurements:
                     part = tf.cast(statistics.tensor, tf.float32)
                     yield number_of(row), part if scale is None else part / tf.cast(scale, tf.float32)
 
-    def _leave_values(self, additions: Additions, settings: Settings, more: _MoreRows) -> None:
+    def _leave_values(self, additions: Additions, settings: Settings) -> None:
         """Lets the step's own graph leave the values of the forward pass, and what instruments need."""
-        collector, values = self._collector, self._collector.more()
+        symbols, values = self._collector.symbols, self._collector.more()
         if settings.values:
-            values |= forward_values(self._seen.calls, collector.symbols, self._places, self._number_of_op, more.given)
-            values |= examples_of(more.named) if settings.examples else {}
+            values |= forward_values(self.calls, symbols, self._places, self._number_of, self._arguments)
+            values |= examples_of(self._inputs) if settings.examples else {}
         self._values = {name: additions.leave(tensor) for name, tensor in values.items()}
 
     def _scales_of(self, additions: Additions, entries: Sequence[tuple[Any, Any]]) -> dict[int, Any]:
@@ -264,45 +241,7 @@ class Measurements:
             if number < len(self.trace.variables) and is_floating(item)
         }
         self._with_norms = list(norms)
-        places = {number: place for place, number in enumerate(norms)}
-        moved = [
-            Moved(places[each.variable], self._collector.applied[each.applied], each.given) for each in self._updates
-        ]
-        return State(list(norms.values()), moved)
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Update:
-    """What an optimizer does to a variable.
-
-    Attributes:
-        variable: Its index.
-        applied: The number of the update.
-        given: The optimizer's arguments for it.
-    """
-
-    variable: int
-    applied: int
-    given: Given
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class _MoreRows:
-    """The rows of a step that are not results of a tape.
-
-    Attributes:
-        given: The arguments of the step, by position and by name.
-        named: Those that are measured, by their names.
-        inputs: The name of each, with its row.
-        movements: For each update.
-        ranges: The ranges of values that functions are given.
-    """
-
-    given: Any
-    named: Named
-    inputs: Sequence[tuple[str, Row]]
-    movements: Sequence[Row]
-    ranges: Sequence[Ranged]
+        return State(norms, self._updates)
 
 
 @dataclasses.dataclass(slots=True)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ import tensorflow as tf
 from tensorflow.python.ops.resource_variable_ops import BaseResourceVariable
 
 from tb_gradflow.record.schema import MOVEMENT_STATISTICS, VARIABLE_STATISTICS
-from tb_gradflow.trace.capture.optimizer_updates import Applied, Given, as_number, is_any_nonzero
+from tb_gradflow.trace.capture.optimizer_updates import Moved, as_number, is_any_nonzero
 from tb_gradflow.trace.numerics.arrays import (
     flat,
     movement_columns,
@@ -37,36 +36,17 @@ Read = Callable[[Any], Any]
 """Returns the value of a variable."""
 
 
-@dataclass(frozen=True, slots=True)
-class Moved:
-    """A variable that an optimizer updates.
-
-    Attributes:
-        number: Of the variable, among those whose state is measured.
-        applied: The update.
-        given: The optimizer's arguments for it.
-    """
-
-    number: int
-    applied: Applied
-    given: Given
-
-    @property
-    def is_scaled(self) -> bool:
-        """Whether the gradient is still scaled, and so says nothing of the length of a step."""
-        return self.applied.optimizer.scaled and self.applied.is_proportional
-
-
 class State:
     """What is measured of the variables of one compiled step.
 
     Args:
-        variables: Those that have norms, each with whether its values before and after a step can be subtracted.
+        variables: Those that have norms, by index, each with whether its values before and after a step can be
+            subtracted.
         moved: What the optimizers do to some of them.
     """
 
-    def __init__(self, variables: Sequence[tuple[Any, bool]], moved: Sequence[Moved]) -> None:
-        self._variables = list(variables)
+    def __init__(self, variables: Mapping[int, tuple[Any, bool]], moved: Sequence[Moved]) -> None:
+        self._variables = variables
         self._moved = list(moved)
         self._before: list[Any] = []
         self._memories: list[list[Any]] = []
@@ -74,7 +54,7 @@ class State:
 
     def begin(self, read: Read = kept) -> None:
         """Before the step."""
-        self._before = [read(each) for each, _ in self._variables]
+        self._before = [read(each) for each, _ in self._variables.values()]
         self._memories = [[read(each) for each in moved.given.memories] for moved in self._moved]
         rates = {id(each.applied): each.applied.rate for each in self._moved}
         known = {key: read(rate) if isinstance(rate, tf.Variable) else rate for key, rate in rates.items()}
@@ -90,18 +70,18 @@ class State:
         moves: dict[int, list[int]] = {}
         for place, moved in enumerate(self._moved):
             if gradients[place] is not None:
-                moves.setdefault(moved.number, []).append(place)
+                moves.setdefault(moved.variable, []).append(place)
         known = [given if rate is None else rate for given, rate in zip(own, rates, strict=True)]
-        for number, (variable, has_change) in enumerate(self._variables):
+        for row, (number, (variable, has_change)) in enumerate(self._variables.items()):
             now = read(variable)
             # A variable that the step itself has initialised had no value before it.
-            is_known = has_change and before[number].shape == now.shape
+            is_known = has_change and before[row].shape == now.shape
             places = moves.get(number, ()) if is_known else ()
             here = [(self._moved[at], gradients[at], memories[at], known[at]) for at in places]
             measure = _in_memory if "CPU" in now.device else _on_device
-            norms[number], rows = measure(now, before[number] if is_known else None, here)
-            for at, row in zip(places, rows, strict=True):
-                movements[at] = row
+            norms[row], rows = measure(now, before[row] if is_known else None, here)
+            for at, movement in zip(places, rows, strict=True):
+                movements[at] = movement
         return norms, movements
 
 

@@ -158,7 +158,7 @@ def test_as_a_method_of_several_objects(tmp_path: Path) -> None:
 
 def test_a_fault_of_the_recorder_leaves_the_training_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     losses, _ = Loop(tf.function).run(3)
-    monkeypatch.setattr("tb_gradflow.trace.step.measurements.numbered_trace_of", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("tb_gradflow.trace.step.measurements.trace_with", lambda *_, **__: 1 / 0)
     loop = Loop(tb_gradflow.watch(str(tmp_path), update_freq=1))
 
     with pytest.warns(RuntimeWarning, match="could not record step 0 and stopped recording.*ZeroDivisionError"):

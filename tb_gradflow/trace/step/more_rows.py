@@ -1,0 +1,58 @@
+"""The rows of a step that are not gradients, and its trace with them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tb_gradflow.record.schema import Input, Movement, Trace, ValueRange
+from tb_gradflow.trace.capture.optimizer_updates import Applied, Moved
+from tb_gradflow.trace.graph.build_trace import Looked, NumberOf, Place, numbered_trace_of
+from tb_gradflow.trace.graph.flat_ops import Ref
+from tb_gradflow.trace.numerics.statistics_table import Row
+from tb_gradflow.trace.step.value_ranges import Ranged
+
+
+@dataclass(frozen=True, slots=True)
+class MoreRows:
+    """The rows of a step that are not results of a tape.
+
+    Attributes:
+        inputs: The name of each, with its row.
+        movements: Each updated variable, with its row.
+        ranges: The ranges of values that functions are given.
+    """
+
+    inputs: Sequence[tuple[str, Row]] = ()
+    movements: Sequence[tuple[Moved, Row]] = ()
+    ranges: Sequence[Ranged] = ()
+
+
+def trace_with(
+    more: MoreRows,
+    looked: Looked,
+    applied: Sequence[Applied],
+    index: int,
+    *,
+    keep_source: bool = True,
+    root: Any = None,
+) -> tuple[Trace, list[Place], NumberOf]:
+    """See `numbered_trace_of`; with the updates of optimizers, and these rows."""
+    trace, places, number_of = numbered_trace_of(looked, index, keep_source=keep_source, root=root)
+    number_of_row = looked.rows.numbers()
+    trace = replace(
+        trace,
+        inputs=tuple(Input(name, number_of_row(row)) for name, row in more.inputs),
+        optimizers=tuple(each.in_log(keep_source=keep_source) for each in applied),
+        movements=tuple(
+            Movement(each.variable, each.update, number_of_row(row), each.given.decay, each.given.constraint)
+            for each, row in more.movements
+        ),
+        ranges=tuple(
+            ValueRange(op, each.input, number_of_row(each.row))
+            for each in more.ranges
+            if (op := number_of(each.flattener, Ref(each.op, 0))) >= 0
+        ),
+    )
+    return trace, places, number_of
