@@ -6,14 +6,15 @@ although a gradient was requested, and only constants on which the loss depends.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import functools
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import tensorflow as tf
 
 from tb_gradflow.trace.capture.collector import Collector
-from tb_gradflow.trace.fidelity.object_graph import are_kin, attribute_of
+from tb_gradflow.trace.fidelity.object_graph import attribute_of, kin_of
 from tb_gradflow.trace.graph.flat_ops import FlatOp, Input, Known, Ref, consumers
 from tb_gradflow.trace.graph.flatten import Flattener
 from tb_gradflow.trace.graph.gradient_call import Call
@@ -95,6 +96,7 @@ def _unread(collector: Collector, call: Call) -> Iterator[int]:
 
 def _link(collector: Collector, flattener: Flattener, variable: int, fixed: Sequence[Fixed]) -> None:
     owned = collector.variables[variable]
+    kin = functools.cache(lambda: kin_of(owned))  # looks through all objects of the process
     with tf.init_scope():
         try:
             value = owned.variable.numpy()
@@ -104,7 +106,7 @@ def _link(collector: Collector, flattener: Flattener, variable: int, fixed: Sequ
             place = _place(each.outer, owned)
             if place is not None:
                 collector.variables.rebind(variable, place)
-            found = UNNAMED if place is not None else _relation(value, each, owned)
+            found = UNNAMED if place is not None else _relation(value, each, kin)
             if found is not None:
                 known = collector.symbols.origin(each.symbol)
                 _insert(flattener, each, variable, owned, replace(known, api=known.api or found or None))
@@ -117,10 +119,10 @@ def _place(outer: Any, owned: Owned) -> str | None:
     return owned.rebound if outer is owned.source else attribute_of(outer, owned)
 
 
-def _relation(value: Any, fixed: Fixed, owned: Owned) -> str | None:
+def _relation(value: Any, fixed: Fixed, kin: Callable[[], Collection[int]]) -> str | None:
     if fixed.outer is None:
         return relation(value, fixed.value)
-    return relation(value, fixed.value, kin=lambda: are_kin(fixed.outer, owned))
+    return relation(value, fixed.value, kin=lambda: id(fixed.outer) in kin())
 
 
 def _insert(flattener: Flattener, fixed: Fixed, variable: int, owned: Owned, known: Known) -> None:

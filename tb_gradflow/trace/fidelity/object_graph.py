@@ -7,9 +7,11 @@ nothing. The recorder detects this from these places, and restores them after a 
 from __future__ import annotations
 
 import functools
+import gc
 import types
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import keras
@@ -176,11 +178,17 @@ def _may_hold(value: Any) -> bool:
     return hasattr(value, "__dict__")
 
 
-def are_kin(tensor: Any, owned: Owned) -> bool:
-    """Whether a tensor and a variable are attributes of one object, cells of one closure or items of one container; or
-    the tensor is an item of such a container, as in a cache of the object.
+def kin_of(owned: Owned) -> set[int]:
+    """The tensors, by identity, that are attributes of one object with a variable, cells of one closure or items of one
+    container; or items of a container there, as in a cache of the object.
     """
-    return not _keepers(tensor, containers=_NESTED).isdisjoint(_keepers_of_variable(owned))
+    found: set[int] = set()
+    level = _keepers_of_variable(owned)
+    for _ in range(_NESTED + 1):
+        values = [value for holder in level for value in _values_in(holder)]
+        found.update(id(value) for value in values if isinstance(value, tf.Tensor))
+        level = [value for value in values if isinstance(value, (dict, list))][:_MOST_PLACES]
+    return found
 
 
 def attribute_of(tensor: Any, owned: Owned) -> str | None:
@@ -225,13 +233,13 @@ def _closed_over(cell: Any) -> Iterator[tuple[str, Any]]:
                 yield from zip(function.__code__.co_freevars, closure, strict=True)
 
 
-def _keepers_of_variable(owned: Owned) -> set[int]:
+def _keepers_of_variable(owned: Owned) -> list[Any]:
     """The holders of the variable, and of the Keras variable around it."""
-    found = _keepers(owned.variable)
+    found = list(_keepers(owned.variable))
     for holder in holders_of(owned.variable):
         wrapper = _owner(holder)
         if getattr(wrapper, "_value", None) is owned.variable:
-            found |= _keepers(wrapper)
+            found += _keepers(wrapper)
     return found
 
 
@@ -239,21 +247,24 @@ def _keepers_of_variable(owned: Owned) -> set[int]:
 _NESTED = 3
 
 
-def _keepers(value: Any, *, containers: int = 0) -> set[int]:
-    """The objects, closures and containers that hold a value, by identity; and the holders of those, up to this many
-    containers.
-    """
-    found: set[int] = set()
+def _keepers(value: Any) -> Iterator[Any]:
+    """The objects, closures and containers that hold a value."""
     for holder in holders_of(value):
         if isinstance(holder, types.CellType):
-            found.update(id(each) for each in closures_of(holder))
+            yield from closures_of(holder)
         elif isinstance(holder, (dict, list)) or _is_plain_object(holder):
             owner = _owner(holder)
             if not isinstance(owner, types.ModuleType):
-                found.add(id(owner))
-            if containers and owner is holder and isinstance(holder, (dict, list)):
-                found |= _keepers(holder, containers=containers - 1)
-    return found
+                yield owner
+
+
+def _values_in(holder: Any) -> Iterable[Any]:
+    """What an object, a closure or a container holds. None of the user's methods runs, and a container of ten thousand
+    elements is data."""
+    if isinstance(holder, tuple):
+        return chain.from_iterable(map(gc.get_referents, holder))
+    values = gc.get_referents(holder) if isinstance(holder, (dict, list)) else list(vars(holder).values())
+    return values if len(values) <= _MOST_ENTRIES else ()
 
 
 def _is_plain_object(holder: Any) -> bool:
