@@ -22,6 +22,13 @@ from tb_gradflow.analyse.user_code.inside import put_into, stays_inside
         ("def call(self, x): return x * self.g.numpy()", "return x * self.g"),
         ("m = np.where(t.numpy() > 0, 1.0, 0.0)", None),
         ("order = np.argsort(t)", None),
+        # Attributes of an array that a tensor does not have, and functions that return an array of one.
+        ("y = d(g.numpy().T)", "y = d(tf.transpose(g))"),
+        ("m = t.numpy().mean()", "m = tf.reduce_mean(t)"),
+        ("r = t.numpy().reshape(2, n)", "r = tf.reshape(t, [2, n])"),
+        ("a = t.numpy().flat[0]", None),
+        ("i = t.numpy().argmax()", None),
+        ("y = d(moments(g.numpy()).reshape((1, 4)))", None),
         ("y = tf.exp(w)", None),
         ("y = np.exp(", None),
     ],

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Mapping
 
+import numpy as np
+
 from tb_gradflow.analyse.user_code.place import argument_of
 from tb_gradflow.record.python import module_of
 
@@ -31,7 +33,12 @@ _METHODS = {
     "var": "math.reduce_variance", "prod": "reduce_prod", "dot": "linalg.matvec", "clip": "clip_by_value",
     "reshape": "reshape", "cumsum": "cumsum",
 }  # fmt: skip
-"""Methods of an array that a tensor does not have."""
+"""Methods of an array that a tensor does not have, and what they become."""
+
+_OF_ARRAYS = frozenset(name for name in dir(np.ndarray) if not name.startswith("_")) - {
+    "shape", "dtype", "ndim", "device",
+}  # fmt: skip
+"""All attributes of an array that a tensor does not have."""
 
 # They return the value that they are given.
 _CONVERSIONS = frozenset({"array", "asarray", "asanyarray", "ascontiguousarray", "float32", "float64", "copy"})
@@ -107,8 +114,19 @@ class Inside(ast.NodeTransformer):
         self._tensorflow = tensorflow
         self._tensors = tensors
         self._made: list[ast.expr] = []
+        self._called: list[ast.expr] = []
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        self.generic_visit(node)
+        if node.attr not in _OF_ARRAYS or any(node is each for each in self._called):
+            return node
+        if node.attr == "T" and self._is_tensor(node.value):
+            return self._transposed(node.value)
+        self.stuck = self.stuck or self._was_an_array(node.value)
+        return node
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
+        self._called.append(node.func)
         before = self.changed
         self.generic_visit(node)
         is_leaky = ast.unparse(node.func).endswith("nn.leaky_relu")
@@ -129,6 +147,7 @@ class Inside(ast.NodeTransformer):
         name = ast.unparse(node.func)
         module, _, function = name.partition(".")
         if isinstance(node.func, ast.Attribute) and node.func.attr in ("numpy", "item", "tolist") and not node.args:
+            self.stuck = self.stuck or (node.func.attr != "numpy" and self._is_of_a_function(node.func.value))
             return node.func.value
         if (
             isinstance(node.func, ast.Attribute)
@@ -151,11 +170,34 @@ class Inside(ast.NodeTransformer):
             return node.args[0]
         if module in _MODULES and function and self._is_given_a_tensor(node):
             return self._function(node, function)
-        method = _METHODS.get(node.func.attr) if isinstance(node.func, ast.Attribute) else None
-        if method is not None and self._tensors is not None and self._holds_a_tensor(node.func):
-            called = ast.parse(f"{self._tensorflow}.{method}", mode="eval").body
-            return ast.Call(called, [node.func.value, *node.args], node.keywords)  # type: ignore[attr-defined]
+        if isinstance(node.func, ast.Attribute) and node.func.attr in _OF_ARRAYS:
+            return self._method(node, node.func)
         return node
+
+    def _method(self, node: ast.Call, of: ast.Attribute) -> ast.expr:
+        """A method of an array, which a tensor does not have."""
+        if self._is_of_a_function(of.value) or (of.attr not in _METHODS and self._is_tensor(of.value)):
+            self.stuck = True
+        elif of.attr in _METHODS and self._holds_a_tensor(of):
+            called = ast.parse(f"{self._tensorflow}.{_METHODS[of.attr]}", mode="eval").body
+            args: list[ast.expr] = node.args
+            if of.attr == "reshape" and len(args) > 1:
+                args = [ast.List(args, ast.Load())]
+            return ast.Call(called, [of.value, *args], node.keywords)
+        return node
+
+    def _transposed(self, value: ast.expr) -> ast.expr:
+        transpose = ast.parse(f"{self._tensorflow}.transpose", mode="eval").body
+        self._made.append(ast.Call(transpose, [value], []))
+        return self._made[-1]
+
+    def _was_an_array(self, value: ast.expr) -> bool:
+        return self._is_tensor(value) or self._is_of_a_function(value)
+
+    def _is_of_a_function(self, value: ast.expr) -> bool:
+        """Whether a function that is not known returned an array of it: its own lines are NumPy's."""
+        is_known = not isinstance(value, ast.Call) or self._is_tensor(value)
+        return not is_known and any(self._is_tensor(each) for each in ast.walk(value))
 
     def _leaky(self, node: ast.Call) -> ast.expr:
         """A leaky ReLU written out, because the kernel accepts only a Python number as its slope."""
