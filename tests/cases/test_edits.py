@@ -23,7 +23,6 @@ KNOWN_LEFT = {
     "attention_pool_softmax_by_hand_overflows": "the scores are as large as before, and so is the gradient",
     "coupling_flow_scale_overflows": "bounded, the scales still multiply to a gradient above 10,000",
     "earth_mover_loss_numpy_run_eagerly": "another function goes on with the sorted values in NumPy",
-    "generator_moments_through_numpy": "what was an array of NumPy is indexed like one elsewhere",
     "hidden_markov_forward_without_scaling": "the product underflows as a whole, so that a bound leaves nothing",
     "house_prices_with_hand_written_logcosh": "all errors of this batch are beyond the bound",
     "kalman_gate_of_learned_width": "the soft step is too narrow for the scale of these distances",
