@@ -49,14 +49,6 @@ class Definition:
         self._graph = graph
         self._arguments: dict[str, str] | None = None
 
-    @property
-    def name(self) -> str:
-        return str(self.proto.signature.name)
-
-    @name.setter
-    def name(self, name: str) -> None:
-        self.proto.signature.name = name
-
     def reference(self, tensor: Any) -> str:
         """What nodes of the definition call a tensor of its graph."""
         if self._arguments is None:
@@ -110,10 +102,6 @@ class Definition:
         self.proto.signature.output_arg.add(name=name, type=dtype)
         self.proto.ret[name] = value
         return number
-
-    def calls(self) -> Iterator[tuple[Any, list[Any]]]:
-        """See `calls_in`."""
-        return calls_in(self.proto)
 
     def handles(self) -> set[str]:
         """The arguments that are handles of resources."""
@@ -198,7 +186,7 @@ class Definition:
         try:
             graphlib.TopologicalSorter(graph).prepare()
         except graphlib.CycleError as error:
-            raise ValueError(f"nodes of {self.name} wait for each other: {error.args[1]}") from None
+            raise ValueError(f"nodes of {self.proto.signature.name} wait for each other: {error.args[1]}") from None
 
     def redirect(self, references: Mapping[str, str]) -> None:
         """What takes the values of the first takes those of the second."""

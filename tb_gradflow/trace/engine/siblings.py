@@ -69,12 +69,16 @@ class Sibling:
         edits: What is different, in this order.
         optimized: Whether TensorFlow optimises its graph, as it does the user's, and XLA compiles what it compiles
             there.
+        in_order: The graphs in which more ops read variables than in the user's: see `Definition.keep_in_order`.
     """
 
-    def __init__(self, function: Any, edits: Sequence[Edit], *, optimized: bool = True) -> None:
+    def __init__(
+        self, function: Any, edits: Sequence[Edit], *, optimized: bool = True, in_order: Collection[Any] = ()
+    ) -> None:
         self._plain = function
         self._edits = list(edits)
         self._optimized = optimized
+        self._in_order = in_order
         self._functions = called(function)
         self._apart = callers_of(self._functions, {name for edit in edits for name in edit.apart})
         self._made: dict[tuple[str, Path], _Made | None] = {}
@@ -136,7 +140,7 @@ class Sibling:
             return None
         definition = Definition(place.definition, place.graph)
         left: list[Left] = []
-        for node, listed in list(definition.calls()):
+        for node, listed in list(calls_in(definition.proto)):
             for func in listed:
                 made = inner.get((node.name, func.name))
                 if made is not None:
@@ -147,13 +151,15 @@ class Sibling:
                     left += _more_results(node, made)
         for edit in edits:
             left += edit.make(definition, place)
-        definition.name = f"{place.name}_gradflow_{next(_NUMBERS)}"
+        if place.graph in self._in_order:
+            definition.keep_in_order()
+        definition.proto.signature.name = name = f"{place.name}_gradflow_{next(_NUMBERS)}"
         if not self._optimized:
             definition.without_xla()
         left = _left(definition, left, in_xla=place.in_xla)
         definition.check()
         context.context().add_function_def(definition.proto)
-        return _Made(definition.name, left)
+        return _Made(name, left)
 
     def _called(self, place: Place, node: Any, name: str) -> Place:
         function = self._functions[name]
@@ -165,7 +171,7 @@ class Sibling:
         inner = Definition(context.context().get_function_def(root.name.encode()))
         outer = Definition(inner.proto)
         own = len(self._plain.function_type.flat_outputs)
-        outer.name = f"{root.name}_called"
+        outer.proto.signature.name = f"{root.name}_called"
         for field in ("node_def", "control_ret", "attr", "ret"):
             outer.proto.ClearField(field)
         del outer.proto.signature.control_output[:]
@@ -187,7 +193,7 @@ class Sibling:
         ]
         _left(outer, given, in_xla=False)
         context.context().add_function_def(outer.proto)
-        return outer.name
+        return str(outer.proto.signature.name)
 
 
 class _Made:
@@ -220,27 +226,6 @@ class Added:
 
     def make(self, definition: Definition, place: Place) -> list[Left]:
         return [left for each in self._additions if each.of is place.graph for left in _added(definition, each)]
-
-
-class InOrder:
-    """An edit: variables are read and written in the order of the user's program, whatever TensorFlow's graph
-    optimizers do: see `Definition.keep_in_order`.
-
-    Args:
-        graphs: The graphs in which more ops read them than in the user's.
-    """
-
-    apart: Collection[str] = ()
-
-    def __init__(self, graphs: Sequence[Any]) -> None:
-        self._graphs = list(graphs)
-
-    def changes(self, place: Place) -> bool:
-        return any(graph is place.graph for graph in self._graphs)
-
-    def make(self, definition: Definition, place: Place) -> list[Left]:
-        definition.keep_in_order()
-        return []
 
 
 def _added(definition: Definition, additions: Additions) -> list[Left]:

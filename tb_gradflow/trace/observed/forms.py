@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tb_gradflow.trace.engine.siblings import Added, Edit, InOrder, Sibling
+from tb_gradflow.trace.engine.siblings import Added, Edit, Sibling
 from tb_gradflow.trace.engine.switches import Switch
 from tb_gradflow.trace.nonfinite.guard import Guard
 from tb_gradflow.trace.protection.substitutes import Run
@@ -49,7 +49,7 @@ class Forms:
         self.guard = Guard(self._function, measurements.calls) if guarded else None
         self._edits: list[Edit] = [switch.draws, *(self.guard.edits if self.guard else [])]
         own = measurements.additions
-        self.recorded = Sibling(self._function, [*self._edits, Added(own), InOrder([each.of for each in own])])
+        self.recorded = Sibling(self._function, [*self._edits, Added(own)], in_order=[each.of for each in own])
         self.measurements = measurements
         self.is_rented = False
         self._switch = switch

@@ -12,7 +12,7 @@ from tensorflow.python.ops import handle_data_util
 
 from tb_gradflow.record.schema import Trace
 from tb_gradflow.trace.engine.draws import Draws
-from tb_gradflow.trace.engine.siblings import Added, Edit, InOrder, Sibling
+from tb_gradflow.trace.engine.siblings import Added, Edit, Sibling
 from tb_gradflow.trace.step.measurements import Measured
 from tb_gradflow.trace.step.named_inputs import NameInputs
 from tb_gradflow.trace.step.observation import Observation
@@ -79,9 +79,8 @@ class CopiedStep:
         """
         own = self._measurements.additions
         edits: list[Edit] = [Draws(self._function), *before, Added(own), *after]
-        if self._optimized:
-            edits.append(InOrder([each.of for each in own]))
-        sibling = Sibling(self._function, edits, optimized=self._optimized)
+        in_order = [each.of for each in own] if self._optimized else []
+        sibling = Sibling(self._function, edits, optimized=self._optimized, in_order=in_order)
         with tf.init_scope(), self._copied(args, values) as copies:
 
             def read(variable: Any) -> Any:
