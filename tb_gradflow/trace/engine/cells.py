@@ -70,17 +70,17 @@ class Cell:
     def write(self, tensor: Any) -> None:
         """In Python: puts a tensor here, for a function that reads it."""
         with tf.init_scope(), tf.device(self._device):
-            tf.raw_ops.AssignVariableOp(resource=self._opened(), value=tensor)
+            tf.raw_ops.AssignVariableOp(resource=self.opened(), value=tensor)
 
     def written(self) -> Any:
-        """In a graph that is open: the tensor that Python has put here."""
+        """The tensor that is here, in a graph that is open or in Python."""
         with tf.device(self._device):
             return tf.raw_ops.ReadVariableOp(resource=_handle(self._name, self._dtype), dtype=self._dtype)
 
     def take(self) -> Any:
         """After the function: the tensor; `None` if it was not written since the last time."""
         with tf.init_scope(), tf.device(self._device):
-            handle = self._opened()
+            handle = self.opened()
             # A read that fails would be told in the program's output.
             if not tf.raw_ops.VarIsInitializedOp(resource=handle):
                 return None
@@ -88,7 +88,8 @@ class Cell:
             tf.raw_ops.DestroyResourceOp(resource=handle, ignore_lookup_error=True)
             return value
 
-    def _opened(self) -> Any:
+    def opened(self) -> Any:
+        """In Python: the handle of the resource, which may be empty."""
         if self._handle is None:
             self._handle = _handle(self._name, self._dtype)
         return self._handle

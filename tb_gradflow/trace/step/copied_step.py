@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ import tensorflow as tf
 from tensorflow.python.ops import handle_data_util
 
 from tb_gradflow.record.schema import Trace
+from tb_gradflow.trace.engine.cells import Cell
 from tb_gradflow.trace.engine.draws import Draws
 from tb_gradflow.trace.engine.siblings import Added, Edit, Sibling
 from tb_gradflow.trace.step.measurements import Measured
@@ -19,8 +19,6 @@ from tb_gradflow.trace.step.observation import Observation
 from tb_gradflow.trace.step.replicas import measured_in
 from tb_gradflow.trace.step.settings import Settings
 from tb_gradflow.trace.step.state import kept
-
-_NUMBERS = itertools.count()
 
 
 def variables_given(function: Any) -> dict[int, Any]:
@@ -85,43 +83,23 @@ class CopiedStep:
 
             def read(variable: Any) -> Any:
                 copy = copies.get(id(getattr(variable, "handle", None)))
-                return kept(variable) if copy is None else copy.value()
+                return kept(variable) if copy is None else copy.written()
 
             self._measurements.begin(read)
-            results = sibling([copies[id(each)].handle if id(each) in copies else each for each in args])
+            results = sibling([copies[id(each)].opened() if id(each) in copies else each for each in args])
             return results, self._measurements.take(read)
 
     @contextlib.contextmanager
-    def _copied(self, args: Sequence[Any], values: Mapping[int, Any]) -> Iterator[dict[int, _Copy]]:
-        """The copies of the variables, by the ids of their handles."""
-        copies: dict[int, _Copy] = {}
+    def _copied(self, args: Sequence[Any], values: Mapping[int, Any]) -> Iterator[dict[int, Cell]]:
+        """The copies of the variables, perhaps without a value, by the ids of their handles."""
+        copies: dict[int, Cell] = {}
         try:
             for number, dtype in variables_given(self._function).items():
                 if id(args[number]) not in copies:
-                    copies[id(args[number])] = _Copy(args[number], dtype, values.get(number))
+                    copies[id(args[number])] = copy = Cell(dtype, args[number].device)
+                    if values.get(number) is not None:
+                        copy.write(values[number])
             yield copies
         finally:
             for each in copies.values():
-                each.free()
-
-
-class _Copy:
-    """A variable that nothing else uses, perhaps without a value.
-
-    Attributes:
-        handle: Its handle.
-    """
-
-    def __init__(self, of: Any, dtype: Any, value: Any) -> None:
-        self._dtype = dtype
-        with tf.device(of.device):
-            name = f"tb_gradflow_copy_{next(_NUMBERS)}"
-            self.handle = tf.raw_ops.VarHandleOp(dtype=dtype, shape=tf.TensorShape(None), shared_name=name)
-            if value is not None:
-                tf.raw_ops.AssignVariableOp(resource=self.handle, value=value)
-
-    def value(self) -> Any:
-        return tf.raw_ops.ReadVariableOp(resource=self.handle, dtype=self._dtype)
-
-    def free(self) -> None:
-        tf.raw_ops.DestroyResourceOp(resource=self.handle, ignore_lookup_error=True)
+                each.take()
