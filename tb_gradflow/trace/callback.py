@@ -15,10 +15,10 @@ from tb_gradflow.trace.capture.collector import Tensors
 from tb_gradflow.trace.fit.callback_base import KerasCallback
 from tb_gradflow.trace.fit.fitted_steps import EagerFit, ObservedFit
 from tb_gradflow.trace.fit.flags import FlagsWithoutEffect
+from tb_gradflow.trace.fit.keras2 import check_backend, fitting
 from tb_gradflow.trace.fit.keras3 import Fitting, TrainFunction
 from tb_gradflow.trace.fit.step_count import StepCount
 from tb_gradflow.trace.fit.train_function import StandIn, owner, put
-from tb_gradflow.trace.fit.which_keras import check_backend, fitting
 from tb_gradflow.trace.log.cadence import UpdateFreq
 from tb_gradflow.trace.log.options import checked
 from tb_gradflow.trace.log.recorder import Recorder, Tracing, fault_message, index_of, new_session

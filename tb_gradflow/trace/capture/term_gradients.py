@@ -11,8 +11,8 @@ import tensorflow as tf
 from tb_gradflow.record.schema import Layer
 from tb_gradflow.trace.capture.instruments import Ask, Instrument, Reading, Request
 from tb_gradflow.trace.graph.flat_ops import Ref, consumers
+from tb_gradflow.trace.graph.gradient_call import UNMEASURED, TermAnswers
 from tb_gradflow.trace.graph.reach import influenced_by, last_of_scopes
-from tb_gradflow.trace.graph.term_answers import UNMEASURED, TermAnswers
 from tb_gradflow.trace.graph.variables import is_replica
 from tb_gradflow.trace.terms.inside_calls import Calls
 from tb_gradflow.trace.terms.measured import measure

@@ -1,4 +1,4 @@
-"""The parts of a Keras 2 (tf_keras) model that the callback needs during `fit`."""
+"""The parts of a Keras 2 (tf_keras) model that the callback needs during `fit`; and which Keras a model belongs to."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import keras
 import tensorflow as tf
 
+from tb_gradflow.errors import SetupError
 from tb_gradflow.trace.fit.keras3 import Fitting, version
 from tb_gradflow.trace.graph.variables import Owned, Variables, has_weights, local
 
@@ -44,6 +46,21 @@ class LegacyFitting(Fitting):
             return [local(variable) for variable in (*slots, *totals, model._train_counter)]
 
         return Variables(owned, ignored)
+
+
+def check_backend() -> None:
+    """Raises SetupError if Keras uses a backend other than TensorFlow."""
+    # A program that imports Keras 2 trains with it, whatever backend Keras 3 has.
+    if keras.backend.backend() != "tensorflow" and "tf_keras" not in sys.modules:
+        raise SetupError(
+            f"GradFlowCallback records TensorFlow, but Keras runs on {keras.backend.backend()}: set "
+            'KERAS_BACKEND="tensorflow" before Keras is imported'
+        )
+
+
+def fitting(model: Any) -> Fitting:
+    """For whichever Keras the model belongs to."""
+    return (LegacyFitting if is_legacy(model) else Fitting)(model)
 
 
 def is_legacy(model: Any) -> bool:

@@ -1,4 +1,4 @@
-"""The request of one call of `tape.gradient`, and the tape's result."""
+"""The request of one call of `tape.gradient`, and the tape's result, also for each term of the loss."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from tb_gradflow.record.schema import Outcome
+from tb_gradflow.record.schema import Outcome, TermKind
 from tb_gradflow.trace.graph.dropped_masks import Dropped
 from tb_gradflow.trace.graph.flat_ops import Ref
 from tb_gradflow.trace.graph.flatten import Flattener
-from tb_gradflow.trace.graph.term_answers import TermAnswers
 from tb_gradflow.trace.numerics.statistics_table import Block, Row
 from tb_gradflow.trace.source.frames import Frame
+
+UNMEASURED = "The gradient of each term of the loss could not be measured. Please report this:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,46 @@ class Checked:
     gradients: Sequence[Any]
     scale: Any
     unscaled: Sequence[Any]
+
+
+@dataclass(slots=True)
+class TermAnswer:
+    """One term.
+
+    Attributes:
+        name: Its name.
+        kind: As in the record.
+        ref: Its output of a flat op; None if there is none, or if several are joined.
+        frames: The stack that contains the user's line for it.
+        trains: Whether it depends on the sources of the gradient.
+        row: With its value.
+        gradients: By variable, the statistics of its gradient.
+        tensors: The same by the output of a layer; null where none arrives.
+    """
+
+    name: str
+    kind: TermKind
+    ref: Ref | None
+    frames: Sequence[Frame]
+    trains: bool
+    row: Row
+    gradients: dict[int, Row] = field(default_factory=dict)
+    tensors: dict[Ref, Row | None] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class TermAnswers:
+    """The terms of the target of one call of `tape.gradient`.
+
+    Attributes:
+        terms: In the order of the loss.
+        cosines: For each variable that several of them reach, the first row with the cosines of all pairs.
+        problem: Why they could not be measured; empty if they were, or if that was not needed.
+    """
+
+    terms: list[TermAnswer] = field(default_factory=list)
+    cosines: dict[int, Row] = field(default_factory=dict)
+    problem: str = ""
 
 
 @dataclass(slots=True, eq=False)  # the loss is a tensor, and equality of tensors is an op

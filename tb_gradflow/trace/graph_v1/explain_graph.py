@@ -23,9 +23,8 @@ from tb_gradflow.trace.graph.build_trace import Looked, trace_of
 from tb_gradflow.trace.graph.custom_gradients import OwnGradient, own_gradient
 from tb_gradflow.trace.graph.differentiable import Differentiability, is_differentiable_dtype
 from tb_gradflow.trace.graph.flat_ops import FlatOp, Ref, consumers
-from tb_gradflow.trace.graph.gradient_call import Answer, Call
+from tb_gradflow.trace.graph.gradient_call import UNMEASURED, Answer, Call, TermAnswers
 from tb_gradflow.trace.graph.reach import influenced_by, needed_for
-from tb_gradflow.trace.graph.term_answers import UNMEASURED, TermAnswers
 from tb_gradflow.trace.graph.variables import listed_sources
 from tb_gradflow.trace.graph_v1.feeding import feeding_kept
 from tb_gradflow.trace.graph_v1.flat_ops_v1 import GraphFlattener

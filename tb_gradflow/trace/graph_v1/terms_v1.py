@@ -14,8 +14,8 @@ import tensorflow as tf
 from tb_gradflow.record.schema import COSINES_IN_ROW, GRADIENT_STATISTICS
 from tb_gradflow.trace.graph.flat_ops import consumers
 from tb_gradflow.trace.graph.flatten import Flattener
+from tb_gradflow.trace.graph.gradient_call import TermAnswer, TermAnswers
 from tb_gradflow.trace.graph.reach import influenced_by
-from tb_gradflow.trace.graph.term_answers import TermAnswer, TermAnswers
 from tb_gradflow.trace.graph_v1.gradients_v1 import Built, statistics_of
 from tb_gradflow.trace.graph_v1.graph_copy import twin_of
 from tb_gradflow.trace.numerics.fusion import is_constant

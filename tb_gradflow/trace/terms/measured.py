@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from tb_gradflow.record.schema import COSINES_IN_ROW
 from tb_gradflow.trace.graph.flat_ops import Ref
-from tb_gradflow.trace.graph.term_answers import TermAnswer, TermAnswers
+from tb_gradflow.trace.graph.gradient_call import TermAnswer, TermAnswers
 from tb_gradflow.trace.numerics.fusion import behind, may_be_merged, recomputed, seen_apart
 from tb_gradflow.trace.numerics.statistics import GRADIENT_COLUMNS, gradient_cosine, gradient_statistics
 from tb_gradflow.trace.numerics.statistics_table import Block
