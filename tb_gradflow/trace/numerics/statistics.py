@@ -1,4 +1,4 @@
-"""Statistics of a tensor in TensorFlow ops, the same on a GPU and on replicas.
+"""Statistics of a tensor in plain TensorFlow ops, the same under XLA, on a GPU and on replicas.
 
 Their names and order are those of `record.schema`. Each tensor's statistics are one call of a shared function that is
 not inlined: a graph with twenty more ops for each of a thousand tensors takes a minute to optimise, while a call costs
@@ -15,10 +15,14 @@ import numpy as np
 import tensorflow as tf
 
 from tb_gradflow.record.schema import GRADIENT_STATISTICS, VARIABLE_STATISTICS
-from tb_gradflow.trace.numerics.later import SAFE, Later, is_later, statistics
+from tb_gradflow.trace.numerics.later import Later, is_later, statistics
 
 GRADIENT_COLUMNS = len(GRADIENT_STATISTICS)
 VARIABLE_COLUMNS = len(VARIABLE_STATISTICS)
+
+# Largest magnitudes between these have squares and sums of squares inside float32; outside, the elements are scaled
+# first. Squares of elements under 1e-19 vanish, and gradients that small are what we are here to see.
+_SAFE = (1e-15, 1e15)
 
 
 def gradient_statistics(gradient: Any) -> Any:
@@ -27,7 +31,7 @@ def gradient_statistics(gradient: Any) -> Any:
     """
     if isinstance(gradient, tf.IndexedSlices):
         gradient = tf.convert_to_tensor(gradient)
-    return Later(statistics, gradient) if is_later() else shared_call(statistics, gradient)
+    return Later(statistics, gradient) if is_later() else shared_call(_gradient_columns, gradient)
 
 
 def gradient_cosine(one: Any, other: Any) -> Any:
@@ -105,6 +109,35 @@ def _compiled(function: Callable[..., Any], *dtypes: Any) -> Any:
         return shared.get_concrete_function(*(tf.TensorSpec(None, dtype) for dtype in dtypes))
 
 
+def _gradient_columns(gradient: Any) -> Any:
+    magnitude = _magnitude(gradient)
+    size = tf.cast(tf.size(magnitude), magnitude.dtype)
+    count = tf.maximum(size, 1)
+    largest = _largest(magnitude)
+    total = tf.reduce_sum(magnitude)
+    norm = tf.sqrt(2 * tf.nn.l2_loss(magnitude))
+    zeros = (size - tf.reduce_sum(tf.sign(magnitude))) / count
+    none = tf.zeros_like(total)
+    plain = tf.stack([norm, largest, total / count, zeros, none, none])
+    # Any NaN or Inf among the elements shows in their sum.
+    return tf.cond(
+        tf.math.is_finite(total) & _is_safe(largest),
+        lambda: tf.cast(plain, tf.float32),
+        lambda: tf.cast(_careful_columns(magnitude, count), tf.float32),
+    )
+
+
+def _careful_columns(magnitude: Any, count: Any) -> Any:
+    """The same for any tensor, at twice the cost."""
+    finite = tf.where(tf.math.is_finite(magnitude), magnitude, tf.zeros_like(magnitude))
+    largest, norm, total = _scaled_sums(finite)
+    nan_count = _count(tf.math.is_nan(magnitude), magnitude.dtype)
+    inf_count = _count(tf.math.is_inf(magnitude), magnitude.dtype)
+    mean = total / tf.maximum(count - nan_count - inf_count, 1)
+    zeros = _count(tf.equal(magnitude, tf.zeros_like(magnitude)), magnitude.dtype) / count
+    return tf.stack([norm, largest, mean, zeros, nan_count, inf_count])
+
+
 def _cosine(one: Any, other: Any) -> Any:
     directions = []
     for each in (one, other):
@@ -133,14 +166,19 @@ def _variable_columns(now: Any, before: Any) -> Any:
 
 
 def _careful_norm(magnitude: Any) -> Any:
-    """Of the finite elements, scaled by the largest as BLAS nrm2 does."""
     finite = tf.where(tf.math.is_finite(magnitude), magnitude, tf.zeros_like(magnitude))
-    largest = _largest(finite)
-    return largest * tf.sqrt(tf.reduce_sum(tf.square(tf.math.divide_no_nan(finite, largest))))
+    return _scaled_sums(finite)[1]
 
 
 def _nonfinite(magnitude: Any) -> Any:
     return _count(~tf.math.is_finite(magnitude), magnitude.dtype)
+
+
+def _scaled_sums(magnitude: Any) -> tuple[Any, Any, Any]:
+    """The largest element, the L2 norm and the sum, scaled by the largest as BLAS nrm2 does."""
+    largest = _largest(magnitude)
+    scaled = tf.math.divide_no_nan(magnitude, largest)
+    return largest, largest * tf.sqrt(tf.reduce_sum(tf.square(scaled))), largest * tf.reduce_sum(scaled)
 
 
 def _largest(magnitude: Any) -> Any:
@@ -148,7 +186,7 @@ def _largest(magnitude: Any) -> Any:
 
 
 def _is_safe(largest: Any) -> Any:
-    low, high = (tf.constant(limit, largest.dtype) for limit in SAFE)
+    low, high = (tf.constant(limit, largest.dtype) for limit in _SAFE)
     return tf.equal(largest, tf.zeros_like(largest)) | ((largest > low) & (largest < high))
 
 

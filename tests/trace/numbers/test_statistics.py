@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,14 +21,18 @@ FINITE = st.floats(-(2.0**100), 2.0**100, width=32, allow_subnormal=False)
 FLOATS = st.one_of(FINITE, st.sampled_from([0.0, float("nan"), float("inf"), -float("inf")]))
 
 
+MEASURES = pytest.mark.parametrize("measure", [gradient_statistics, statistics])
+
+
+@MEASURES
 @settings(deadline=None, max_examples=150)
 @given(
     values=arrays.arrays(
         np.float32, arrays.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=6), elements=FLOATS
     )
 )
-def test_statistics_are_the_obvious_ones(values: np.ndarray) -> None:
-    measured = gradient_statistics(tf.constant(values)).numpy()
+def test_statistics_are_the_obvious_ones(measure: Callable[[Any], Any], values: np.ndarray) -> None:
+    measured = measure(tf.constant(values)).numpy()
 
     finite = np.abs(values[np.isfinite(values)]).astype(np.float64)
     assert measured[0] == pytest.approx(np.linalg.norm(finite), rel=1e-5)
@@ -38,19 +43,21 @@ def test_statistics_are_the_obvious_ones(values: np.ndarray) -> None:
     assert measured[5] == np.isinf(values).sum()
 
 
+@MEASURES
 @pytest.mark.parametrize("scale", [1e-30, 1e-20, 1.0, 1e20, 1e30])
-def test_norm_scales_with_the_tensor(scale: float) -> None:
+def test_norm_scales_with_the_tensor(measure: Callable[[Any], Any], scale: float) -> None:
     """Squares of 1e-30 and of 1e30 leave float32; the norm must not notice."""
-    norm, largest, mean, *_ = gradient_statistics(tf.constant([3.0, -4.0]) * scale).numpy()
+    norm, largest, mean, *_ = measure(tf.constant([3.0, -4.0]) * scale).numpy()
 
     assert norm == pytest.approx(5.0 * scale, rel=1e-6)
     assert largest == pytest.approx(4.0 * scale, rel=1e-6)
     assert mean == pytest.approx(3.5 * scale, rel=1e-6)
 
 
+@MEASURES
 @pytest.mark.parametrize("dtype", [tf.float16, tf.bfloat16, tf.float32, tf.float64, tf.complex64])
-def test_every_type_of_gradient_is_measured(dtype: tf.DType) -> None:
-    norm, largest, _, zeros, *_ = gradient_statistics(tf.cast(tf.constant([3.0, -4.0, 0.0, 0.0]), dtype)).numpy()
+def test_every_type_of_gradient_is_measured(measure: Callable[[Any], Any], dtype: tf.DType) -> None:
+    norm, largest, _, zeros, *_ = measure(tf.cast(tf.constant([3.0, -4.0, 0.0, 0.0]), dtype)).numpy()
 
     assert (norm, largest, zeros) == (5.0, 4.0, 0.5)
 
