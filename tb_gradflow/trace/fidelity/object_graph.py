@@ -24,6 +24,7 @@ from tb_gradflow.trace.protection.living_objects import closures_of, holders_of
 _DEPTH = 6
 _MOST_PLACES = 20_000
 _MOST_ENTRIES = 10_000
+_MOST_VALUES = 100_000
 
 _LIBRARIES = frozenset({"keras", "tf_keras", "tensorflow", "tb_gradflow"})
 
@@ -182,12 +183,18 @@ def kin_of(owned: Owned) -> set[int]:
     """The tensors, by identity, that are attributes of one object with a variable, cells of one closure or items of one
     container; or items of a container there, as in a cache of the object.
     """
-    found: set[int] = set()
-    level = _keepers_of_variable(owned)
+    found, seen, level = set[int](), set[int](), _keepers_of_variable(owned)
     for _ in range(_NESTED + 1):
-        values = [value for holder in level for value in _values_in(holder)]
-        found.update(id(value) for value in values if isinstance(value, tf.Tensor))
-        level = [value for value in values if isinstance(value, (dict, list))][:_MOST_PLACES]
+        following = []
+        for value in chain.from_iterable(map(_values_in, level)):
+            if id(value) in seen or len(seen) > _MOST_VALUES:
+                continue
+            seen.add(id(value))
+            if _is_a(value, tf.Tensor):
+                found.add(id(value))
+            elif _is_a(value, (dict, list)):
+                following.append(value)
+        level = following
     return found
 
 
@@ -235,11 +242,14 @@ def _closed_over(cell: Any) -> Iterator[tuple[str, Any]]:
 
 def _keepers_of_variable(owned: Owned) -> list[Any]:
     """The holders of the variable, and of the Keras variable around it."""
-    found = list(_keepers(owned.variable))
-    for holder in holders_of(owned.variable):
-        wrapper = _owner(holder)
-        if getattr(wrapper, "_value", None) is owned.variable:
-            found += _keepers(wrapper)
+    # A list of wrappers would be found as a holder of each.
+    wrappers = tuple(
+        wrapper
+        for wrapper in map(_owner, holders_of(owned.variable))
+        if getattr(wrapper, "_value", None) is owned.variable
+    )
+    found = [keeper for wrapper in wrappers for keeper in _keepers(wrapper)]
+    found.extend(_keepers(owned.variable))
     return found
 
 
@@ -259,12 +269,20 @@ def _keepers(value: Any) -> Iterator[Any]:
 
 
 def _values_in(holder: Any) -> Iterable[Any]:
-    """What an object, a closure or a container holds. None of the user's methods runs, and a container of ten thousand
-    elements is data."""
+    """What an object, a closure or a container holds. A container of ten thousand elements is data."""
     if isinstance(holder, tuple):
         return chain.from_iterable(map(gc.get_referents, holder))
-    values = gc.get_referents(holder) if isinstance(holder, (dict, list)) else list(vars(holder).values())
-    return values if len(values) <= _MOST_ENTRIES else ()
+    if isinstance(holder, (dict, list)):
+        return gc.get_referents(holder) if len(holder) <= _MOST_ENTRIES else ()
+    # Attributes are held by the dictionary, by the object (slots; from Python 3.13 on, all), or by both.
+    return gc.get_referents(holder, vars(holder))
+
+
+def _is_a(value: Any, kinds: Any) -> bool:
+    try:
+        return isinstance(value, kinds)
+    except Exception:  # a proxy asks for its object, which may be gone
+        return False
 
 
 def _is_plain_object(holder: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from typing import Any
 from unittest.mock import Mock
@@ -13,6 +14,8 @@ import tensorflow as tf
 
 import tb_gradflow
 from tb_gradflow.trace.fidelity import object_graph
+from tb_gradflow.trace.fidelity.object_graph import kin_of
+from tb_gradflow.trace.graph.variables import Owned
 from tb_gradflow.trace.protection import living_objects
 from tests.trace.recording import data
 
@@ -282,3 +285,35 @@ def test_the_processes_objects_are_searched_once_for_all_tensors(monkeypatch: py
     assert report.variables[season].status == "disconnected"
     assert [finding.cause for finding in report.findings] == ["python_snapshot"]
     assert searches.call_count < 50
+
+
+class Slotted:
+    """Holds a tensor, and has no dictionary for it."""
+
+    __slots__ = ("slot",)
+
+
+class Keeper(Slotted):
+    """Holds a variable and tensors in every way."""
+
+    def __init__(self) -> None:
+        self.variable = tf.Variable(1.0)
+        self.attribute, self.slot = tf.constant(2.0), tf.constant(3.0)
+        self.cache = {"of the last step": [tf.constant(4.0)]}
+        self.gone = weakref.proxy(tf.Module())
+        self.records: list[Any] = []
+        self.records += [{"all": self.records} for _ in range(5000)]
+
+
+def test_kin_are_what_the_object_of_a_variable_holds() -> None:
+    keeper, other = Keeper(), tf.constant(5.0)
+
+    kin = kin_of(Owned(keeper.variable, "variable", trainable=True, tracked=True))
+
+    held = [keeper.attribute, keeper.slot, keeper.cache["of the last step"][0]]
+    assert {id(each) for each in held} <= kin
+    assert id(other) not in kin
+    reference = weakref.ref(keeper)
+    keeper.records.clear()
+    del keeper
+    assert reference() is None  # the search has left no cycle
