@@ -91,7 +91,8 @@ class Cell:
     def opened(self) -> Any:
         """In Python: the handle of the resource, which may be empty."""
         if self._handle is None:
-            self._handle = _handle(self._name, self._dtype)
+            with tf.device(self._device):
+                self._handle = _handle(self._name, self._dtype)
         return self._handle
 
 
