@@ -30,10 +30,13 @@ _TENSORFLOW = {**{name: name for name in _SAME}, **_OTHERWISE}
 
 _METHODS = {
     "mean": "reduce_mean", "sum": "reduce_sum", "max": "reduce_max", "min": "reduce_min", "std": "math.reduce_std",
-    "var": "math.reduce_variance", "prod": "reduce_prod", "dot": "linalg.matvec", "clip": "clip_by_value",
+    "var": "math.reduce_variance", "prod": "reduce_prod", "clip": "clip_by_value",
     "reshape": "reshape", "cumsum": "cumsum",
 }  # fmt: skip
 """Methods of an array that a tensor does not have, and what they become."""
+
+# Arguments that both have. A `ddof` or a `dtype` TensorFlow does not know.
+_KEYWORDS = frozenset({"axis", "keepdims", "ord"})
 
 _OF_ARRAYS = frozenset(name for name in dir(np.ndarray) if not name.startswith("_")) - {
     "shape", "dtype", "ndim", "device",
@@ -176,15 +179,27 @@ class Inside(ast.NodeTransformer):
 
     def _method(self, node: ast.Call, of: ast.Attribute) -> ast.expr:
         """A method of an array, which a tensor does not have."""
-        if self._is_of_a_function(of.value) or (of.attr not in _METHODS and self._is_tensor(of.value)):
+        is_known = of.attr in _METHODS or of.attr in _CONTRACTED
+        if self._is_of_a_function(of.value) or (not is_known and self._is_tensor(of.value)):
             self.stuck = True
-        elif of.attr in _METHODS and self._holds_a_tensor(of):
-            called = ast.parse(f"{self._tensorflow}.{_METHODS[of.attr]}", mode="eval").body
+        elif not is_known or _is_of_a_class(of.value) or not self._holds_a_tensor(of):
+            return node
+        elif of.attr in _CONTRACTED:
+            return self._contracted(of.attr, [of.value, *node.args])
+        else:
             args: list[ast.expr] = node.args
-            if of.attr == "reshape" and len(args) > 1:
+            if of.attr == "reshape" and (len(args) > 1 or any(isinstance(each, ast.Starred) for each in args)):
                 args = [ast.List(args, ast.Load())]
-            return ast.Call(called, [of.value, *args], node.keywords)
+            return self._translated(_METHODS[of.attr], [of.value, *args], node.keywords)
         return node
+
+    def _translated(self, function: str, args: list[ast.expr], keywords: list[ast.keyword]) -> ast.expr:
+        self.stuck = self.stuck or any(each.arg not in _KEYWORDS for each in keywords)
+        return ast.Call(ast.parse(f"{self._tensorflow}.{function}", mode="eval").body, args, keywords)
+
+    def _contracted(self, function: str, args: list[ast.expr]) -> ast.expr:
+        contract = ast.parse(f"{self._tensorflow}.tensordot", mode="eval").body
+        return ast.Call(contract, [*args, ast.Constant(_CONTRACTED[function])], [])
 
     def _transposed(self, value: ast.expr) -> ast.expr:
         transpose = ast.parse(f"{self._tensorflow}.transpose", mode="eval").body
@@ -195,8 +210,11 @@ class Inside(ast.NodeTransformer):
         return self._is_tensor(value) or self._is_of_a_function(value)
 
     def _is_of_a_function(self, value: ast.expr) -> bool:
-        """Whether a function that is not known returned an array of it: its own lines are NumPy's."""
-        is_known = not isinstance(value, ast.Call) or self._is_tensor(value)
+        """Whether a function of the user's own returned an array of it: its lines are NumPy's."""
+        if not isinstance(value, ast.Call) or self._is_tensor(value):
+            return False
+        *around, name = ast.unparse(value.func).split(".")
+        is_known = self._tensorflow in around or name == "abs" or _is_of_a_class(value)
         return not is_known and any(self._is_tensor(each) for each in ast.walk(value))
 
     def _leaky(self, node: ast.Call) -> ast.expr:
@@ -216,6 +234,14 @@ class Inside(ast.NodeTransformer):
         return self._tensors is None or any(self._is_tensor(each) for each in ast.walk(node))
 
     def _is_tensor(self, node: ast.AST) -> bool:
+        if isinstance(node, ast.BinOp):
+            return self._is_tensor(node.left) or self._is_tensor(node.right)
+        if isinstance(node, ast.IfExp):
+            return self._is_tensor(node.body) or self._is_tensor(node.orelse)
+        if isinstance(node, ast.UnaryOp):
+            return self._is_tensor(node.operand)
+        if isinstance(node, ast.Subscript):
+            return self._is_tensor(node.value)
         is_named = isinstance(node, ast.Name) and self._tensors is not None and node.id in self._tensors
         return is_named or any(node is each for each in self._made)
 
@@ -223,13 +249,17 @@ class Inside(ast.NodeTransformer):
         if function in _CONVERSIONS and node.args:
             return _stacked(node.args[0], self._tensorflow)
         if function in _CONTRACTED and len(node.args) == 2:
-            contract = ast.parse(f"{self._tensorflow}.tensordot", mode="eval").body
-            return ast.Call(contract, [*node.args, ast.Constant(_CONTRACTED[function])], [])
+            return self._contracted(function, node.args)
         if function not in _TENSORFLOW:
             self.stuck = True
             return node
-        translated = ast.parse(f"{self._tensorflow}.{_TENSORFLOW[function]}", mode="eval").body
-        return ast.Call(translated, node.args, node.keywords)
+        return self._translated(_TENSORFLOW[function], node.args, node.keywords)
+
+
+def _is_of_a_class(value: ast.expr) -> bool:
+    """Whether it is an object that a class, or a function of it, has made: what its methods do is its own."""
+    called = ast.unparse(value.func).split(".") if isinstance(value, ast.Call) else ()
+    return any(part[:1].isupper() for part in called)
 
 
 class _Filled(ast.NodeTransformer):
