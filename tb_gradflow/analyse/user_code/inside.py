@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -124,8 +124,9 @@ class Inside(ast.NodeTransformer):
         if node.attr not in _OF_ARRAYS or any(node is each for each in self._called):
             return node
         if node.attr == "T" and self._is_tensor(node.value):
-            return self._transposed(node.value)
-        self.stuck = self.stuck or self._was_an_array(node.value)
+            self._made.append(self._translated("transpose", [node.value]))
+            return self._made[-1]
+        self.stuck = self.stuck or self._is_tensor(node.value) or self._is_of_a_function(node.value)
         return node
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
@@ -182,32 +183,21 @@ class Inside(ast.NodeTransformer):
         is_known = of.attr in _METHODS or of.attr in _CONTRACTED
         if self._is_of_a_function(of.value) or (not is_known and self._is_tensor(of.value)):
             self.stuck = True
-        elif not is_known or _is_of_a_class(of.value) or not self._holds_a_tensor(of):
+        if self.stuck or not is_known or _is_of_a_class(of.value) or not self._holds_a_tensor(of):
             return node
-        elif of.attr in _CONTRACTED:
+        if of.attr in _CONTRACTED:
             return self._contracted(of.attr, [of.value, *node.args])
-        else:
-            args: list[ast.expr] = node.args
-            if of.attr == "reshape" and (len(args) > 1 or any(isinstance(each, ast.Starred) for each in args)):
-                args = [ast.List(args, ast.Load())]
-            return self._translated(_METHODS[of.attr], [of.value, *args], node.keywords)
-        return node
-
-    def _translated(self, function: str, args: list[ast.expr], keywords: list[ast.keyword]) -> ast.expr:
-        self.stuck = self.stuck or any(each.arg not in _KEYWORDS for each in keywords)
-        return ast.Call(ast.parse(f"{self._tensorflow}.{function}", mode="eval").body, args, keywords)
+        args: list[ast.expr] = node.args
+        if of.attr == "reshape" and (len(args) > 1 or any(isinstance(each, ast.Starred) for each in args)):
+            args = [ast.List(args, ast.Load())]
+        return self._translated(_METHODS[of.attr], [of.value, *args], node.keywords)
 
     def _contracted(self, function: str, args: list[ast.expr]) -> ast.expr:
-        contract = ast.parse(f"{self._tensorflow}.tensordot", mode="eval").body
-        return ast.Call(contract, [*args, ast.Constant(_CONTRACTED[function])], [])
+        return self._translated("tensordot", [*args, ast.Constant(_CONTRACTED[function])])
 
-    def _transposed(self, value: ast.expr) -> ast.expr:
-        transpose = ast.parse(f"{self._tensorflow}.transpose", mode="eval").body
-        self._made.append(ast.Call(transpose, [value], []))
-        return self._made[-1]
-
-    def _was_an_array(self, value: ast.expr) -> bool:
-        return self._is_tensor(value) or self._is_of_a_function(value)
+    def _translated(self, function: str, args: list[ast.expr], keywords: Sequence[ast.keyword] = ()) -> ast.expr:
+        self.stuck = self.stuck or any(each.arg not in _KEYWORDS for each in keywords)
+        return ast.Call(ast.parse(f"{self._tensorflow}.{function}", mode="eval").body, args, list(keywords))
 
     def _is_of_a_function(self, value: ast.expr) -> bool:
         """Whether a function of the user's own returned an array of it: its lines are NumPy's."""

@@ -26,8 +26,6 @@ _MOST_PLACES = 20_000
 _MOST_ENTRIES = 10_000
 _MOST_VALUES = 100_000
 
-_LIBRARIES = frozenset({"keras", "tf_keras", "tensorflow", "tb_gradflow"})
-
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -79,40 +77,30 @@ def held(place: Place) -> Any:
 
 
 def _places(roots: Sequence[Any]) -> Iterator[Place]:
-    for holder, _ in holders(roots):
+    for holder in _holders(roots):
         for place in slots(holder):
             if isinstance(place.value, (tf.Variable, keras.Variable)):
                 yield place
 
 
-def holders(roots: Sequence[Any]) -> Iterator[tuple[Any, bool]]:
-    """The objects that can be reached from `roots` and may hold something, each once, and whether it is the user's own
-    rather than Keras's or TensorFlow's.
-    """
+def _holders(roots: Sequence[Any]) -> Iterator[Any]:
+    """The objects that can be reached from `roots` and may hold something, each once."""
     seen: set[int] = set()
-    level = [(each, True) for root in roots for each in _parts(root)]
+    level = [each for root in roots for each in _parts(root)]
     for _ in range(_DEPTH):
-        following: list[tuple[Any, bool]] = []
-        for holder, around in level:
+        following: list[Any] = []
+        for holder in level:
             if id(holder) in seen or len(seen) > _MOST_PLACES:
                 continue
             seen.add(id(holder))
-            is_own = _is_own(holder, around)
-            yield holder, is_own
+            yield holder
             values = [place.value for place in slots(holder)]
-            following.extend((each, is_own) for value in values if _may_hold(value) for each in _parts(value))
+            following.extend(each for value in values if _may_hold(value) for each in _parts(value))
         level = following
 
 
 def _parts(holder: Any) -> Sequence[Any]:
     return (holder.__func__, holder.__self__) if isinstance(holder, types.MethodType) else (holder,)
-
-
-def _is_own(holder: Any, around: bool) -> bool:
-    if isinstance(holder, (dict, list, tuple)):
-        return around
-    of = holder if isinstance(holder, types.FunctionType) else type(holder)
-    return str(of.__module__).partition(".")[0] not in _LIBRARIES
 
 
 def slots(holder: Any) -> Iterator[Place]:
