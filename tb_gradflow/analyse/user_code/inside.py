@@ -224,6 +224,8 @@ class Inside(ast.NodeTransformer):
         return self._tensors is None or any(self._is_tensor(each) for each in ast.walk(node))
 
     def _is_tensor(self, node: ast.AST) -> bool:
+        if any(node is each for each in self._made):
+            return True
         if isinstance(node, ast.BinOp):
             return self._is_tensor(node.left) or self._is_tensor(node.right)
         if isinstance(node, ast.IfExp):
@@ -232,8 +234,7 @@ class Inside(ast.NodeTransformer):
             return self._is_tensor(node.operand)
         if isinstance(node, ast.Subscript):
             return self._is_tensor(node.value)
-        is_named = isinstance(node, ast.Name) and self._tensors is not None and node.id in self._tensors
-        return is_named or any(node is each for each in self._made)
+        return isinstance(node, ast.Name) and self._tensors is not None and node.id in self._tensors
 
     def _function(self, node: ast.Call, function: str) -> ast.expr:
         if function in _CONVERSIONS and node.args:
