@@ -187,7 +187,7 @@ class GradFlowCallback(KerasCallback):
     def _made(self, fitted: Fitting) -> ObservedFit | EagerFit:
         settings, tracing = self._options.settings, self._tracing
         if fitted.is_eager:
-            return EagerFit(fitted, settings, tracing.finished, tracing.failed)
+            return EagerFit(fitted, settings, tracing.finished, self.protection.ends)
         return ObservedFit(fitted, settings, tracing, self.protection.ends)
 
     def _is_alone(self) -> bool:
@@ -236,6 +236,4 @@ class GradFlowCallback(KerasCallback):
 
     def _write(self, step: int, measured: Measured, *, tell: bool) -> None:
         assert self._recorder is not None
-        if self._tracing.fault is not None:
-            raise self._tracing.fault
         self._recorder.add_step(step, self._tracing.indices[index_of(measured)], measured, tell=tell)

@@ -276,16 +276,11 @@ def _sizeless(trace: Trace) -> Trace:
 
 
 class Tracing:
-    """The recorded trace of each compiled version of the step, and whether the recorder failed in one."""
+    """The recorded trace of each compiled version of the step."""
 
     def __init__(self, recorder: Recorder | None = None) -> None:
-        self.fault: Exception | None = None
         self.indices: dict[int, int] = {}
         self._recorder = recorder
-
-    def failed(self, fault: Exception) -> None:
-        """Called when the recorder itself has failed while the step was traced."""
-        self.fault = fault
 
     def finished(self, trace: Trace, error: BaseException | None) -> None:
         assert self._recorder is not None

@@ -96,6 +96,26 @@ def test_a_fault_while_tracing_ends_the_recording_and_not_the_training(
         np.testing.assert_array_equal(first, second)
 
 
+def test_a_fault_in_an_eager_step_of_a_fit_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y = data(rows=64)
+
+    def faulty(*args: Any) -> Any:
+        raise KeyError("a fault of ours")
+
+    def eager() -> Any:
+        model = models.functional()
+        model.run_eagerly = True
+        return model
+
+    plain = train(eager, x, y)
+    monkeypatch.setattr("tb_gradflow.trace.step.instrumented_step.variable_statistics", faulty)
+    with pytest.warns(RuntimeWarning, match="stopped recording; training continues.*a fault of ours") as told:
+        recorded = train(eager, x, y, GradFlowCallback(str(tmp_path), update_freq=1))
+
+    assert recorded.losses == plain.losses
+    assert len([w for w in told if "stopped recording" in str(w.message)]) == 1
+
+
 def test_warnings_that_are_errors_do_not_become_errors_of_the_training(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
