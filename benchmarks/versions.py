@@ -69,7 +69,7 @@ class Pair:
 # pyproject.toml, docs/matrix.md and the registries of private symbols name the same versions: a test compares them.
 OLDEST = Pair("2.16.1", "3.3.0", ("3.10", "3.11", "3.12"))
 NEWEST = Pair("2.21.0", "3.15.1", ("3.13", "3.12", "3.11", "3.10"))
-NEXT = Pair("2.22.0rc0", "nightly", NEWEST.pythons)
+NEXT = Pair("2.22.0rc0", "nightly", ("3.14", *NEWEST.pythons))
 """What a program will be trained with next, as far as it is known: not part of `make test`."""
 
 _TRACE = "tests/trace"

@@ -156,7 +156,7 @@ MISSING: tuple[Rule, ...] = (
 """The structure lets the gradient pass, but none arrived."""
 
 UNUSED: tuple[Rule, ...] = (
-    python_escape.computed_by_numpy,
+    python_escape.computed_outside,
     gradient_cancellation.density_forgets_sample,
     variable_assign.kept_as_state,
     non_trainable_state.only_written,

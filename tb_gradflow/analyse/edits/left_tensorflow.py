@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from tb_gradflow.analyse.user_code.candidate import Candidate, candidates
 from tb_gradflow.analyse.user_code.code import FUNCTIONS, Code
@@ -49,12 +49,15 @@ def _translated_lines(place: Place, first: ast.stmt) -> Edit | None:
     end = last if last >= first.lineno else len(code.lines)
     simple = [each for each in body if _is_simple(each) and first.lineno <= each.lineno <= end]
     outside: set[str] = set()
+    lists: set[str] = set()
     draft = place.draft()
     for statement in sorted(simple, key=lambda each: each.lineno):
         if statement is not first and outside.isdisjoint(code.names(statement)):
             continue
+        if _goes_to_numpy(place, statement, outside):
+            return None
         tensorflow = _tensorflow(place) or "tf"
-        translated = _translated(statement, outside, tensorflow)
+        translated = _translated(statement, outside, tensorflow, lists)
         if statement is first and translated == ast.unparse(statement):
             # There is no explicit conversion: the function of NumPy or `math` was called with the tensor.
             translated = _translated(statement, None, tensorflow)
@@ -62,7 +65,8 @@ def _translated_lines(place: Place, first: ast.stmt) -> Edit | None:
             return None
         if translated != ast.unparse(statement):
             draft.replace(statement, translated)
-        outside.update(_given(statement))
+        lists.update(_added_to(statement))
+        outside.update(_given(statement), lists)
     return draft.edit()
 
 
@@ -76,16 +80,40 @@ def _request(place: Place) -> int:
     return line if 0 < line <= len(place.code.lines) else 0
 
 
-def _translated(statement: ast.stmt, outside: set[str] | None, tensorflow: str) -> str | None:
+def _translated(
+    statement: ast.stmt, outside: set[str] | None, tensorflow: str, lists: Collection[str] = ()
+) -> str | None:
     """The statement with TensorFlow's functions; `None` if one of its functions has no counterpart."""
-    writer = Inside(tensorflow, outside)
+    writer = Inside(tensorflow, outside, lists)
     text = ast.unparse(writer.visit(copy.deepcopy(statement)))
     return None if writer.stuck else text
+
+
+def _goes_to_numpy(place: Place, statement: ast.stmt, outside: set[str]) -> bool:
+    """Whether a statement passes one of the names to a function of the user's own that uses NumPy."""
+    for call in (node for node in ast.walk(statement) if isinstance(node, ast.Call)):
+        given = {
+            node.id for each in (*call.args, *call.keywords) for node in ast.walk(each) if isinstance(node, ast.Name)
+        }
+        defined, _ = _definition(place, call.func) if not outside.isdisjoint(given) else (None, None)
+        called = [ast.unparse(node.func) for node in ast.walk(defined) if isinstance(node, ast.Call)] if defined else []
+        if any(each.partition(".")[0] in _NUMPY for each in called):
+            return True
+    return False
 
 
 def _given(statement: ast.stmt) -> set[str]:
     """The names that a statement assigns."""
     return {node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+
+
+def _added_to(statement: ast.stmt) -> set[str]:
+    """The list that a statement adds something to."""
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    method = call.func if isinstance(call, ast.Call) else None
+    if not isinstance(method, ast.Attribute) or method.attr not in ("append", "extend", "insert"):
+        return set()
+    return {method.value.id} if isinstance(method.value, ast.Name) else set()
 
 
 def _is_simple(statement: ast.stmt) -> bool:

@@ -14,6 +14,9 @@ from tb_gradflow.analyse.step.status import State
 _ADDING = frozenset({"AddV2", "Add", "AddN", "Sub", "Pack"})
 _HANDING_ON = frozenset({"Identity", "Neg", "Sum", "Mean", "Reshape", "Squeeze", "Cast"})
 
+# A loss with another one in its place, for batches in which it is not finite.
+_CHOICES = frozenset({"SelectV2", "Select"})
+
 
 def suspects_of_terms(measured: Measured, connected: list[State]) -> Iterator[Suspect]:
     """For each variable in a term without a gradient, every op that cuts it off from that term."""
@@ -53,12 +56,13 @@ def _terms(topology: Topology, op: int) -> list[int]:
     queue = [op] if op >= 0 else []
     seen = set(queue)
     for place in queue:  # grows while it is walked
-        given = [edge.op for edge in ops[place].inputs if edge.op >= 0]
+        chooses = ops[place].type in _CHOICES
+        given = [edge.op for edge in ops[place].inputs if edge.op >= 0 and not (chooses and edge.input == 0)]
         numbers = all(_is_number(topology, each) for each in given)
         packed = ops[place].type in _HANDING_ON and len(given) == 1 and ops[given[0]].type == "Pack"
         adds = ops[place].type in _ADDING or (ops[place].type in _HANDING_ON and len(given) == 1)
         scales = ops[place].type in ("Mul", "RealDiv") and len(given) == 1
-        if given and ((adds or scales) and (numbers or packed)):
+        if given and ((adds or scales or chooses) and (numbers or packed)):
             queue.extend(each for each in dict.fromkeys(given) if each not in seen)
             seen.update(given)
         else:

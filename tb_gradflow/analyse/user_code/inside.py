@@ -109,13 +109,16 @@ class Inside(ast.NodeTransformer):
         stuck: Whether something was met that has no counterpart.
     """
 
-    def __init__(self, tensorflow: str = "tf", tensors: Collection[str] | None = None) -> None:
+    def __init__(
+        self, tensorflow: str = "tf", tensors: Collection[str] | None = None, lists: Collection[str] = ()
+    ) -> None:
         """`tensorflow` is what the file calls it. With `tensors`, the names that stand for what was outside before, a
-        function that is given none of them is left to NumPy."""
+        function that is given none of them is left to NumPy; `lists` are those of them that are lists."""
         self.changed = False
         self.stuck = False
         self._tensorflow = tensorflow
         self._tensors = tensors
+        self._lists = lists
         self._made: list[ast.expr] = []
         self._called: list[ast.expr] = []
 
@@ -170,7 +173,8 @@ class Inside(ast.NodeTransformer):
             self.stuck = True
             return node
         constant = name in (f"{self._tensorflow}.constant", f"{self._tensorflow}.convert_to_tensor")
-        if constant and node.args and (self.changed or (self._tensors is not None and self._is_given_a_tensor(node))):
+        constant = constant and bool(node.args) and not self._is_a_list(node.args[0])
+        if constant and (self.changed or (self._tensors is not None and self._is_given_a_tensor(node))):
             return node.args[0]
         if module in _MODULES and function and self._is_given_a_tensor(node):
             return self._function(node, function)
@@ -238,13 +242,20 @@ class Inside(ast.NodeTransformer):
 
     def _function(self, node: ast.Call, function: str) -> ast.expr:
         if function in _CONVERSIONS and node.args:
-            return _stacked(node.args[0], self._tensorflow)
+            return self._stacked(node.args[0])
         if function in _CONTRACTED and len(node.args) == 2:
             return self._contracted(function, node.args)
         if function not in _TENSORFLOW:
             self.stuck = True
             return node
         return self._translated(_TENSORFLOW[function], node.args, node.keywords)
+
+    def _stacked(self, given: ast.expr) -> ast.expr:
+        """The elements of an array; a list of tensors is stacked."""
+        return self._translated("stack", [given]) if self._is_a_list(given) else given
+
+    def _is_a_list(self, node: ast.expr) -> bool:
+        return isinstance(node, (ast.List, ast.ListComp)) or (isinstance(node, ast.Name) and node.id in self._lists)
 
 
 def _is_of_a_class(value: ast.expr) -> bool:
@@ -261,10 +272,3 @@ class _Filled(ast.NodeTransformer):
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
         return self._names.get(node.id, node)
-
-
-def _stacked(given: ast.expr, tensorflow: str) -> ast.expr:
-    """The elements of an array; a list of tensors is stacked."""
-    if isinstance(given, (ast.List, ast.ListComp)):
-        return ast.Call(ast.parse(f"{tensorflow}.stack", mode="eval").body, [given], [])
-    return given

@@ -39,7 +39,8 @@ def test_no_depth_is_slow() -> None:
         return faults_at(depth)
 
     assert slow_depths(faults_with_space) == []
-    assert bool(slow_depths(faults_at)) == (sys.version_info >= (3, 11))
+    # Python 3.14 keeps the last chunk that was left.
+    assert bool(slow_depths(faults_at)) == ((3, 11) <= sys.version_info < (3, 14))
 
 
 def test_arguments_results_and_variables_around_it_are_kept() -> None:

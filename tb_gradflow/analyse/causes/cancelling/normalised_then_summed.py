@@ -80,7 +80,8 @@ def _evenly_met(suspect: Suspect) -> list[tuple[float, int]]:
     found = [(0.0, -1)] * len(topology.trace.ops)
     for op in topology.by_type.get("Softmax", ()):
         report = measured.of_op(suspect.target, op)
-        if report is not None and report.zero_fraction == 0 and report.mean_abs >= report.max_abs * (1 - 1e-5):
+        is_even = report is not None and report.zero_fraction == 0 and report.mean_abs >= report.max_abs * (1 - 1e-5)
+        if report is not None and is_even and not _lets_through(suspect, op, report.max_abs):
             found[op] = (report.max_abs, op)
     for size, op in sorted((each for each in found if each[0]), reverse=True):
         stack = [op]
@@ -90,6 +91,13 @@ def _evenly_met(suspect: Suspect) -> list[tuple[float, int]]:
                     found[source] = (size, op)
                     stack.append(source)
     return found
+
+
+def _lets_through(suspect: Suspect, softmax: int, size: float) -> bool:
+    """Whether a gradient is measured behind a softmax: what arrives there differs in its signs, as behind an absolute
+    error."""
+    behind = (suspect.measured.of_op(suspect.target, source) for source in suspect.topology.sources(softmax))
+    return any(report is not None and report.max_abs > SUM_NOISE * size for report in behind)
 
 
 def message_and_fix(group: Group) -> Text:

@@ -8,7 +8,7 @@ from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.user_code.inside import put_into, stays_inside
 from tb_gradflow.analyse.words.fields import ZERO, Template, fields
 from tb_gradflow.analyse.words.names import Group, Text, blamed
-from tb_gradflow.record.schema import PYTHON
+from tb_gradflow.record.schema import PYTHON, Op
 
 # `tf.py_function` has a gradient function: a gradient lost in its body arrives as zeros.
 _FUNCTIONS = ("PyFunc", "PyFuncStateless")
@@ -22,12 +22,18 @@ def rule(suspect: Suspect) -> Verdict | None:
     return Verdict("python_escape", "error") if suspect.op.type in _PYTHON else None
 
 
-def computed_by_numpy(suspect: Suspect) -> Verdict | None:
-    """A NumPy function takes the value, and the loss depends on nothing else that is computed from the variable. What
-    NumPy returns are plain numbers, and where they are used is not known."""
-    if suspect.culprit < 0 or suspect.op.type != PYTHON or not (suspect.op.api or "").startswith(("np.", "numpy.")):
+def computed_outside(suspect: Suspect) -> Verdict | None:
+    """The loss depends on nothing that is computed from the variable but what leaves TensorFlow: a NumPy function takes
+    the value; or Python does, and no op of the step computes the loss. What they return are plain numbers, and where
+    they are used is not known."""
+    if suspect.culprit < 0 or suspect.op.type != PYTHON:
         return None
-    return Verdict("python_escape", "error")
+    is_given = suspect.target >= 0 and suspect.topology.trace.targets[suspect.target].op < 0
+    return Verdict("python_escape", "error") if is_given or _is_of_numpy(suspect.op) else None
+
+
+def _is_of_numpy(op: Op) -> bool:
+    return (op.api or "").startswith(("np.", "numpy."))
 
 
 def partly_in_python(suspect: Suspect) -> Verdict | None:
@@ -66,7 +72,7 @@ def _escape(group: Group) -> Text:
     names = fields(group)
     what = "the value" if _is_read_there(group) else f"a value computed from {names['them']}"
     is_back = group.suspect.state.status != "unused"
-    rest = " and comes back as a constant." if is_back else ". NumPy returns plain numbers, which carry no gradient."
+    rest = " and comes back as a constant." if is_back else f". {_whose(group)} plain numbers, which carry no gradient."
     message = f"{names['they_get']} {_what_is_left(group)}: {what} leaves TensorFlow at {blamed(group)}{rest}"
     code = group.source.code if group.source is not None else ""
     if (put := put_into(code)) is not None:
@@ -83,6 +89,10 @@ def _escape(group: Group) -> Text:
     if inside is not None:
         return Text(message, f"Stay in TensorFlow: `{inside}`.")
     return Text(message, _ADVICE.get((group.op.api if group.op else None) or "", _STAY))
+
+
+def _whose(group: Group) -> str:
+    return "NumPy returns" if group.op is not None and _is_of_numpy(group.op) else "What Python computes are"
 
 
 def _what_is_left(group: Group) -> str:

@@ -42,23 +42,19 @@ def kernel_beside(suspect: Suspect) -> int:
     topology, target = suspect.topology, suspect.target
     if target < 0:
         return -1
-    ops, asked = (
-        topology.trace.ops,
-        [
-            entry.variable
-            for entry in topology.trace.variable_gradients
-            if entry.target == target and entry.outcome == "value"
-        ],
-    )
+    ops = topology.trace.ops
+    entries = [each for each in topology.trace.variable_gradients if each.target == target]
+    asked = {each.variable for each in entries if each.outcome == "value"}
     for reader in topology.readers[suspect.state.variable]:
         for user in topology.onward(reader):
             if ops[user].type not in _ADDITIONS:
                 continue
             products = [edge.op for edge in ops[user].inputs if edge.op >= 0 and ops[edge.op].type in _KERNELS]
             factors = {edge.op for product in products for edge in ops[product].inputs}
-            found = [variable for variable in asked if not factors.isdisjoint(topology.readers[variable])]
-            if found:
-                return found[0]
+            read = [number for number, readers in enumerate(topology.readers) if not factors.isdisjoint(readers)]
+            # An input that is trained is multiplied by a kernel that is not, as the suspect is not.
+            if read and asked.issuperset(read):
+                return read[0]
     return -1
 
 
