@@ -131,7 +131,8 @@ CUT: tuple[Rule, ...] = (
 
 CUT_PRECEDENCE = (
     "non_trainable_state",
-    "integer_dtype", "custom_gradient_wrong", "no_gradient_registered", "second_order_missing", "variable_rebound",
+    "integer_dtype", "custom_gradient_wrong", "no_gradient_registered", "not_measured", "second_order_missing",
+    "variable_rebound",
     "python_snapshot", "python_escape", "nondiff_rounding",
     "nondiff_index", "nondiff_sampling", "nondiff_counting", "nondiff_op_input", "nondiff_op", "variable_assign",
     "nondiff_comparison", "predicate_only", "gradient_cancellation", "output_not_used",

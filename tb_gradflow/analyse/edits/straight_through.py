@@ -10,7 +10,9 @@ import ast
 from collections.abc import Iterator
 
 from tb_gradflow.analyse.edits.soft import is_given_integers
+from tb_gradflow.analyse.evidence.discrete import REMAINDERS
 from tb_gradflow.analyse.evidence.suspects import discrete_part
+from tb_gradflow.analyse.graph.op_sets import is_float
 from tb_gradflow.analyse.user_code.candidate import Candidate, candidates, in_place_of
 from tb_gradflow.analyse.user_code.code import FUNCTIONS, Code
 from tb_gradflow.analyse.user_code.draft import Draft
@@ -29,7 +31,8 @@ _DISCRETE = frozenset(
 def through_rounding(group: Group) -> Iterator[Candidate]:
     """`v + stop_gradient(round(v) - v)` instead of `round(v)`; the same for a detour through integers. Nothing passes
     the gradient to integers."""
-    if is_given_integers(group):
+    of_numbers = any(is_float(group.trace.variables[number].dtype) for number in group.variables)
+    if is_given_integers(group) or not of_numbers:
         return
     if arrives(group):
         yield from _around_the_call(group)
@@ -63,6 +66,10 @@ def _around_the_call(group: Group) -> Iterator[Candidate]:
     if place is None or place.node is None or place.subject is None or place.library is None:
         return
     sides = _quotient(place.node)
+    if group.op is not None and group.op.type in REMAINDERS:
+        kept = place.library("stop_gradient", place.code.written(place.node))
+        yield from candidates(_COST, place.draft().replace(place.node, kept).edit())
+        return
     if sides is not None:
         yield from candidates(_COST, _around_a_quotient(place, place.node, *sides))
         return

@@ -477,10 +477,10 @@ def requested_too(group: Group) -> Iterator[Candidate]:
         statement = code.parent(given[0])
         if len(given) != 1 or not isinstance(statement, ast.Assign) or statement.targets != given:
             return
-        draft.replace(statement.value, " + ".join([code.operand(statement.value), *added]))
+        draft.replace(statement.value, _joined(code, statement.value, added))
     else:
         for node in same:
-            draft.replace(node, " + ".join([code.operand(node), *added]))
+            draft.replace(node, _joined(code, node, added))
     yield from candidates("These variables will be trained.", draft.edit())
 
 
@@ -494,7 +494,13 @@ def wider_request(group: Group) -> str | None:
     written = place.code.written(call)
     if "\n" in written:
         return None
-    return written.replace(place.code.written(asked), " + ".join([place.code.operand(asked), *added]), 1)
+    return written.replace(place.code.written(asked), _joined(place.code, asked, added), 1)
+
+
+def _joined(code: Code, asked: ast.expr, added: Sequence[str]) -> str:
+    """A list of the variables: what is a tuple cannot be added to a list."""
+    given = [code.written(each) for each in asked.elts] if isinstance(asked, ast.List) else [f"*{code.operand(asked)}"]
+    return f"[{', '.join([*given, *added])}]"
 
 
 def _asked(place: Place) -> ast.expr | None:
@@ -531,14 +537,13 @@ def _assigned_to(name: str, trees: Sequence[ast.AST]) -> list[ast.expr]:
 
 
 def _added(group: Group) -> list[str]:
-    """Names for the missing variables in the user's code, as summands of a list; empty if one has no known name."""
+    """The missing variables in the user's code, as elements of a list; empty if one has no known name."""
     place = _request(group)
     names = [expression_of(place, name) for name in group.names] if place is not None else [None]
     if None in names:
         return []
     missing = list(dict.fromkeys(each for each in names if each is not None))
-    listed = [each for each in missing if not each.endswith("trainable_variables")]
-    return [each for each in missing if each not in listed] + ([f"[{', '.join(listed)}]"] if listed else [])
+    return [f"*{each}" if each.endswith("trainable_variables") else each for each in missing]
 
 
 def not_stopped(group: Group) -> Iterator[Candidate]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from tb_gradflow.analyse.evidence.suspects import Discrete, Suspect
 
-ROUNDING = frozenset({"Round", "Rint", "Floor", "Ceil", "FloorDiv", "TruncateDiv", "FloorMod", "TruncateMod"})
+REMAINDERS = frozenset({"FloorMod", "TruncateMod"})
+ROUNDING = REMAINDERS | {"Round", "Rint", "Floor", "Ceil", "FloorDiv", "TruncateDiv"}
 
 COMPARISON = frozenset(
     {"Less", "LessEqual", "Greater", "GreaterEqual", "Equal", "NotEqual", "ApproximateEqual"}

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Set
 
+from tb_gradflow.analyse.evidence.discrete import ROUNDING
 from tb_gradflow.analyse.evidence.suspects import Suspect, suspects_at
-from tb_gradflow.analyse.graph.op_sets import passes_gradient
+from tb_gradflow.analyse.graph.op_sets import passes_gradient, scopes_of
 from tb_gradflow.analyse.graph.topology import Crossing, Topology
 from tb_gradflow.analyse.step.measured import Measured
 from tb_gradflow.analyse.step.status import State
 
 # These add and scale numbers; the sum and the mean of a single number are that number.
 _ADDING = frozenset({"AddV2", "Add", "AddN", "Sub", "Pack"})
+_OF_ROWS = frozenset({"Sum", "Mean", "AddV2", "Add", "Sub"})
 _HANDING_ON = frozenset({"Identity", "Neg", "Sum", "Mean", "Reshape", "Squeeze", "Cast"})
 
 # A loss with another one in its place, for batches in which it is not finite.
@@ -33,7 +35,10 @@ def suspects_of_terms(measured: Measured, connected: list[State]) -> Iterator[Su
                 for consumer, edge in topology.consumers[producer]
                 if consumer in made and not passes_gradient(edge)
             ]
-            yield from suspects_at(measured, states, inside, crossings)
+            for suspect in suspects_at(measured, states, inside, crossings):
+                # A rounded value next to what is left of it is a place between two others.
+                if _is_number(topology, term) or suspect.op.type not in ROUNDING:
+                    yield suspect
 
 
 def _silent(topology: Topology, target: int) -> list[int]:
@@ -51,23 +56,33 @@ def _silent(topology: Topology, target: int) -> list[int]:
 
 
 def _terms(topology: Topology, op: int) -> list[int]:
-    """The scalars whose sum is the loss."""
+    """The numbers whose sum is the loss, or what it sums or averages over rows: in `mean(a + b)` both are terms. A sum
+    inside a layer has none."""
     ops, found = topology.trace.ops, []
+    layers = {layer.scope for layer in topology.trace.layers}
     queue = [op] if op >= 0 else []
     seen = set(queue)
     for place in queue:  # grows while it is walked
         chooses = ops[place].type in _CHOICES
         given = [edge.op for edge in ops[place].inputs if edge.op >= 0 and not (chooses and edge.input == 0)]
         numbers = all(_is_number(topology, each) for each in given)
+        scales = ops[place].type in ("Mul", "RealDiv", "DivNoNan") and len(given) == 1
+        sums_rows = (scales or ops[place].type in _OF_ROWS) and layers.isdisjoint(scopes_of(ops[place].name))
+        rows = sums_rows and all(_has_shape_of(topology, each, given[0]) for each in given)
         packed = ops[place].type in _HANDING_ON and len(given) == 1 and ops[given[0]].type == "Pack"
         adds = ops[place].type in _ADDING or (ops[place].type in _HANDING_ON and len(given) == 1)
-        scales = ops[place].type in ("Mul", "RealDiv") and len(given) == 1
-        if given and ((adds or scales or chooses) and (numbers or packed)):
+        if given and ((adds or scales or chooses) and (numbers or packed or rows)):
             queue.extend(each for each in dict.fromkeys(given) if each not in seen)
             seen.update(given)
         else:
             found.append(place)
     return found
+
+
+def _has_shape_of(topology: Topology, op: int, other: int) -> bool:
+    """Whether the results of two ops have the same shape, as far as is known."""
+    one, two = (topology.trace.ops[each].outputs for each in (op, other))
+    return bool(one) and bool(two) and one[0].shape is not None and one[0].shape == two[0].shape
 
 
 def _is_number(topology: Topology, op: int) -> bool:

@@ -35,7 +35,7 @@ def summary_of(measured: Measured, states: Sequence[State], findings: Sequence[F
     if not trainable:
         return f"Nothing is trained: {_none(len(states))} trainable."
     noun = _noun(trace.variables[state.variable].computed for state in trainable)
-    if measured.gradients is None and (not loud or loud[0].cause == "not_measured"):
+    if measured.gradients is None and (not loud or (loud[0].cause, loud[0].severity) == ("not_measured", "warning")):
         return "Not verified: no step was completed, and nothing was measured."
     if not loud:
         told = {name for finding in findings for name in finding.variables}

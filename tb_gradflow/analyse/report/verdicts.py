@@ -86,13 +86,14 @@ def _judged_by_status(measured: Measured, states: Sequence[State]) -> list[Judge
     cuts = _judged(cut_suspects(measured, [state for state in cut if _was_asked(state)]), judge_cuts)
     cuts += _judged(cut_suspects(measured, vain), judge_cuts)
     arriving = [state for state in _with(states, "connected", "not_measured") if state.receives]
-    connected = _judged_connected(measured, arriving, {each.culprit for each in cuts})
+    zeros = _judged(birth_suspects(measured, _with(states, "zero"), zero=True), judge_zeros)
+    connected = _judged_connected(measured, arriving, {each.culprit for each in (*cuts, *zeros)})
     return [
         *cuts,
         *_judged_given(measured, given),
         *_judged((without_op(measured, state) for state in missing), _by(precedence.MISSING)),
         *_judged(_ends(measured, states), _by(precedence.UNUSED)),
-        *_judged(birth_suspects(measured, _with(states, "zero"), zero=True), judge_zeros),
+        *zeros,
         *_excused_if_skipped(
             measured,
             _judged(birth_suspects(measured, _with(states, "nan", "inf"), zero=False), _by(precedence.NOT_FINITE)),

@@ -128,8 +128,9 @@ class Shadow:
         return self._symbols.get(tensor._id)
 
     def actual(self, symbol: Any) -> Any:
-        """The eager tensor of a symbol; None if only the shadow graph has it."""
-        return self._tensors.get(symbol.name)
+        """The eager tensor of a symbol; None if only the shadow graph has it, or a function that the step calls, whose
+        tensors have the same names."""
+        return self._tensors.get(symbol.name) if symbol.graph is self.graph else None
 
     def make_opaque(self, kind: str, inputs: Sequence[Any], dtypes: Sequence[Any], known: Known) -> Any:
         """An op of which only the inputs and outputs (symbols and types) are known, under the name `kind`."""

@@ -36,7 +36,7 @@ from tb_gradflow.trace.fidelity.object_graph import name_of
 from tb_gradflow.trace.fidelity.rollback import undone
 from tb_gradflow.trace.graph.differentiable import is_differentiable_dtype
 from tb_gradflow.trace.graph.variables import GivenTensor, Owned, Variables, listed_sources, raw_variable
-from tb_gradflow.trace.log.recorder import index_of, new_session, record_of
+from tb_gradflow.trace.log.recorder import index_of, new_session, record_of, with_failure
 from tb_gradflow.trace.source.frames import Frame, stack_now
 from tb_gradflow.trace.source.variable_names import names_in
 from tb_gradflow.trace.step.instrumented_step import InstrumentedStep, owned_variables
@@ -411,8 +411,7 @@ class _Seen:
     def explained_with_failure(self) -> Explained:
         """The structure, and the error that running it raised."""
         found = self.explained
-        first = next((line.strip() for line in str(self.error).splitlines() if line.strip()), "")
-        return replace(found, trace=replace(found.trace, failure=f"{type(self.error).__name__}: {first}"))
+        return found if self.error is None else replace(found, trace=with_failure(found.trace, self.error))
 
     @property
     def explained(self) -> Explained:

@@ -287,7 +287,14 @@ class Tracing:
         if error is None:
             self.indices[trace.index] = self._recorder.add_trace(trace)
         else:
-            self._recorder.add_failed_trace(trace)
+            is_at_gradient = any(each.outcome == "error" for each in trace.variable_gradients)
+            self._recorder.add_failed_trace(with_failure(trace, error) if is_at_gradient else trace)
+
+
+def with_failure(trace: Trace, error: BaseException) -> Trace:
+    """The structure of a step, and the error that it raised."""
+    first = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+    return replace(trace, failure=f"{type(error).__name__}: {first}")
 
 
 def fault_message(step: int, fault: Exception) -> str:

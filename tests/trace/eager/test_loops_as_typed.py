@@ -646,3 +646,67 @@ def test_the_weights_of_a_module_are_advised_to_become_those_of_a_layer(tmp_path
     assert (finding.cause, finding.severity) == ("untracked_variable", "warning")
     assert "`Projection` is not a layer" in finding.message
     assert "`class Projection(keras.layers.Layer)`" in finding.fix
+
+
+COMPILED_FORWARD = """
+w = tf.Variable(2.0, name="w")
+
+@tf.function
+def forward(x):
+    return w * x
+
+opt = keras.optimizers.SGD(0.02)
+for _ in range(3):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean((forward(x) - 1.0) ** 2)
+    gradients = tape.gradient(loss, [w])
+    opt.apply_gradients(zip(gradients, [w]))
+"""
+
+
+def test_tensors_of_a_compiled_function_are_not_those_of_the_step_with_the_same_names(tmp_path: Path) -> None:
+    """What the function and the optimizer read is `ReadVariableOp:0` for both."""
+    report = recorded(COMPILED_FORWARD, tmp_path / "a")
+
+    assert report.step == 2
+    assert report.summary == "Healthy: the gradient reaches the trainable variable."
+
+
+RAISES = """
+dense = keras.layers.Dense(4, name="dense")
+with tf.GradientTape() as tape:
+    q, _ = tf.linalg.qr(tf.reshape(dense(tf.reshape(x, [4, 6, 1])), [4, 6, 4]), full_matrices=True)
+    loss = tf.reduce_mean(tf.square(q))
+tape.gradient(loss, dense.trainable_variables)
+"""
+
+RAISES_LATER = """
+weights = tf.Variable(tf.ones([8]), name="weights")
+edges = tf.constant([[row, (row + 1) % 8] for row in range(8)], tf.int64)
+with tf.GradientTape() as tape:
+    adjacency = tf.sparse.reorder(tf.SparseTensor(edges, weights, (8, 8))) * 0.5
+    loss = tf.reduce_mean(tf.square(tf.sparse.sparse_dense_matmul(adjacency, x)))
+tape.gradient(loss, [weights])
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "error", "told"),
+    [
+        (RAISES, NotImplementedError, "the gradient function of `tf.linalg.qr`"),
+        (RAISES_LATER, Exception, "params must be at least a vector"),
+    ],
+    ids=["with these arguments", "with these values"],
+)
+def test_an_error_of_a_gradient_function_is_told_as_it_was_raised(
+    body: str, error: type[Exception], told: str, tmp_path: Path
+) -> None:
+    with pytest.raises(error) as raised:
+        recorded(body, tmp_path / "a")
+    [name] = [each.name for each in (tmp_path / "a" / "logs").iterdir()]
+
+    [finding] = tb_gradflow.open_log(tmp_path / "a" / "logs" / name).report().findings
+
+    assert (finding.cause, finding.severity) == ("not_measured", "error")
+    assert told in finding.message
+    assert f"raises {raised.type.__name__}: " in finding.message

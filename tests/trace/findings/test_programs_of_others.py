@@ -86,3 +86,75 @@ def test_numbers_in_a_list_for_a_function_of_numpy() -> None:
     assert finding.cause == "python_escape"
     assert "leaves TensorFlow at `float()`" in finding.message
     assert finding.edit is None  # the list goes on to NumPy
+
+
+def test_a_relu_whose_input_was_normalised_over_one_value_further_back() -> None:
+    """The deepest level of a U-Net: the ReLU after the next convolution gets zeros only."""
+    image = keras.Input((2, 2, 3))
+    deep = keras.layers.Conv2D(4, 2, use_bias=False)(image)
+    deep = keras.layers.GroupNormalization(groups=4, name="of_one")(deep)
+    deep = keras.layers.Conv2DTranspose(4, 2, use_bias=False)(keras.layers.LeakyReLU()(deep))
+    joined = keras.layers.Concatenate()([image, keras.layers.ReLU()(keras.layers.GroupNormalization(groups=4)(deep))])
+    network = keras.Model(image, keras.layers.Conv2D(1, 1)(joined))
+    pictures = tf.constant(RANDOM.normal(size=(8, 2, 2, 3)), tf.float32)
+
+    network.compile("sgd", "mse")
+
+    report = tb_gradflow.explain(network, pictures, tf.ones((8, 2, 2, 1)))
+
+    assert loud(report) == {"degenerate_normalisation"}
+    [finding] = [each for each in report.findings if each.severity != "info"]
+    assert "in layer `of_one`" in finding.message
+
+
+def test_a_remainder_is_kept_out_of_the_gradient() -> None:
+    weight = tf.Variable([0.3, 1.6, 2.4], name="weight")
+
+    def loss() -> tf.Tensor:
+        whole = weight - tf.math.floormod(weight, 1.0)
+        return tf.reduce_sum(tf.square(whole - 3.0))
+
+    [finding] = tb_gradflow.explain(loss, variables=[weight], try_fixes=True).findings
+
+    assert finding.cause == "nondiff_rounding"
+    assert finding.edit is not None
+    assert finding.edit.after.strip() == "whole = weight - tf.stop_gradient(tf.math.floormod(weight, 1.0))"
+    assert finding.tried is not None
+    assert finding.tried.works
+
+
+def test_a_condition_has_no_gradient_and_that_is_right(tmp_path: Path) -> None:
+    one, other = tf.Variable([1.0, 2.0], name="one"), tf.Variable([3.0, 4.0], name="other")
+
+    @tb_gradflow.watch(tmp_path)
+    def step(condition: tf.Tensor) -> None:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(tf.where(condition, one, other) ** 2)
+        for_one, for_other, _ = tape.gradient(loss, [one, other, condition])
+        one.assign_sub(0.1 * for_one)
+        other.assign_sub(0.1 * for_other)
+
+    step(tf.constant([True, False]))
+    step.flush()
+
+    [finding] = tb_gradflow.open_log(tmp_path).report().findings
+
+    assert (finding.cause, finding.severity, finding.edit) == ("integer_dtype", "info", None)
+
+
+def test_a_term_of_each_row_has_no_gradient() -> None:
+    """As in a loss function of Keras, which returns a number for each row."""
+    weight = tf.Variable(RANDOM.normal(size=(4, 3)), dtype=tf.float32, name="weight")
+    labels = tf.range(8) % 3
+
+    def loss() -> tf.Tensor:
+        logits = X @ weight
+        rank = tf.cast(tf.argmax(logits, axis=-1), tf.float32)
+        penalty = tf.abs(rank - tf.cast(labels, tf.float32)) / 2.0
+        crossentropy = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
+        return tf.reduce_mean(crossentropy + 0.25 * penalty)
+
+    [finding] = tb_gradflow.explain(loss, variables=[weight]).findings
+
+    assert (finding.cause, finding.severity) == ("nondiff_index", "info")
+    assert "from one term of the loss" in finding.message

@@ -24,6 +24,10 @@ _BETWEEN = frozenset(
 )
 
 _NEAR = 10
+_MOST = 300
+
+# What they return does not depend on the values of a batch.
+_WITHOUT_VALUES = frozenset({"Shape", "ShapeN", "Size", "ReadVariableOp"})
 
 # The remainder from rounding when two gradients cancel.
 _FAINT = 1e-5
@@ -44,7 +48,7 @@ def rule(suspect: Suspect) -> Verdict | None:
     if _mean_of_one(suspect, suspect.culprit) >= 0:
         return Verdict("degenerate_normalisation", "error")
     if suspect.op.type in _RELU and suspect.producer >= 0:
-        mean = _mean_of_one(suspect, suspect.producer)
+        mean = max(_mean_of_one(suspect, suspect.producer), _mean_before(suspect, suspect.producer))
         return Verdict("degenerate_normalisation", "error", mean) if mean >= 0 else None
     if suspect.op.type in PRODUCTS and any(_mean_of_one(suspect, op) >= 0 for op in _before(suspect)):
         return Verdict("degenerate_normalisation", "error")
@@ -118,6 +122,22 @@ def _mean_of_one(suspect: Suspect, op: int) -> int:
     """The mean over single elements of the normalisation layer that an op is in; -1 if there is none."""
     found = suspect.measured.once("means of one", lambda: _means_of_one(suspect.topology))
     return next((found[scope] for scope in scopes_of(suspect.topology.trace.ops[op].name) if scope in found), -1)
+
+
+def _mean_before(suspect: Suspect, op: int) -> int:
+    """The mean over single elements that everything an op is computed from, but for weights, has passed; -1 if there is
+    none, or some of it has not."""
+    ops, mean = suspect.topology.trace.ops, -1
+    queue = [op]
+    for place in queue:  # grows while it is walked
+        found = _mean_of_one(suspect, place)
+        mean = max(mean, found)
+        if found < 0 and ops[place].type not in _WITHOUT_VALUES:
+            given = [edge.op for edge in ops[place].inputs]
+            if ops[place].given or ops[place].type == "Placeholder" or len(queue) > _MOST:
+                return -1
+            queue.extend(each for each in dict.fromkeys(given) if each not in queue)
+    return mean
 
 
 def _means_of_one(topology: Topology) -> dict[str, int]:

@@ -20,7 +20,9 @@ _REARRANGING = COPIES | ROUTING | {"Reshape", "Squeeze", "ExpandDims", "Transpos
 def integer_variable(suspect: Suspect) -> Verdict | None:
     """The variable itself is an integer: the tape ignores it from the start."""
     variable = suspect.topology.trace.variables[suspect.state.variable]
-    return None if is_float(variable.dtype) else Verdict("integer_dtype", "error")
+    if is_float(variable.dtype):
+        return None
+    return integer_source(suspect) if variable.computed else Verdict("integer_dtype", "error")
 
 
 def integer_source(suspect: Suspect) -> Verdict | None:

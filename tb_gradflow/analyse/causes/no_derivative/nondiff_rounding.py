@@ -7,7 +7,7 @@ from dataclasses import replace
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.edits.positions import soft_position
 from tb_gradflow.analyse.edits.straight_through import through_rounding
-from tb_gradflow.analyse.evidence.discrete import COMPARISON, ROUNDING
+from tb_gradflow.analyse.evidence.discrete import COMPARISON, REMAINDERS, ROUNDING
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict, discrete_part
 from tb_gradflow.analyse.graph.op_sets import passes_gradient
 from tb_gradflow.analyse.graph.paths import walked
@@ -107,6 +107,16 @@ def _takes_away_twice(suspect: Suspect) -> bool:
 
 def message_and_fix(group: Group) -> Text:
     names = fields(group)
+    if group.op is not None and group.op.type in REMAINDERS:
+        library = namespace(group)
+        return Text(
+            filled(
+                SIZE + "what is left without the remainder, {op}, is a rounded value, and a step function has no "
+                "derivative: the gradients of the two paths cancel.",
+                names,
+            ),
+            f"Use a straight-through estimator: `{library}.stop_gradient({names['whole']})` instead of the remainder.",
+        )
     fix = f"use a straight-through estimator: {passed_through(group)}."
     discrete = discrete_part(group.suspect).ops
     compared = [op for op in discrete if group.trace.ops[op].type in COMPARISON]

@@ -18,6 +18,7 @@ def raised_on_the_way(suspect: Suspect) -> Verdict | None:
             op = topology.trace.ops[crossing.consumer]
             missing = "second_order_missing" if op.backward else "no_gradient_registered"
             missing = "nondiff_sampling" if op.type in SAMPLING else missing
-            own = op.custom_gradient and crossing.edge.passes == "error"
-            return Verdict("custom_gradient_wrong" if own else missing, "error", crossing.consumer)
+            if crossing.edge.passes == "error":
+                missing = "custom_gradient_wrong" if op.custom_gradient else "not_measured"
+            return Verdict(missing, "error", crossing.consumer)
     return None

@@ -28,10 +28,14 @@ def gradient_failed(suspect: Suspect) -> Verdict | None:
 def message_and_fix(group: Group) -> Text:
     """Contains the error, if it was raised while the gradient was computed."""
     if group.verdict.severity == "error":
+        where = "the gradient function of {op}" if group.culprit >= 0 else "computing it{line}"
         return Template(
-            f"{{they_get}} no gradient: computing it{{line}} raises {failure(group)}",
-            "Check the inputs of that op in this step; `tf.config.run_functions_eagerly(True)` shows the line that "
-            "raises.",
+            f"{{they_get}} no gradient: {where} raises {failure(group) or 'an error.'}",
+            "Give {fn} inputs and arguments for which TensorFlow can compute the gradient, or give it a gradient with "
+            "`tf.custom_gradient`."
+            if group.culprit >= 0
+            else "Check the inputs of that op in this step; `tf.config.run_functions_eagerly(True)` shows the line "
+            "that raises.",
         )(group)
     return Template(
         "Not verified: no step was completed, so the gradient of {names} was not measured. The graph alone shows no "
