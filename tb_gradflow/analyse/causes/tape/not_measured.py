@@ -47,8 +47,9 @@ def message_and_fix(group: Group) -> Text:
 
 CAUSE = Cause(
     name="not_measured",
-    meaning="no step was completed, and the graph alone shows no problem: nothing is verified",
-    severity="warning",
+    meaning="no step was completed, and the graph alone shows no problem: nothing is verified; or computing the "
+    "gradient raised an error, which is told",
+    severity="warning; error if computing the gradient raised one",
     fix="run one complete step",
     text=message_and_fix,
     told_at_once=True,
