@@ -10,7 +10,7 @@ from tb_gradflow.analyse.user_code.candidate import Candidate, candidates
 from tb_gradflow.analyse.user_code.code import Code, program_of
 from tb_gradflow.analyse.user_code.definitions import expression_of
 from tb_gradflow.analyse.user_code.draft import Draft
-from tb_gradflow.analyse.user_code.place import Place, name_of, place_at, place_of_group
+from tb_gradflow.analyse.user_code.place import Place, argument_of, name_of, place_at, place_of_group
 from tb_gradflow.analyse.words.names import Group
 from tb_gradflow.record.report import Edit
 
@@ -180,11 +180,11 @@ def computed_in_the_request(group: Group) -> ast.expr | None:
     calls = [
         node
         for node in place.code.parts_at(place.source.line)
-        if isinstance(node, ast.Call) and name_of(node.func) == "gradient" and node.args
+        if isinstance(node, ast.Call) and name_of(node.func) == "gradient"
     ]
     if len(calls) != 1 or calls[0] in ast.walk(blocks[0]):
         return None
-    loss = calls[0].args[0]
+    loss = argument_of(calls[0], 0, "target")
     return loss if isinstance(loss, (ast.Call, ast.BinOp, ast.UnaryOp, ast.Subscript)) else None
 
 
@@ -209,9 +209,9 @@ def given_to_minimize(group: Group) -> ast.Lambda | None:
     calls = [
         node
         for node in (place.code.parts_at(place.source.line) if place is not None else ())
-        if isinstance(node, ast.Call) and name_of(node.func) == "minimize" and node.args
+        if isinstance(node, ast.Call) and name_of(node.func) == "minimize"
     ]
-    given = calls[0].args[0] if len(calls) == 1 else None
+    given = argument_of(calls[0], 0, "loss") if len(calls) == 1 else None
     return (
         given
         if isinstance(given, ast.Lambda) and isinstance(given.body, ast.Name) and not _has_parameters(given)
@@ -404,12 +404,9 @@ def _calls_that_feed(before: list[ast.stmt], block: ast.With, place: Place) -> l
 def _loss_made_elsewhere(block: ast.With, place: Place) -> set[str]:
     """The name of the loss whose gradient is requested, if the block does not assign it."""
     given = {name for each in block.body for name in _given(each)}
-    return {
-        node.args[0].id
-        for node in place.code.parts_at(place.source.line)
-        if isinstance(node, ast.Call) and name_of(node.func) == "gradient" and node.args
-        if isinstance(node.args[0], ast.Name) and node.args[0].id not in given
-    }
+    calls = [node for node in place.code.parts_at(place.source.line) if isinstance(node, ast.Call)]
+    losses = [argument_of(node, 0, "target") for node in calls if name_of(node.func) == "gradient"]
+    return {each.id for each in losses if isinstance(each, ast.Name) and each.id not in given}
 
 
 # Python's own functions that fetch a batch.
@@ -503,14 +500,18 @@ def _joined(code: Code, asked: ast.expr, added: Sequence[str]) -> str:
     return f"[{', '.join([*given, *added])}]"
 
 
+# What their second argument is called.
+_SOURCES = {"gradient": "sources", "jacobian": "sources", "minimize": "var_list", "gradients": "xs"}
+
+
 def _asked(place: Place) -> ast.expr | None:
     """The list of variables for which the gradient is requested; `None` if that is not a list, but a single one."""
     calls = [
         node
         for node in place.code.parts_at(place.source.line)
-        if isinstance(node, ast.Call) and name_of(node.func) in ("gradient", "jacobian", "minimize", "gradients")
+        if isinstance(node, ast.Call) and name_of(node.func) in _SOURCES
     ]
-    asked = calls[0].args[1] if len(calls) == 1 and len(calls[0].args) > 1 else None
+    asked = argument_of(calls[0], 1, _SOURCES[name_of(calls[0].func)]) if len(calls) == 1 else None
     number = place.group.suspect.target
     several = (place.group.trace.targets[number].sources or 0) > 1
     return asked if asked is not None and (several or _is_list(asked, place)) else None

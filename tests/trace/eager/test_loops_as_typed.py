@@ -464,6 +464,12 @@ SAID: dict[str, tuple[str, str, str, str]] = {
         "`reset()` made the tape (program.py:20) forget what it had recorded",
         "Remove the call of `reset()`",
     ),
+    "the mean in the request, by its name": (
+        IN_THE_REQUEST.replace("(tf.add_n(losses) / 2.0, model", "(target=tf.add_n(losses) / 2.0, sources=model"),
+        "tape_scope",
+        "`tf.add_n(losses) / 2.0` is computed in the call of `gradient`, after the `with` block",
+        "Compute it in the `with` block, `loss = tf.add_n(losses) / 2.0`",
+    ),
     "the mean in the request": (
         IN_THE_REQUEST,
         "tape_scope",
@@ -552,8 +558,9 @@ def test_a_unit_that_saturates_in_training_is_still_reported(tmp_path: Path) -> 
     assert report.findings[0].variables == ("a",)
 
 
-def test_a_function_for_minimize_that_returns_an_earlier_loss(tmp_path: Path) -> None:
-    [finding] = recorded(CLOSURE, tmp_path / "broken").findings
+@pytest.mark.parametrize("written", ["lambda: loss", "loss=lambda: loss"], ids=["as the first argument", "by its name"])
+def test_a_function_for_minimize_that_returns_an_earlier_loss(written: str, tmp_path: Path) -> None:
+    [finding] = recorded(CLOSURE.replace("lambda: loss", written), tmp_path / "broken").findings
 
     assert finding.cause == "tape_scope"
     assert "the loss was computed before `minimize` called the function" in finding.message
