@@ -11,19 +11,25 @@ from tb_gradflow.analyse.words.names import Group
 
 
 def result_kept(group: Group) -> Iterator[Candidate]:
-    """`x = layer(x)` instead of `layer(x)`, whose result is dropped."""
+    """`x = layer(x)` instead of `layer(x)`, whose result is dropped; `array = array.write(place, x)` for a
+    `tf.TensorArray`."""
     for op in (group.culprit, *group.suspect.topology.readers[group.suspect.state.variable]):
         place = place_of_group(group, op) if op >= 0 else None
         statement = place.statement if place is not None else None
         if place is None or not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
             continue
         call = statement.value
-        given = call.args[0] if call.args else None
+        method = call.func if isinstance(call.func, ast.Attribute) and call.func.attr in _OF_ARRAYS else None
+        given = method.value if method is not None else call.args[0] if call.args else None
         if isinstance(given, ast.Name) and _is_read_later(place, statement, given.id):
             written = f"{given.id} = {place.code.written(call)}"
             cost = "The code that follows uses the result."
             yield from candidates(cost, place.draft().replace(statement, written).edit())
             return
+
+
+_OF_ARRAYS = ("write", "scatter", "unstack", "split")
+"""Methods of a `tf.TensorArray` that return the array with the values in it."""
 
 
 def _is_read_later(place: Place, statement: ast.stmt, name: str) -> bool:

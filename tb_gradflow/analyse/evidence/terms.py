@@ -7,6 +7,7 @@ from collections.abc import Iterator, Set
 from tb_gradflow.analyse.evidence.discrete import ROUNDING
 from tb_gradflow.analyse.evidence.suspects import Suspect, suspects_at
 from tb_gradflow.analyse.graph.op_sets import passes_gradient, scopes_of
+from tb_gradflow.analyse.graph.paths import walked
 from tb_gradflow.analyse.graph.topology import Crossing, Topology
 from tb_gradflow.analyse.step.measured import Measured
 from tb_gradflow.analyse.step.status import State
@@ -36,8 +37,8 @@ def suspects_of_terms(measured: Measured, connected: list[State]) -> Iterator[Su
                 if consumer in made and not passes_gradient(edge)
             ]
             for suspect in suspects_at(measured, states, inside, crossings):
-                # A rounded value next to what is left of it is a place between two others.
-                if _is_number(topology, term) or suspect.op.type not in ROUNDING:
+                # A rounded value that is added to what is left of it is a place between two others.
+                if not _is_added_in_rows(topology, term) or suspect.op.type not in ROUNDING:
                     yield suspect
 
 
@@ -77,6 +78,13 @@ def _terms(topology: Topology, op: int) -> list[int]:
         else:
             found.append(place)
     return found
+
+
+def _is_added_in_rows(topology: Topology, term: int) -> bool:
+    """Whether it is added to something else before the sum or the mean over rows."""
+    added = ("AddV2", "Add", "Sub")
+    users = walked([term], lambda op: [user for user in topology.onward(op) if not _is_number(topology, user)])
+    return not _is_number(topology, term) and any(topology.trace.ops[user].type in added for user in users)
 
 
 def _has_shape_of(topology: Topology, op: int, other: int) -> bool:

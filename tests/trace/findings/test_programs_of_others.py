@@ -158,3 +158,20 @@ def test_a_term_of_each_row_has_no_gradient() -> None:
 
     assert (finding.cause, finding.severity) == ("nondiff_index", "info")
     assert "from one term of the loss" in finding.message
+
+
+def test_an_array_that_a_write_returns_is_kept(tmp_path: Path) -> None:
+    weight = tf.Variable(RANDOM.normal(size=(4, 4)), dtype=tf.float32, name="weight")
+
+    def loss() -> tf.Tensor:
+        states, state = tf.TensorArray(tf.float32, size=3), X
+        for turn in range(3):
+            state = tf.tanh(state @ weight)
+            states.write(turn, state)
+        return tf.reduce_mean(tf.square(states.stack() - 1.0))
+
+    [finding] = tb_gradflow.explain(tf.function(loss), variables=[weight], try_fixes=True).findings
+
+    assert finding.cause == "output_not_used"
+    assert finding.edit is not None
+    assert finding.edit.after.strip() == "states = states.write(turn, state)"
