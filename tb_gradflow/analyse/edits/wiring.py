@@ -20,7 +20,9 @@ def result_kept(group: Group) -> Iterator[Candidate]:
             continue
         call = statement.value
         method = call.func if isinstance(call.func, ast.Attribute) and call.func.attr in _OF_ARRAYS else None
-        given = method.value if method is not None else call.args[0] if call.args else None
+        # `tf.split` is a function of a module.
+        of_array = method is not None and ast.unparse(method.value) not in place.modules
+        given = method.value if method is not None and of_array else call.args[0] if call.args else None
         if isinstance(given, ast.Name) and _is_read_later(place, statement, given.id):
             written = f"{given.id} = {place.code.written(call)}"
             cost = "The code that follows uses the result."

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 from math import prod
 
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.evidence.zeros import PRODUCTS
 from tb_gradflow.analyse.graph.op_sets import scopes_of, shape_along
+from tb_gradflow.analyse.graph.paths import walked
 from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.words.fields import SIZE, ZERO, Template
 from tb_gradflow.analyse.words.names import Group, Text
@@ -127,17 +129,18 @@ def _mean_of_one(suspect: Suspect, op: int) -> int:
 def _mean_before(suspect: Suspect, op: int) -> int:
     """The mean over single elements that everything an op is computed from, but for weights, has passed; -1 if there is
     none, or some of it has not."""
-    ops, mean = suspect.topology.trace.ops, -1
-    queue = [op]
-    for place in queue:  # grows while it is walked
-        found = _mean_of_one(suspect, place)
-        mean = max(mean, found)
-        if found < 0 and ops[place].type not in _WITHOUT_VALUES:
-            given = [edge.op for edge in ops[place].inputs]
-            if ops[place].given or ops[place].type == "Placeholder" or len(queue) > _MOST:
-                return -1
-            queue.extend(each for each in dict.fromkeys(given) if each not in queue)
-    return mean
+    ops = suspect.topology.trace.ops
+
+    def back(place: int) -> list[int]:
+        ends = _mean_of_one(suspect, place) >= 0 or ops[place].type in _WITHOUT_VALUES
+        return [] if ends else [edge.op for edge in ops[place].inputs]
+
+    behind = list(islice(walked([op], back), _MOST))
+    means = {place: _mean_of_one(suspect, place) for place in behind}
+    others = [ops[place] for place in behind if means[place] < 0 and ops[place].type not in _WITHOUT_VALUES]
+    # A draw of random numbers has no inputs either.
+    is_fed = any(each.given or each.data is None or (each.data and not each.inputs) for each in others)
+    return -1 if is_fed or len(behind) == _MOST else max(means.values(), default=-1)
 
 
 def _means_of_one(topology: Topology) -> dict[str, int]:
