@@ -311,4 +311,4 @@ def test_only_a_list_of_sources_is_made_longer(kind: type[keras.Model], is_edite
     assert finding.cause == "not_in_gradient_sources"
     assert "self.factor +" not in finding.fix
     after = finding.edit.after if finding.edit is not None else ""
-    assert after.strip() == ("learned = [self.gain] + [self.shift]" if is_edited else "")
+    assert after.strip() == ("learned = [self.gain, self.shift]" if is_edited else "")
