@@ -76,6 +76,7 @@ class Update(Graph):
 
 MOVING = Weight(moved=0, unmoved=0, norms=(1.0, 0.1))
 NOTHING = Weight(gradient=ZERO, zeros=3, unmoved=0)
+AT_ZERO = Weight(constraint="NonNeg", norms=(0.0, 0.0))
 
 
 def test_a_variable_that_moves_is_fine() -> None:
@@ -148,13 +149,17 @@ def test_gradients_that_are_added_up_wait_for_the_last_of_them() -> None:
 
 
 def test_what_a_constraint_holds_is_a_warning_if_nothing_else_moves_either() -> None:
-    held = Weight(constraint="NonNeg")
-
-    assert Update(held, held).severities() == ["warning"]
-    assert Update(held, MOVING).severities() == ["info"]
-    [finding] = Update(held, NOTHING).findings()
+    assert Update(AT_ZERO, AT_ZERO).severities() == ["warning"]
+    assert Update(AT_ZERO, MOVING).severities() == ["info"]
+    [finding] = Update(AT_ZERO, NOTHING).findings()
     assert finding.severity == "warning"
     assert "`NonNeg`, undoes the update of SGD: no element has changed in this step." in finding.message
+
+
+def test_a_constraint_is_not_the_reason_above_its_bound() -> None:
+    [finding] = Update(replace(AT_ZERO, norms=(1.0, 0.0))).findings()
+
+    assert "NonNeg" not in finding.message
 
 
 def test_a_constraint_is_not_the_reason_while_gradients_are_added_up() -> None:
@@ -201,7 +206,7 @@ def test_a_sum_of_the_optimizer_ends_with_its_number_of_steps() -> None:
 
 
 def test_what_another_loss_trains_does_not_excuse_a_constraint() -> None:
-    assert Update(Weight(constraint="NonNeg"), replace(MOVING, target=1)).severities() == ["warning"]
+    assert Update(AT_ZERO, replace(MOVING, target=1)).severities() == ["warning"]
 
 
 def test_a_constraint_that_leaves_rounding_holds_too() -> None:

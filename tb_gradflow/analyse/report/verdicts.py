@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from tb_gradflow.analyse.causes import precedence
 from tb_gradflow.analyse.causes.judge import judge, judge_cuts, judge_zeros
+from tb_gradflow.analyse.causes.tape import untracked_variable
 from tb_gradflow.analyse.evidence.by_hand import is_given
 from tb_gradflow.analyse.evidence.penalties import is_penalty_alone
 from tb_gradflow.analyse.evidence.stops import STOPS
@@ -84,7 +85,9 @@ def _judged_by_status(measured: Measured, states: Sequence[State]) -> list[Judge
     # Variables that another loss trains get a second verdict, because this loss trains none.
     vain = in_vain(measured.topology, states) if len(states) == len(measured.topology.trace.variables) else []
     cuts = _judged(cut_suspects(measured, [state for state in cut if _was_asked(state)]), judge_cuts)
-    cuts += _judged(cut_suspects(measured, vain), judge_cuts)
+    cuts += (untracked := _judged_untracked(measured, [state for state in cut if not _was_asked(state)]))
+    cuts += _judged(cut_suspects(measured, [state for state in vain if not state.receives]), judge_cuts)
+    missing += [state for state in vain if state.receives] + [each.suspect.state for each in untracked]
     arriving = [state for state in _with(states, "connected", "not_measured") if state.receives]
     zeros = _judged(birth_suspects(measured, _with(states, "zero"), zero=True), judge_zeros)
     connected = _judged_connected(measured, arriving, {each.culprit for each in (*cuts, *zeros)})
@@ -103,6 +106,18 @@ def _judged_by_status(measured: Measured, states: Sequence[State]) -> list[Judge
         *_judged((without_op(measured, state) for state in _with(states, "frozen")), _by(precedence.FROZEN)),
         *_judged((without_op(measured, state) for state in _with(states, "integer")), _by(precedence.INTEGER)),
         *connected,
+    ]
+
+
+def _judged_untracked(measured: Measured, states: Sequence[State]) -> list[Judged]:
+    """For plain variables of layers, which nobody trains and which something cuts off besides: what does it. As a
+    warning, since a fixed threshold looks the same."""
+    plain = [state for state in states if untracked_variable.is_plain_of_a_layer(without_op(measured, state))]
+    judged = _judged(cut_suspects(measured, plain), judge_cuts)
+    return [
+        replace(each, verdict=replace(each.verdict, severity="warning"))
+        for each in judged
+        if each.verdict.severity == "error"
     ]
 
 

@@ -69,7 +69,9 @@ def in_vain(topology: Topology, found: Sequence[State]) -> list[State]:
             asked.setdefault(entry.target, []).append(entry)
     empty = [entries for entries in asked.values() if all(entry.outcome == "none" for entry in entries)]
     return [
-        State(entry.variable, "disconnected", entry.target, entry, None, receives=False)
+        State(
+            entry.variable, "disconnected", entry.target, entry, None, topology.receives(entry.variable, entry.target)
+        )
         for entry in (entry for entries in empty for entry in entries)
         if _is_taught_elsewhere(topology, found[entry.variable], entry)
     ]
@@ -77,8 +79,10 @@ def in_vain(topology: Topology, found: Sequence[State]) -> list[State]:
 
 def _is_taught_elsewhere(topology: Topology, state: State, entry: VariableGradient) -> bool:
     variable, elsewhere = topology.trace.variables[entry.variable], state.target != entry.target and state.receives
-    cut = topology.influences(entry.variable, entry.target) and not topology.receives(entry.variable, entry.target)
-    return elsewhere and cut and variable.trainable and not variable.computed
+    # Where nothing blocks it, the tape saw no forward pass.
+    unseen = not entry.watched or not topology.receives(entry.variable, entry.target)
+    depends = topology.influences(entry.variable, entry.target)
+    return elsewhere and depends and unseen and variable.trainable and not variable.computed
 
 
 def without_noise(state: State) -> State:

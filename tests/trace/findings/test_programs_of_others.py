@@ -175,3 +175,145 @@ def test_an_array_that_a_write_returns_is_kept(tmp_path: Path) -> None:
     assert finding.cause == "output_not_used"
     assert finding.edit is not None
     assert finding.edit.after.strip() == "states = states.write(turn, state)"
+
+
+class Sharpness(keras.Model):
+    """Its second tape sees a loss of what the first forward pass has computed."""
+
+    def __init__(self) -> None:
+        super().__init__(name="sharpness")
+        self.last = keras.layers.Dense(1, name="last")
+
+    def call(self, x: tf.Tensor) -> tf.Tensor:
+        return self.last(x)
+
+    def train_step(self, data: tuple[tf.Tensor, tf.Tensor]) -> dict[str, tf.Tensor]:
+        x, y = data
+        with tf.GradientTape() as tape:
+            made = self(x)
+            loss = tf.reduce_mean(tf.square(made - y))
+        first = tape.gradient(loss, self.trainable_variables)
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(made - y))
+        second = tape.gradient(loss, self.trainable_variables)
+        gradients = [a if b is None else b for a, b in zip(first, second, strict=True)]
+        self.optimizer.apply(gradients, self.trainable_variables)
+        return {"loss": loss}
+
+
+def test_a_request_that_gets_nothing_is_told_beside_one_that_gets_everything() -> None:
+    model = Sharpness()
+    model.compile("sgd")
+
+    [finding] = tb_gradflow.explain(model, X, tf.ones((8, 1))).findings
+
+    assert (finding.cause, finding.severity) == ("tape_scope", "error")
+    assert finding.source is not None
+    assert finding.source.code.startswith("second =")
+
+
+class Cut(keras.layers.Layer):
+    """The first positions count. Where they end is a plain variable, which Keras does not track."""
+
+    def __init__(self) -> None:
+        super().__init__(name="cut")
+        self.end = tf.Variable(2.0, name="end")
+
+    def call(self, x: tf.Tensor) -> tf.Tensor:
+        return x * tf.sequence_mask(self.end, 4, dtype=tf.float32)
+
+
+def test_a_plain_variable_of_a_layer_is_told_where_something_cuts_it_off_besides() -> None:
+    model = keras.Sequential([keras.Input((4,)), Cut(), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+
+    report = tb_gradflow.explain(model, X, tf.ones((8, 1)))
+
+    told = {(finding.cause, finding.severity, finding.variables) for finding in report.findings}
+    assert told == {("untracked_variable", "warning", ("end",)), ("nondiff_comparison", "warning", ("end",))}
+
+
+class Gauge(tf.Module):
+    """It lists its own variable, and not those of the layer that it holds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gain = tf.Variable(1.0, name="gain")
+        self.hidden = keras.layers.Dense(1, name="hidden")
+
+    def __call__(self, x: tf.Tensor) -> tf.Tensor:
+        return self.gain * self.hidden(x)
+
+
+def test_a_module_does_not_list_the_weights_of_layers(tmp_path: Path) -> None:
+    gauge = Gauge()
+    gauge(X)
+
+    @tb_gradflow.watch(tmp_path / "all")
+    @tf.function
+    def of_all() -> tf.Tensor:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(gauge(X) - 1.0))
+        variables = gauge.trainable_variables
+        for gradient, variable in zip(tape.gradient(loss, variables), variables, strict=True):
+            variable.assign_sub(0.1 * gradient)
+        return loss
+
+    @tb_gradflow.watch(tmp_path / "chosen")
+    @tf.function
+    def of_one() -> tf.Tensor:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(gauge(X) - 1.0))
+        gauge.gain.assign_sub(0.1 * tape.gradient(loss, gauge.gain))
+        return loss
+
+    of_all()
+    of_one()
+
+    [finding] = tb_gradflow.open_log(tmp_path / "all").report().findings
+    assert (finding.cause, finding.severity) == ("untracked_variable", "warning")
+    assert "`Gauge` is a `tf.Module`" in finding.message
+    [chosen] = tb_gradflow.open_log(tmp_path / "chosen").report().findings
+    assert (chosen.cause, chosen.severity) == ("untracked_variable", "info")
+
+
+def test_what_a_write_loses_is_told_once(tmp_path: Path) -> None:
+    kernel, out = tf.Variable(tf.ones((4, 4)), name="kernel"), tf.Variable(tf.ones((4, 1)), name="out")
+
+    @tb_gradflow.watch(tmp_path)
+    @tf.function
+    def step() -> tf.Tensor:
+        with tf.GradientTape() as tape:
+            history = tf.TensorArray(tf.float32, size=3, element_shape=(8, 4))
+            state = X
+            for place in tf.range(3):
+                state = tf.tanh(state @ kernel)
+                history.write(place, state)
+            loss = tf.reduce_mean(tf.square(tf.tensordot(history.stack(), out, 1) - 1.0))
+        _, gradient = tape.gradient(loss, [kernel, out])
+        out.assign_sub(0.1 * gradient)
+        return loss
+
+    step()
+
+    [finding] = tb_gradflow.open_log(tmp_path).report().findings
+    assert (finding.cause, finding.severity, finding.variables) == ("output_not_used", "error", ("kernel",))
+    assert finding.edit is not None
+    assert finding.edit.after.strip() == "history = history.write(place, state)"
+
+
+def test_a_bound_is_not_blamed_for_what_one_large_gradient_left_behind(tmp_path: Path) -> None:
+    scale = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1, use_bias=False, kernel_constraint="non_neg")])
+    scale.layers[-1].set_weights([np.ones((1, 1))])
+    scale.compile(keras.optimizers.Adam(0.001), "mse")
+    y = np.full((200, 1), 0.5, "float32")
+    y[0] = 1e10
+    scale.fit(
+        np.ones((200, 1), "float32"), y, batch_size=1, shuffle=False, verbose=0,
+        callbacks=[tb_gradflow.GradFlowCallback(tmp_path)],
+    )  # fmt: skip
+
+    [finding] = tb_gradflow.open_log(tmp_path).report().findings
+    assert (finding.cause, finding.severity) == ("gradient_not_applied", "warning")
+    assert "NonNeg" not in finding.message
+    assert "in step 0 an element of the gradient was 2e+10" in finding.message

@@ -6,6 +6,7 @@ import math
 
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.evidence.goal import is_at_goal, is_last, is_settled
+from tb_gradflow.analyse.evidence.left_alone import write_left_alone
 from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
 from tb_gradflow.analyse.evidence.zeros import PRODUCTS, began_at_zero
 from tb_gradflow.analyse.graph.op_sets import constant_of
@@ -21,9 +22,12 @@ def rule(suspect: Suspect) -> Verdict | None:
     """Zero for a reason that the measured values do not show: the op is named. Information only if the variable is used
     several times: the uses may cancel by design, as those of the last bias of a critic do in the difference of its
     means. The same in the very first step, for a variable that starts at zero: a network without offsets is odd, and
-    its errors for points on both sides of the origin add up to zero. The same where rows are in balance.
+    its errors for points on both sides of the origin add up to zero. The same where rows are in balance. Nothing if the
+    step loses what it writes to an array, which is reported there: the array remains zero.
     """
-    measured, variable = suspect.measured, suspect.state.variable
+    measured, variable, trace = suspect.measured, suspect.state.variable, suspect.topology.trace
+    if measured.once("written in vain", lambda: any(write_left_alone(trace, op) for op in range(len(trace.ops)))):
+        return None
     shared = len(suspect.topology.readers[variable]) > 1
     begins = measured.step == 0 and began_at_zero(measured, variable)
     return Verdict(

@@ -200,6 +200,7 @@ CAUSE = Cause(
     severity="error",
     fix="call the model inside the `with` block",
     text=message_and_fix,
+    plight="no gradient from one request",
     without_op="the tape{line} did not record the path to the loss",
     shows_request=True,
     told_at_once=True,

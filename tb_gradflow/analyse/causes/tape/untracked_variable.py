@@ -9,9 +9,10 @@ from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.evidence.requests import nobody_asked
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.graph.op_sets import scopes_of
-from tb_gradflow.analyse.user_code.code import program_of
+from tb_gradflow.analyse.user_code.code import FUNCTIONS, program_of
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import Group, Text, place_of
+from tb_gradflow.record.schema import Trace
 
 
 def rule(suspect: Suspect) -> Verdict | None:
@@ -28,7 +29,7 @@ def rule(suspect: Suspect) -> Verdict | None:
     is_state = suspect.state.variable in suspect.topology.written
     if is_state:
         return Verdict("untracked_variable", "info")
-    is_left_out = is_plain_of_a_layer(suspect) or kernel_beside(suspect) >= 0
+    is_left_out = is_plain_of_a_layer(suspect) or kernel_beside(suspect) >= 0 or _module_without(suspect) != ""
     return Verdict("untracked_variable", "error" if variable.made else "warning" if is_left_out else "info")
 
 
@@ -73,6 +74,16 @@ def is_plain_of_a_layer(suspect: Suspect) -> bool:
 def message_and_fix(group: Group) -> Text:
     made = group.trace.variables[group.variables[0]].made
     layer = group.names[0].rpartition("/")[0].rpartition("/")[2]
+    if module := _module_without(group.suspect):
+        return Template(
+            "{they_are} used in the loss, but not in the list that the gradient is requested for{line}, so nothing "
+            f"trains {{them}}: `{module}` is a `tf.Module`, whose `trainable_variables` collects each `tf.Variable`, "
+            "but neither variables nor layers of Keras.",
+            "Add {them} to the list for `tape.gradient(...)` and for the optimizer, those of a layer with "
+            f"`layer.trainable_variables`; or use Keras alone: `class {module}(keras.layers.Layer)`, with "
+            "`self.add_weight(...)` for each variable. Nothing to fix if {names} should not be trained: then set "
+            "`trainable = False`.",
+        )(group)
     if layer and not made and (around := _lambda_around(group)):
         return Template(
             "{they_are} used in the loss, but no gradient is requested for {them}: Keras does not track the weights "
@@ -91,7 +102,7 @@ def message_and_fix(group: Group) -> Text:
         topology = group.suspect.topology
         users = [op for reader in topology.readers[group.variables[0]] for op in topology.onward(reader)]
         where = place_of(group.trace, users[0]) if users else ""
-        if owner := _class_without_layer(group, users):
+        if owner := _class_without_layer(group.trace, users):
             return Template(
                 "{they_are} used in the loss" + where + ", but the model does not track {them}, so nothing trains "
                 f"{{them}}: Keras 3 tracks the weights of layers, and `{owner}` is not a layer.",
@@ -126,20 +137,50 @@ def message_and_fix(group: Group) -> Text:
     return Template(why, fix)(group)
 
 
-def _class_without_layer(group: Group, users: Sequence[int]) -> str:
-    """The class in whose code the variables are used, if it is a `tf.Module` or has no base class; empty if it may be a
+def _module_without(suspect: Suspect) -> str:
+    """The `tf.Module` in whose code a variable is used, if a gradient is requested for all that its
+    `trainable_variables` lists, and that is not this one; empty if there is none."""
+    topology, place, target = suspect.topology, suspect.state.variable, suspect.target
+    request = topology.trace.targets[target].source if target >= 0 else None
+    if request is None or not _lists_trainable(topology.trace, request):
+        return ""
+
+    def module_of(variable: int) -> str:
+        return _class_without_layer(topology.trace, topology.readers[variable], ("tf.Module", "Module"))
+
+    entries = topology.trace.variable_gradients
+    asked = {each.variable for each in entries if each.target == target and each.outcome != "not_asked"}
+    module = module_of(place)
+    return module if module and any(module_of(each) == module for each in asked) else ""
+
+
+def _lists_trainable(trace: Trace, source: int) -> bool:
+    """Whether the function that requests a gradient reads `trainable_variables` of something."""
+    line = trace.sources[source]
+    code = program_of(trace).at(line.file, line.line)
+    statement = next(iter(code.statements_at(line.line)), None) if code is not None else None
+    if code is None or statement is None:
+        return "trainable_variables" in line.code
+    around = next((each for each in code.around(statement) if isinstance(each, FUNCTIONS)), statement)
+    return any(isinstance(each, ast.Attribute) and each.attr == "trainable_variables" for each in ast.walk(around))
+
+
+def _class_without_layer(
+    trace: Trace, users: Sequence[int], bases: Sequence[str] = ("object", "tf.Module", "Module")
+) -> str:
+    """The class in whose code variables are used, if it has no other base classes than these; empty if it may be a
     layer, or is not known."""
-    number = next((number for op in users if (number := group.trace.ops[op].source) is not None), None)
+    number = next((number for op in users if (number := trace.ops[op].source) is not None), None)
     if number is None:
         return ""
-    source = group.trace.sources[number]
-    code = program_of(group.trace).at(source.file, source.line)
+    source = trace.sources[number]
+    code = program_of(trace).at(source.file, source.line)
     statement = next(iter(code.statements_at(source.line)), None) if code is not None else None
     if code is None or statement is None:
         return ""
     owner = next((each for each in code.around(statement) if isinstance(each, ast.ClassDef)), None)
-    bases = [ast.unparse(each) for each in owner.bases] if owner is not None else []
-    is_plain = all(each in ("object", "tf.Module", "Module") for each in bases)
+    found = [ast.unparse(each) for each in owner.bases] if owner is not None else []
+    is_plain = all(each in bases for each in found) and (bool(found) or "object" in bases)
     return owner.name if owner is not None and is_plain and not owner.keywords else ""
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.causes.unused.siblings import siblings_of
 from tb_gradflow.analyse.edits.wiring import result_kept
+from tb_gradflow.analyse.evidence.left_alone import write_left_alone
 from tb_gradflow.analyse.evidence.requests import nobody_asked
 from tb_gradflow.analyse.evidence.stops import STOPS, keeps_value_alone
 from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
 from tb_gradflow.analyse.graph.dead_terms import term_in_vain
 from tb_gradflow.analyse.graph.same_named import copy_in_use, twin_in_use
-from tb_gradflow.analyse.words.code import assigned_by, call_on, is_simple
+from tb_gradflow.analyse.words.code import assigned_by, is_simple
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import (
     Group,
@@ -37,6 +38,8 @@ def rule(suspect: Suspect) -> Verdict | None:
     if variables[suspect.state.variable].computed:
         nobody = not _is_made_in_step(suspect)
         return Verdict("output_not_used", "info" if _is_spare_data(suspect) else "error", NO_OP if nobody else -1)
+    if write_left_alone(suspect.topology.trace, suspect.culprit):
+        return Verdict("output_not_used", "error")
     siblings = [index for index in siblings_of(suspect) if variables[index].trainable]
     alive = (
         any(suspect.topology.receives(index, suspect.target) for index in siblings) if suspect.target >= 0 else False
@@ -125,7 +128,7 @@ def message_and_fix(group: Group) -> Text:
             "Add them in the step, `loss += sum(model.losses)` (in the model's own `train_step`, `sum(self.losses)`); "
             "or use `self.compute_loss(x, y, y_pred)`, which adds them.",
         )(group)
-    if (write := _write_left_alone(group)) is not None:
+    if write := write_left_alone(group.trace, group.culprit):
         return Template(
             "{they_get} no gradient: the value computed from {them} is written to a `tf.TensorArray`{place}, but the "
             "array that `write` returns is discarded, and the original does not change.",
@@ -162,17 +165,6 @@ def message_and_fix(group: Group) -> Text:
     else:
         fix = "Call {layer} on the path to the loss, `x = {attribute}(x)`, or remove it from the model."
     return Template("{they_get} no gradient: " + why + ".", fix)(group)
-
-
-def _write_left_alone(group: Group) -> str | None:
-    """The user's line with its result assigned to the array that it writes to; None if it is another line, or uses the
-    result."""
-    if group.op is None or group.op.type != "TensorListSetItem" or group.source is None:
-        return None
-    call = call_on(group.source.code, "write")
-    alone = call is not None and call.text == group.source.code.strip()
-    array = call.head.rpartition(".")[0] if call is not None else ""
-    return f"{array} = {call.text}" if call is not None and alone and array else None
 
 
 def _perhaps_read_in(group: Group, python: int) -> Text:

@@ -138,12 +138,16 @@ def _is_constrained(suspect: Suspect) -> bool:
     moved = movement_of(suspect.measured, suspect.state.variable)
     if moved is None or not moved.known.constraint or not moved.rate or moved.optimizer.accumulates > 1:
         return False
+    gradient, numbers, variable = suspect.state.gradient, suspect.measured.variables, suspect.state.variable
     if moved.stands_still:
-        return _still(suspect) is not None
-    gradient, numbers = suspect.state.gradient, suspect.measured.variables
+        if gradient is not None and _divided_by(suspect.measured, moved, variable, gradient.max_abs) is not None:
+            return False
+        # It leaves values above zero alone.
+        at_zero = numbers is None or moved.zeros > 0 or numbers[variable, WEIGHT_NORM] == 0
+        return _still(suspect) is not None and (at_zero or moved.known.constraint != "NonNeg")
     if gradient is None or numbers is None or moved.known.decay:
         return False
-    update, weight = (float(numbers[suspect.state.variable, column]) for column in (UPDATE_NORM, WEIGHT_NORM))
+    update, weight = (float(numbers[variable, column]) for column in (UPDATE_NORM, WEIGHT_NORM))
     visible = moved.rate * min(gradient.norm, 1.0) > _VISIBLE * update
     return visible and update <= 2 * _epsilon(suspect) * weight
 
@@ -154,12 +158,13 @@ def _epsilon(suspect: Suspect) -> float:
 
 def put_back(suspect: Suspect) -> Verdict | None:
     """No element moves, although the optimizer got a gradient that causes an update: information, because it may be
-    intended. A warning if the optimizer keeps the square of an earlier gradient, and that is infinite."""
+    intended. A warning if the optimizer keeps the square of an earlier gradient, and that is infinite or holds all that
+    the loss trains."""
     moved, gradient = _still(suspect), suspect.state.gradient
     if moved is None or gradient is None or moved.rounded or not moved.rate or moved.optimizer.accumulates > 1:
         return None
     before = _divided_by(suspect.measured, moved, suspect.state.variable, gradient.max_abs)
-    if before is not None and before[0] > SQUARE_OVERFLOWS:
+    if before is not None and (before[0] > SQUARE_OVERFLOWS or _all_stand_still(suspect)):
         return Verdict("gradient_not_applied", "warning", NO_OP)
     if moved.optimizer.type == "Ftrl":
         held = (
