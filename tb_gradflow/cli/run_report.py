@@ -45,7 +45,7 @@ def _opened(logdir: str, names: Sequence[str]) -> tuple[list[Log], dict[str, str
     unreadable: dict[str, str] = {}
     for name in names:
         if name not in directories:
-            unreadable[name] = "the training ended before a step was recorded"
+            unreadable[name] = "no step was recorded: a warning above says why, or the training ended too early"
             continue
         try:
             logs.append(open_run(name, directories[name]))

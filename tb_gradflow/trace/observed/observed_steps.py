@@ -23,7 +23,7 @@ from tb_gradflow.trace.graph.variables import Variables
 from tb_gradflow.trace.nonfinite.guard import Caught
 from tb_gradflow.trace.nonfinite.replayed_step import replayed
 from tb_gradflow.trace.observed.forms import Forms, Told
-from tb_gradflow.trace.observed.seen_again import observed_again
+from tb_gradflow.trace.observed.seen_again import observed_again, without_gradient
 from tb_gradflow.trace.protection.substitutes import Ours
 from tb_gradflow.trace.protection.warning import warn
 from tb_gradflow.trace.step.forward_values import is_broken
@@ -226,7 +226,7 @@ class ObservedSteps:
     def _seen_again(self, called: Sequence[Any]) -> str:
         """Observes functions that were traced before: see `observed_again`. Returns why none of them can be
         recorded."""
-        reason = _WITHOUT_GRADIENT
+        is_any = False
         for function in called:
             try:
                 observation = observed_again(function, self._variables, self._collector)
@@ -236,8 +236,8 @@ class ObservedSteps:
                 return _COMPILED_BEFORE.format(reason=f"{type(fault).__name__}: {fault}")
             if observation is not None:
                 switch_of(function).kept = observation
-                reason = ""
-        return reason
+                is_any = True
+        return "" if is_any else without_gradient(called)
 
     def _instruments(self) -> list[Instrument]:
         return [TermGradients(exact=True)] if self._settings.terms else []
@@ -265,8 +265,6 @@ _IN_DATASET = (
     "its gradients are taken inside of tf.data, which runs the body of a `for` over a dataset in a compiled function. "
     "Loop over an iterator that is passed as an argument, `step(iter(dataset))`, or around the function."
 )
-
-_WITHOUT_GRADIENT = "its step requests no gradient."
 
 _COMPILED_BEFORE = (
     "its step was compiled before the recorder came, and cannot be read from its graph: {reason}. Record from its "

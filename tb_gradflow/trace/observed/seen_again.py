@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from tb_gradflow.trace.capture.collector import Collector
@@ -14,6 +15,8 @@ from tb_gradflow.trace.graph.flat_ops import Known
 from tb_gradflow.trace.graph.flatten import is_write
 from tb_gradflow.trace.graph.variables import Variables
 from tb_gradflow.trace.source.frames import frames_of
+from tb_gradflow.trace.source.statements import condition_of_request
+from tb_gradflow.trace.source.user_line import is_users
 from tb_gradflow.trace.step.observation import Observation, observation_in, observed
 
 
@@ -53,6 +56,25 @@ def observed_again(
             call.frames = frames_of(request.seed.traceback)
     setattr(graph, MADE_AGAIN, again)
     return observation
+
+
+def without_gradient(called: Sequence[Any]) -> str:
+    """Why functions request no gradient, with the condition under which alone the user's code requests one."""
+    graphs = (graph for function in called for graph in graphs_called(function))
+    frames = (frame for graph in graphs for op in graph.get_operations() for frame in frames_of(op.traceback))
+    for file, line in dict.fromkeys((frame.file, frame.line) for frame in frames if is_users(frame.file)):
+        found = condition_of_request(file, line)
+        if found is not None:
+            return _BY_CONDITION.format(file=Path(file).name, line=found[0], code=found[1])
+    return "its step requests no gradient."
+
+
+_BY_CONDITION = (
+    "its step requests no gradient: Python decided `{code}` ({file}:{line}) once, while the step was compiled, and it "
+    "was false then. To add up the gradients of several steps, apply them in every step, with "
+    "`gradient_accumulation_steps=...` of Keras's optimizers. For another condition, use a `tf.Variable` instead of "
+    "the Python value, and `tf.cond`."
+)
 
 
 def _choices(graph: Any, variables: Variables) -> Iterator[Sequence[Any]]:

@@ -102,6 +102,26 @@ def steers(file: str, line: int) -> bool:
     return any(isinstance(each, heads) and names & _read_in(each) for each in _statements(file))
 
 
+def condition_of_request(file: str, line: int) -> tuple[int, str] | None:
+    """In the function that `line` belongs to, the condition under which alone it requests a gradient: its line and its
+    code; None if there is none."""
+    functions = [each for each in _statements(file) if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    around = [each for each in functions if each.lineno <= line <= (each.end_lineno or each.lineno)]
+    inner = max(around, key=lambda each: each.lineno, default=None)
+    conditions = [each for each in ast.walk(inner) if isinstance(each, ast.If)] if inner is not None else []
+    for each in conditions:
+        if any(_requests(node) for statement in each.body for node in ast.walk(statement)):
+            return each.lineno, f"if {ast.unparse(each.test)}:"
+    return None
+
+
+def _requests(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _REQUESTS
+
+
+_REQUESTS = ("gradient", "minimize", "compute_gradients")
+
+
 def numbers_in(statement: ast.stmt) -> frozenset[float]:
     """The number literals in a statement."""
     literals = (node.value for node in ast.walk(statement) if isinstance(node, ast.Constant))

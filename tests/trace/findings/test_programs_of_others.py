@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 
 import keras
 import numpy as np
+import pytest
 import tensorflow as tf
 
 import tb_gradflow
@@ -317,3 +319,36 @@ def test_a_bound_is_not_blamed_for_what_one_large_gradient_left_behind(tmp_path:
     assert (finding.cause, finding.severity) == ("gradient_not_applied", "warning")
     assert "NonNeg" not in finding.message
     assert "in step 0 an element of the gradient was 2e+10" in finding.message
+
+
+class Accumulating(keras.Model):
+    """Counts in Python, which runs once."""
+
+    def __init__(self) -> None:
+        super().__init__(name="accumulating")
+        self.last = keras.layers.Dense(1, name="last")
+        self.seen = 0
+
+    def call(self, x: tf.Tensor) -> tf.Tensor:
+        return self.last(x)
+
+    def train_step(self, data: tuple[tf.Tensor, tf.Tensor]) -> dict[str, tf.Tensor]:
+        x, y = data
+        self.seen += 1
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(self(x) - y))
+        if self.seen == 4:
+            self.optimizer.apply(tape.gradient(loss, self.trainable_variables), self.trainable_variables)
+            self.seen = 0
+        return {"loss": loss}
+
+
+def test_a_condition_that_python_decided_once_is_named(tmp_path: Path) -> None:
+    model = Accumulating()
+    model.compile("sgd")
+    line = inspect.getsource(inspect.getmodule(Accumulating)).split("if self.seen == 4:")[0].count("\n") + 1
+
+    with pytest.warns(
+        RuntimeWarning, match=rf"decided `if self.seen == 4:` \(test_programs_of_others.py:{line}\) once"
+    ):
+        model.fit(X, tf.ones((8, 1)), batch_size=2, verbose=0, callbacks=[tb_gradflow.GradFlowCallback(tmp_path)])
