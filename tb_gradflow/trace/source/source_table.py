@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import linecache
 import sys
 from collections.abc import Collection, Iterator, Sequence
@@ -9,6 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from tb_gradflow.record.schema import Passage, Source
 from tb_gradflow.trace.protection.living_objects import functions
 from tb_gradflow.trace.source.frames import Frame, stack_now
+from tb_gradflow.trace.source.functional_calls import line_of
 from tb_gradflow.trace.source.passages import passages_of
 from tb_gradflow.trace.source.user_line import in_log, is_users, origin_of, path_in_log, working_directory
 
@@ -24,9 +26,15 @@ class SourceTable:
 
     def of(self, frames: Sequence[Frame], op_type: str) -> tuple[int | None, str | None]:
         origin = origin_of(frames, op_type, keep_source=self.keep)
-        if origin.source is None:
-            return None, origin.api
-        return self._index.setdefault(origin.source, len(self._index)), origin.api
+        source = origin.source
+        if source is None and self.keep and origin.api is not None and origin.api.startswith("keras.ops."):
+            source = line_of(origin.api, self._program)
+        return self.place(source), origin.api
+
+    @functools.cached_property
+    def _program(self) -> list[str]:
+        """The files of the program."""
+        return [file for file in dict.fromkeys(_files_of_the_program()) if is_users(file)]
 
     def place(self, source: Source | None) -> int | None:
         """The number of a line; None if there is none, or if none are kept."""
@@ -56,8 +64,8 @@ class SourceTable:
             if is_users(frame.file):
                 lines.setdefault(frame.file, set())
         # A model is often built in a separate module, whose lines do not appear in a step that consists of layers.
-        for file in dict.fromkeys(_files_of_the_program()):
-            if is_users(file) and len(lines) < _MOST_FILES:
+        for file in self._program:
+            if len(lines) < _MOST_FILES:
                 lines.setdefault(file, set())
         return passages_of(lines, names, types, {file: path_in_log(file, working_directory()) for file in lines})
 
