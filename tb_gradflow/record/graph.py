@@ -29,6 +29,9 @@ SNAPSHOT = "Snapshot"
 `api` is the computation, such as `tf.exp`; null if it has no name.
 """
 
+COMPILED_EARLY = "tf.function"
+"""`api` of a snapshot of initial values, in a function that was compiled while Keras built the model."""
+
 EAGER = "Eager"
 """Type of a pseudo-op: the whole unrecorded computation of an eager loss."""
 

@@ -19,7 +19,7 @@ from tb_gradflow.analyse.user_code.draft import Draft, is_plain
 from tb_gradflow.analyse.user_code.place import Place, argument_of, name_of, place_of_group
 from tb_gradflow.analyse.words.names import Group
 from tb_gradflow.record.report import Edit
-from tb_gradflow.record.schema import SNAPSHOT
+from tb_gradflow.record.schema import COMPILED_EARLY, SNAPSHOT
 
 _NOTHING = "Nothing else changes."
 
@@ -277,10 +277,27 @@ def _lines_that_read_back(group: Group, place: Place, statement: ast.stmt) -> se
     return {sources[each].line for each in readers if each is not None and sources[each].file == place.source.file}
 
 
+def compiled_later(group: Group) -> Iterator[Candidate]:
+    """Leaves a function that was compiled while the model was built to the step that calls it."""
+    place = place_of_group(group) if group.op is not None and group.op.api == COMPILED_EARLY else None
+    if place is None or place.statement is None:
+        return
+    for function in place.code.around(place.statement):
+        marks = getattr(function, "decorator_list", [])
+        named = [each for each in marks if name_of(each.func if isinstance(each, ast.Call) else each) == "function"]
+        if len(named) != 1:
+            continue
+        start, end = place.code.span(named[0])
+        end += len(place.code.text[end:]) - len(place.code.text[end:].lstrip())
+        draft = place.draft().replace_between(start - 1, end, "")
+        yield from candidates("A step that is not compiled itself becomes slower.", draft.edit())
+        return
+
+
 def computed_in_the_step(group: Group) -> Iterator[Candidate]:
     """Computes a value where it is used, instead of once before the step."""
     op = group.op
-    if op is None or op.type != SNAPSHOT:
+    if op is None or op.type != SNAPSHOT or op.api == COMPILED_EARLY:
         return
     place = place_of_group(group)
     statement = place.statement if place is not None else None

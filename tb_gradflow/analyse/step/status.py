@@ -127,6 +127,8 @@ def _answered(topology: Topology, measured: Measured, entry: VariableGradient, u
         status = _of_numbers(gradient)
     elif _raises(topology, entry, unregistered):
         status = "error"
+    elif entry.outcome == "value" and gradient is None and topology.trace.targets[entry.target].op < 0:
+        status = "not_measured"  # there was a gradient, and nothing else is known
     elif receives and entry.outcome != "none":
         status = "not_measured" if gradient is None else "zero" if is_zero(gradient) else "connected"
     else:

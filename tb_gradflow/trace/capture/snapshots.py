@@ -7,12 +7,14 @@ although a gradient was requested, and only constants on which the loss depends.
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import tensorflow as tf
 
+from tb_gradflow.record.schema import COMPILED_EARLY
 from tb_gradflow.trace.capture.collector import Collector
 from tb_gradflow.trace.fidelity.object_graph import attribute_of, kin_of
 from tb_gradflow.trace.graph.flat_ops import FlatOp, Input, Known, Ref, consumers
@@ -21,6 +23,8 @@ from tb_gradflow.trace.graph.gradient_call import Call
 from tb_gradflow.trace.graph.reach import needed_for
 from tb_gradflow.trace.graph.variables import MadeTensor, Owned
 from tb_gradflow.trace.numerics.derived_values import UNNAMED, relation
+from tb_gradflow.trace.source.frames import Frame, frames_of
+from tb_gradflow.trace.source.user_line import is_users
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +60,60 @@ def link_snapshots(collector: Collector) -> None:
             continue
         needed = needed_for(call.flattener.ops, [ref.op for ref in call.targets])
         fixed = [each for each in fixed_in(call.flattener) if any(op in needed for op, _ in each.uses)]
+        initial = list(_initial_in(call.flattener, [collector.variables[each].variable.shape for each in unread]))
+        stacks: dict[Any, Sequence[Frame]] = {}  # one for each function: its first
         for variable in unread:
-            _link(collector, call.flattener, variable, fixed)
+            shape = collector.variables[variable].variable.shape
+            early = next((each for each in initial if each.symbol.shape == shape), None)
+            if early is None:
+                _link(collector, call.flattener, variable, fixed)
+                continue
+            initial.remove(early)
+            stack = _in_function(call.flattener.ops[early.op])
+            stack = stacks.setdefault(tuple((frame.file, frame.function) for frame in stack), stack)
+            known = replace(collector.symbols.origin(early.symbol), api=COMPILED_EARLY, frames=stack)
+            _insert(call.flattener, early, variable, collector.variables[variable], known)
+
+
+def _initial_in(flattener: Flattener, shapes: Collection[Any]) -> Iterator[Fixed]:
+    """The initial values of these shapes in functions that were compiled while Keras built the model: such a function
+    contains the ops of the initializers, and does not read the variables, which had no values yet."""
+    users = consumers(flattener.ops)
+    for index, op in enumerate(flattener.ops):
+        # The stack of each op is a hundred lines long.
+        if not op.nested or not op.tensors or op.tensors[0].shape not in shapes or not _is_initial(op):
+            continue
+        uses = [
+            (user, item.slot)
+            for user in dict.fromkeys(users.get(index, ()))
+            for item in flattener.ops[user].inputs
+            if item.ref.op == index and not _is_initial(flattener.ops[user])
+        ]
+        if uses:
+            yield Fixed(op.tensors[0], None, tuple(uses), index)
+
+
+def _is_initial(op: FlatOp) -> bool:
+    """Whether Keras has computed it as the value of a variable that had none."""
+    return any(
+        outer.function == "value" and outer.file.endswith(_KERAS_VARIABLES) and inner.function != "_maybe_autocast"
+        for outer, inner in itertools.pairwise(_stack(op))
+    )
+
+
+def _in_function(op: FlatOp) -> Sequence[Frame]:
+    """The stack of an op until the user's code in the function that was compiled."""
+    stack = _stack(op)
+    begins = max(place for place, frame in enumerate(stack) if frame.function == "func_graph_from_py_func")
+    first = next((place for place in range(begins, len(stack)) if is_users(stack[place].file)), len(stack))
+    return stack[: first + 1]
+
+
+def _stack(op: FlatOp) -> Sequence[Frame]:
+    return op.known.frames if op.known is not None and op.known.frames is not None else frames_of(op.op.traceback)
+
+
+_KERAS_VARIABLES = "/keras/src/backend/common/variables.py"
 
 
 def fixed_in(flattener: Flattener) -> Iterator[Fixed]:

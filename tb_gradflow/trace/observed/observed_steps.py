@@ -11,6 +11,7 @@ from typing import Any
 from tb_gradflow.record.schema import Trace
 from tb_gradflow.trace.capture.collector import Collector, Scope
 from tb_gradflow.trace.capture.instruments import Instrument
+from tb_gradflow.trace.capture.snapshots import link_snapshots
 from tb_gradflow.trace.capture.symbols import Symbols
 from tb_gradflow.trace.capture.term_gradients import TermGradients
 from tb_gradflow.trace.engine.repeated import NotRepeatable
@@ -248,6 +249,7 @@ class ObservedSteps:
         if collector.calls and collector.fault is None:
             with contextlib.suppress(Exception):
                 collector.finish()
+                link_snapshots(collector)
                 trace = trace_of(seen_in(collector), self._traces, keep_source=self._settings.source)
                 self._traces += 1
                 self._on_trace(trace, error)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from pathlib import Path
 
 import keras
@@ -351,3 +352,41 @@ def test_a_condition_that_python_decided_once_is_named(tmp_path: Path) -> None:
 
     with pytest.warns(RuntimeWarning, match=rf"`if self.seen == 4:` \(test_programs_of_others.py:{line}\) once"):
         model.fit(X, tf.ones((8, 1)), batch_size=2, verbose=0, callbacks=[tb_gradflow.GradFlowCallback(tmp_path)])
+
+
+class Compiled(keras.layers.Layer):
+    """Keras compiles this function while it builds the model, to learn the shapes of its layers."""
+
+    def __init__(self) -> None:
+        super().__init__(name="compiled")
+        self.inner = keras.layers.Dense(4, name="inner")
+
+    @tf.function
+    def call(self, x: tf.Tensor) -> tf.Tensor:
+        return self.inner(x)
+
+
+class AroundCompiled(keras.Model):
+    def __init__(self) -> None:
+        super().__init__(name="around")
+        self.first = Compiled()
+        self.last = keras.layers.Dense(1, name="last")
+
+    def call(self, x: tf.Tensor) -> tf.Tensor:
+        return self.last(self.first(x))
+
+
+def test_a_function_that_was_compiled_before_its_variables_had_values(tmp_path: Path) -> None:
+    model = AroundCompiled()
+    model.compile("sgd", "mse")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Keras's own, about missing gradients
+        model.fit(X, tf.ones((8, 1)), verbose=0, callbacks=[tb_gradflow.GradFlowCallback(tmp_path)])
+
+    [finding] = tb_gradflow.open_log(tmp_path).report().findings
+    assert (finding.cause, finding.severity) == ("python_snapshot", "error")
+    assert [name.rpartition("/")[2] for name in finding.variables] == ["kernel", "bias"]
+    assert "was compiled while Keras built the model" in finding.message
+    assert finding.edit is not None
+    assert finding.edit.before.split("\n")[0].strip() == "@tf.function"
+    assert finding.edit.after.strip() == "def call(self, x: tf.Tensor) -> tf.Tensor:"

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cause import Cause
-from tb_gradflow.analyse.edits.variables import computed_in_the_step
+from tb_gradflow.analyse.edits.variables import compiled_later, computed_in_the_step
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
-from tb_gradflow.analyse.words.fields import fields
+from tb_gradflow.analyse.words.fields import Template, fields
 from tb_gradflow.analyse.words.names import Group, Text, place_of
-from tb_gradflow.record.schema import SNAPSHOT
+from tb_gradflow.record.schema import COMPILED_EARLY, SNAPSHOT
 
 
 def rule(suspect: Suspect) -> Verdict | None:
@@ -22,6 +22,14 @@ def message_and_fix(group: Group) -> Text:
     api = made_by.pop() if len(made_by) == 1 else None
     how = f", by `{api}`" if api else ""
     place = place_of(group.trace, group.culprit)
+    if api == COMPILED_EARLY:
+        return Template(
+            "{they_get} no gradient: the `@tf.function` around this line{place} was compiled while Keras built the "
+            "model, before there were values for {them}. It computes with copies of {their} initial values, and does "
+            "not read {them}.",
+            "Remove `@tf.function` there: `fit` compiles the whole step, and in a loop of your own it belongs to the "
+            "function that takes the gradient.",
+        )(group)
     message = (
         f"{names['they_get']} no gradient: the loss uses a tensor{place} that was computed from {names['them']} once, "
         f"before the step{how}, and does not change with {names['them']}."
@@ -37,11 +45,12 @@ def message_and_fix(group: Group) -> Text:
 CAUSE = Cause(
     name="python_snapshot",
     meaning="the step does not read the variable, but a tensor that was computed from it before the step: `tf.exp` of "
-    "it or another known function, any monotone function of many elements, or a gathered or stacked part",
+    "it or another known function, any monotone function of many elements, or a gathered or stacked part; or its "
+    "initial value, in a `@tf.function` that was compiled while Keras built the model",
     severity="error",
     fix="compute it inside the step",
     text=message_and_fix,
     verb="blocks it",
     subject="a tensor from before the step",
-    edits=(computed_in_the_step,),
+    edits=(compiled_later, computed_in_the_step),
 )
