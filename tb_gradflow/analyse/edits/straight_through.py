@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator
 
 from tb_gradflow.analyse.edits.soft import is_given_integers
-from tb_gradflow.analyse.evidence.discrete import REMAINDERS
+from tb_gradflow.analyse.evidence.discrete import REMAINDERS, is_at_limits_of_logarithm
 from tb_gradflow.analyse.evidence.suspects import discrete_part
 from tb_gradflow.analyse.graph.op_sets import is_float
 from tb_gradflow.analyse.user_code.candidate import Candidate, candidates, in_place_of
@@ -32,12 +32,23 @@ def through_rounding(group: Group) -> Iterator[Candidate]:
     """`v + stop_gradient(round(v) - v)` instead of `round(v)`; the same for a detour through integers. Nothing passes
     the gradient to integers."""
     of_numbers = any(is_float(group.trace.variables[number].dtype) for number in group.variables)
-    if is_given_integers(group) or not of_numbers:
+    if is_given_integers(group) or not of_numbers or is_at_limits_of_logarithm(group.suspect, group.culprit):
         return
     if arrives(group):
         yield from _around_the_call(group)
     else:
         yield from through_detour(group)
+
+
+def unrounded(group: Group) -> Iterator[Candidate]:
+    """`v` instead of `round(v)` in front of a cross-entropy, which clips the rounded values: no gradient would pass
+    there either."""
+    place = place_of_group(group)
+    if place is None or place.call is None or place.subject is None:
+        return
+    if is_at_limits_of_logarithm(group.suspect, group.culprit):
+        edit = place.draft().replace(place.call, place.code.operand(place.subject)).edit()
+        yield from candidates("The values are no longer whole numbers: round what is predicted, or in a metric.", edit)
 
 
 def through_detour(group: Group) -> Iterator[Candidate]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.evidence.suspects import Discrete, Suspect
+from tb_gradflow.analyse.graph.op_sets import COPIES
 
 REMAINDERS = frozenset({"FloorMod", "TruncateMod"})
 ROUNDING = REMAINDERS | {"Round", "Rint", "Floor", "Ceil", "FloorDiv", "TruncateDiv"}
@@ -46,6 +47,26 @@ INDEX_INPUTS = {
     "ScatterNd": 0, "TensorScatterUpdate": 1, "TensorScatterAdd": 1, "UnsortedSegmentSum": 1, "SegmentSum": 1,
     "StridedSlice": 1, "Slice": 1, "SparseSoftmaxCrossEntropyWithLogits": 1,
 }  # fmt: skip
+
+
+_LIMITS = frozenset({"Minimum", "Maximum"})
+_MOVING = COPIES | {"Reshape", "Squeeze", "ExpandDims"}
+
+
+def is_at_limits_of_logarithm(suspect: Suspect, op: int) -> bool:
+    """Whether the values of an op are all clipped in front of a logarithm, as a cross-entropy of Keras clips its
+    probabilities: the slope is zero at whole numbers."""
+    topology, types = suspect.topology, [each.type for each in suspect.topology.trace.ops]
+    met = [op]
+    for each in met:  # grows while it is walked
+        onward = topology.onward(each)
+        if not onward or any(types[user] not in _MOVING | _LIMITS for user in onward):
+            return False
+        met += [user for user in onward if types[user] not in _LIMITS]
+    limits = {user for each in met for user in topology.onward(each) if types[user] in _LIMITS}
+    behind = {user for each in limits for user in topology.onward(each)}
+    behind |= {user for each in behind if types[each] in _LIMITS | {"Sub"} for user in topology.onward(each)}
+    return any(types[each] in ("Log", "Log1p") for each in behind)
 
 
 def handed_on(suspect: Suspect, part: Discrete) -> set[int]:

@@ -8,8 +8,10 @@ from math import prod
 
 from tb_gradflow.analyse.evidence.goal import is_last
 from tb_gradflow.analyse.step.measured import LARGE_INPUT
+from tb_gradflow.analyse.words.code import call_on
 from tb_gradflow.analyse.words.fields import BARE_SIZE, Template
-from tb_gradflow.analyse.words.names import Group, Text
+from tb_gradflow.analyse.words.names import Group, Text, source_of
+from tb_gradflow.record.schema import Trace
 
 FROM_LOGITS = "compute the loss from the logits, `from_logits=True`"
 
@@ -90,3 +92,14 @@ def of_batch(group: Group) -> str:
         for name, r in bad
     ]
     return f"In this batch, {', '.join(told)}." if told else ""
+
+
+def write_left_alone(trace: Trace, op: int) -> str:
+    """The user's line that writes to a `tf.TensorArray`, with its result assigned to the array; empty if it is another
+    line, or uses the result."""
+    source = source_of(trace, op)
+    if source is None or trace.ops[op].type != "TensorListSetItem":
+        return ""
+    call = call_on(source.code, "write")
+    array = call.head.rpartition(".")[0] if call is not None and call.text == source.code.strip() else ""
+    return f"{array} = {call.text}" if call is not None and array else ""

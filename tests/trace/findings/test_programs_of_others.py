@@ -390,3 +390,22 @@ def test_a_function_that_was_compiled_before_its_variables_had_values(tmp_path: 
     assert finding.edit is not None
     assert finding.edit.before.split("\n")[0].strip() == "@tf.function"
     assert finding.edit.after.strip() == "def call(self, x: tf.Tensor) -> tf.Tensor:"
+
+
+class Rounder(keras.layers.Layer):
+    def call(self, x: tf.Tensor) -> tf.Tensor:
+        return tf.round(x)
+
+
+@pytest.mark.parametrize(("loss", "fix"), [("binary_crossentropy", "return x"), ("mse", "return x + tf.stop_gradient")])
+def test_a_cross_entropy_of_rounded_probabilities_clips_them(loss: str, fix: str) -> None:
+    layers = [keras.Input((4,)), keras.layers.Dense(1, "sigmoid"), Rounder()]
+    model = keras.Sequential(layers)
+    model.compile("sgd", loss)
+
+    [finding] = tb_gradflow.explain(model, X, tf.ones((8, 1))).findings
+
+    assert finding.cause == "nondiff_rounding"
+    assert ("does not help here" in finding.fix) == (loss == "binary_crossentropy")
+    assert finding.edit is not None
+    assert finding.edit.after.strip().startswith(fix)

@@ -6,14 +6,20 @@ import math
 
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.evidence.goal import is_at_goal, is_last, is_settled
-from tb_gradflow.analyse.evidence.left_alone import write_left_alone
 from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
 from tb_gradflow.analyse.evidence.zeros import PRODUCTS, began_at_zero
 from tb_gradflow.analyse.graph.op_sets import constant_of
 from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.words.fields import ZERO, Template, fields
 from tb_gradflow.analyse.words.names import Group, Text, call_of
-from tb_gradflow.analyse.words.phrases import AS_AT_ITS_END, AT_A_MINIMUM, CHECK, braces, nothing_left_to_learn
+from tb_gradflow.analyse.words.phrases import (
+    AS_AT_ITS_END,
+    AT_A_MINIMUM,
+    CHECK,
+    braces,
+    nothing_left_to_learn,
+    write_left_alone,
+)
 from tb_gradflow.analyse.words.steep import less_steep, made_large
 from tb_gradflow.record.schema import Op
 

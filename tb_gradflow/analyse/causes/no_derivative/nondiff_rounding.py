@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.edits.positions import soft_position
-from tb_gradflow.analyse.edits.straight_through import through_rounding
-from tb_gradflow.analyse.evidence.discrete import COMPARISON, REMAINDERS, ROUNDING
+from tb_gradflow.analyse.edits.straight_through import through_rounding, unrounded
+from tb_gradflow.analyse.evidence.discrete import COMPARISON, REMAINDERS, ROUNDING, is_at_limits_of_logarithm
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict, discrete_part
 from tb_gradflow.analyse.graph.op_sets import passes_gradient
 from tb_gradflow.analyse.graph.paths import walked
@@ -135,6 +135,12 @@ def message_and_fix(group: Group) -> Text:
         fix = f"drop the rounding and compare softly: `{soft_step(replace(group, culprit=compared[0]))}`."
     elif only_as_integers(group):
         fix = weighed_in_place_of_integers(group)
+    elif is_at_limits_of_logarithm(group.suspect, group.culprit):
+        fix = (
+            f"take the loss of the values before {called(group.trace, group.culprit)}, and round only in a metric or "
+            "what is predicted. A straight-through estimator does not help here: the loss clips its input, and at the "
+            "limits its slope is zero."
+        )
     elif _is_in_loss(group):
         fix = f"keep `{names['whole']}` out of the loss and round only in a metric, or " + fix
     if group.verdict.severity == "warning" and _is_cast_next(group):
@@ -171,6 +177,7 @@ CAUSE = Cause(
     text=message_and_fix,
     verb="blocks it",
     edits=(
+        unrounded,
         through_rounding,
         soft_position,
     ),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.causes.unused.siblings import siblings_of
 from tb_gradflow.analyse.edits.wiring import result_kept
-from tb_gradflow.analyse.evidence.left_alone import write_left_alone
 from tb_gradflow.analyse.evidence.requests import nobody_asked
 from tb_gradflow.analyse.evidence.stops import STOPS, keeps_value_alone
 from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
@@ -24,7 +23,7 @@ from tb_gradflow.analyse.words.names import (
     result_of_line,
     unused_name,
 )
-from tb_gradflow.analyse.words.phrases import in_layer
+from tb_gradflow.analyse.words.phrases import in_layer, write_left_alone
 from tb_gradflow.record.schema import Op
 
 
