@@ -16,6 +16,8 @@ export const PYTHON = 'Python';
 
 export const SNAPSHOT = 'Snapshot';
 
+export const COMPILED_EARLY = 'tf.function';
+
 export const EAGER = 'Eager';
 
 /** A line of the user's code. */

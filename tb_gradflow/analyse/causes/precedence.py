@@ -182,6 +182,7 @@ ZERO: tuple[Rule, ...] = (
     fp16_underflow.fp16_flush,
     recurrent_weight_single_step.rule,
     softmax_single_class.rule,
+    softmax_single_class.divided_by_itself,
     softmax_single_class.unrecorded,
     zero_gradient.nothing_left,
     mask_multiplies_to_zero.nothing_selected,

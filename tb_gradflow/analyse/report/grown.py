@@ -50,9 +50,10 @@ def _smallest(each: Ranged) -> float:
 
 
 def _course(course: Sequence[Ranged], size: Callable[[Ranged], float]) -> str:
-    """The value in the first step, in the step before the last, and in the last."""
+    """The value in the first step, in the step before the last if it lies between, and in the last."""
     first, before, last = course[0], course[-2], course[-1]
-    near = f"{_number(size(before))} in step {before.step} and " if before is not first else ""
+    is_between = before is not first and sorted(map(size, (first, before, last)))[1] == size(before)
+    near = f"{_number(size(before))} in step {before.step} and " if is_between else ""
     return f"{_number(size(first))} in step {first.step} to {near}{_number(size(last))} in step {last.step}"
 
 

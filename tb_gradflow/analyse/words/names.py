@@ -136,6 +136,8 @@ def called(trace: Trace, index: int) -> str:
     if op.custom_gradient and op.api is None:
         return "the custom gradient"
     name = op.api or _SPOKEN.get(op.type, op.type)
+    if name.endswith(".__call__"):  # an object, such as a loss, whose ops are in a scope with its name
+        name = op.name.rpartition("/")[0].rpartition("/")[2] or name
     call = call_on(source.code, name) if source is not None else None
     return f"`{call.head if call is not None else name}`"
 

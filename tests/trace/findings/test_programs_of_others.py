@@ -409,3 +409,25 @@ def test_a_cross_entropy_of_rounded_probabilities_clips_them(loss: str, fix: str
     assert ("does not help here" in finding.fix) == (loss == "binary_crossentropy")
     assert finding.edit is not None
     assert finding.edit.after.strip().startswith(fix)
+
+
+def test_a_categorical_cross_entropy_of_a_single_probability() -> None:
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1, "sigmoid")])
+    model.compile("sgd", "categorical_crossentropy")
+
+    [finding] = tb_gradflow.explain(model, X, tf.ones((8, 1))).findings
+
+    assert (finding.cause, finding.severity) == ("softmax_single_class", "error")
+    assert "binary_crossentropy" in finding.fix
+
+
+def test_a_root_of_zero_that_is_used_is_not_hidden() -> None:
+    """One element is zero, and one is left out, but not the same."""
+    root = tf.Variable([0.0, 1.0, 4.0], name="root")
+
+    def loss() -> tf.Tensor:
+        return tf.reduce_sum(tf.where([True, True, False], tf.sqrt(root), 0.0))
+
+    [finding] = tb_gradflow.explain(loss, variables=[root]).findings
+
+    assert finding.cause == "sqrt_at_zero"

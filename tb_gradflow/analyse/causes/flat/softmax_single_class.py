@@ -24,6 +24,22 @@ def rule(suspect: Suspect) -> Verdict | None:
     return Verdict("softmax_single_class", "error") if single else None
 
 
+def divided_by_itself(suspect: Suspect) -> Verdict | None:
+    """The same for a loss that divides probabilities by their sum, as Keras's categorical cross-entropy does, and clips
+    the result: of one class that is always one."""
+    ops = suspect.topology.trace.ops
+    divided = suspect.producer if suspect.type_of(suspect.producer) in ("RealDiv", "DivNoNan") else -1
+    if divided < 0 or suspect.op.type not in ("Minimum", "Maximum", "ClipByValue"):
+        return None
+    given = {edge.input: edge.op for edge in ops[divided].inputs}
+    whole, total = given.get(0, -1), given.get(1, -1)
+    if min(whole, total) < 0 or ops[total].type != "Sum" or whole not in [edge.op for edge in ops[total].inputs]:
+        return None
+    shapes = [ops[op].outputs[-1].shape if ops[op].outputs else None for op in (whole, total)]
+    single = shapes[0] is not None and shapes[0] == shapes[1] and shapes[0][-1:] == (1,)
+    return Verdict("softmax_single_class", "error", divided) if single else None
+
+
 def unrecorded(suspect: Suspect) -> Verdict | None:
     """The same if the gradient after the softmax was not recorded, for example because its result was split."""
     among = [op for op in unrecorded_before(suspect) if op in suspect.topology.single_class_ops]
@@ -115,7 +131,8 @@ _RESHAPING = ("Reshape", "ExpandDims", "Squeeze", "Transpose", "Identity", "Cast
 
 CAUSE = Cause(
     name="softmax_single_class",
-    meaning="a softmax over an axis of length one, also where the loss of Keras uses the logits in front of it",
+    meaning="a softmax over an axis of length one, also where the loss of Keras uses the logits in front of it; or a "
+    "categorical cross-entropy of a single probability",
     severity="error",
     fix="another axis, or sigmoid",
     text=message_and_fix,

@@ -28,6 +28,9 @@ def rule(suspect: Suspect) -> Verdict | None:
         return None
     if not _is_hidden(suspect, suspect.culprit) or _another_is_singular(suspect):
         return None
+    leaving = suspect.measured.of_op(suspect.target, suspect.producer)
+    if leaving is not None and leaving.inf_count and not leaving.nan_count:
+        return None  # zero times infinity is NaN: the elements that are infinite were not hidden
     return Verdict("where_inactive_branch", "error", _singular_in(suspect))
 
 
