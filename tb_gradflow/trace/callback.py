@@ -19,6 +19,7 @@ from tb_gradflow.trace.fit.keras2 import check_backend, fitting
 from tb_gradflow.trace.fit.keras3 import Fitting, TrainFunction
 from tb_gradflow.trace.fit.step_count import StepCount
 from tb_gradflow.trace.fit.train_function import StandIn, owner, put
+from tb_gradflow.trace.graph.variables import has_weights
 from tb_gradflow.trace.log.cadence import UpdateFreq
 from tb_gradflow.trace.log.options import checked
 from tb_gradflow.trace.log.recorder import Recorder, Tracing, fault_message, index_of, new_session
@@ -216,7 +217,8 @@ class GradFlowCallback(KerasCallback):
         """No step can be recorded, because nobody looked on when they were compiled."""
         if self._steps is not None and self._steps.not_recorded and not self._has_told:
             self._has_told = True
-            warn(f"tb_gradflow does not record this fit: {self._steps.not_recorded}")
+            is_frozen = has_weights(self.model) and self.model.weights and not self.model.trainable_weights
+            warn(f"tb_gradflow does not record this fit: {_FROZEN if is_frozen else self._steps.not_recorded}")
 
     def _report_fault(self, fault: Exception) -> None:
         warn(fault_message(self._count.now, fault))
@@ -237,3 +239,11 @@ class GradFlowCallback(KerasCallback):
     def _write(self, step: int, measured: Measured, *, tell: bool) -> None:
         assert self._recorder is not None
         self._recorder.add_step(step, self._tracing.indices[index_of(measured)], measured, tell=tell)
+
+
+_FROZEN = (
+    "none of its weights is trainable, so its step requests no gradient. What counts is `trainable` when the step is "
+    "traced, in the first `fit` or `train_on_batch` after `compile(...)`; in Keras 2, `trainable` at `compile(...)`. If "
+    "only another model that contains this one should not train it, set `trainable = True` before this model trains, and "
+    "`False` before the other does."
+)

@@ -304,9 +304,38 @@ def computed_before(group: Group) -> tuple[str, int] | None:
     listed = place.code.block(blocks[0])
     before = listed[: listed.index(blocks[0])]
     found = [before[index] for index in _calls_that_feed(before, blocks[0], place)]
+    found = found or _calls_of_model(before, blocks[0], place)
     if not found or any(_takes_a_gradient(each) for each in found):
         return None
     return _first_line(place, found[-1])
+
+
+def _calls_of_model(before: list[ast.stmt], block: ast.With, place: Place) -> list[ast.stmt]:
+    """The call of the model whose variables the request lists, if the block reads what it has returned: also from
+    lists, to which a loop before the block has appended it."""
+    lists = [node for node in place.code.parts_at(place.source.line) if isinstance(node, ast.Attribute)]
+    models = {ast.unparse(node.value) for node in lists if node.attr in _VARIABLES_OF_MODEL}
+    read = _read(block.body) | _loss_made_elsewhere(block, place)
+    parts = [node for statement in before for node in ast.walk(statement) if isinstance(node, (ast.Assign, ast.Expr))]
+    for statement in sorted(parts, key=lambda each: -each.lineno):
+        if read.isdisjoint(_filled(statement) if isinstance(statement, ast.Expr) else _given(statement)):
+            continue
+        calls = [ast.unparse(node.func) for node in ast.walk(statement) if isinstance(node, ast.Call)]
+        if isinstance(statement, ast.Assign) and not models.isdisjoint(calls):
+            return [statement]
+        read |= _read([statement])
+    return []
+
+
+_VARIABLES_OF_MODEL = ("trainable_variables", "trainable_weights", "variables", "weights")
+
+
+def _filled(statement: ast.Expr) -> set[str]:
+    """The list to which a statement appends something."""
+    call = statement.value
+    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name):
+        return {call.func.value.id} if call.func.attr in ("append", "extend", "insert") else set()
+    return set()
 
 
 def computed_outside(group: Group) -> str:

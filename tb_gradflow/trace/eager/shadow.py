@@ -130,7 +130,7 @@ class Shadow:
     def actual(self, symbol: Any) -> Any:
         """The eager tensor of a symbol; None if only the shadow graph has it, or a function that the step calls, whose
         tensors have the same names."""
-        return self._tensors.get(symbol.name) if symbol.graph is self.graph else None
+        return self._tensors.get(symbol.name) if getattr(symbol, "graph", None) is self.graph else None
 
     def make_opaque(self, kind: str, inputs: Sequence[Any], dtypes: Sequence[Any], known: Known) -> Any:
         """An op of which only the inputs and outputs (symbols and types) are known, under the name `kind`."""

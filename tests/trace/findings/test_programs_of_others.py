@@ -431,3 +431,40 @@ def test_a_root_of_zero_that_is_used_is_not_hidden() -> None:
     [finding] = tb_gradflow.explain(loss, variables=[root]).findings
 
     assert finding.cause == "sqrt_at_zero"
+
+
+def test_an_eager_step_with_a_tensor_from_before_it_is_measured(tmp_path: Path) -> None:
+    """The read that stands for the variable in the trace is no tensor of the step."""
+    location, logscale = tf.Variable([0.6], name="location"), tf.Variable([1.3], name="logscale")
+    scale = tf.exp(logscale)
+
+    @tb_gradflow.watch(tmp_path)
+    def step() -> None:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square((X - location) / scale))
+        gradient, missing = tape.gradient(loss, [location, logscale])
+        assert missing is None
+        location.assign_sub(0.1 * gradient)
+
+    tf.config.run_functions_eagerly(True)
+    try:
+        step()
+    finally:
+        tf.config.run_functions_eagerly(False)
+
+    report = tb_gradflow.open_log(tmp_path).report()
+    assert {name: variable.status for name, variable in report.variables.items()} == {
+        "location": "connected",
+        "logscale": "disconnected",
+    }
+    assert loud(report) == {"python_snapshot"}
+
+
+def test_a_model_that_is_frozen_as_a_whole_is_told(tmp_path: Path) -> None:
+    """A discriminator, frozen for the model around it before it has trained itself."""
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.trainable = False
+
+    with pytest.warns(RuntimeWarning, match="none of its weights is trainable, so its step requests no gradient"):
+        model.fit(X, tf.ones((8, 1)), verbose=0, callbacks=[tb_gradflow.GradFlowCallback(tmp_path)])
