@@ -243,7 +243,7 @@ class GradFlowCallback(KerasCallback):
 
 _FROZEN = (
     "none of its weights is trainable, so its step requests no gradient. What counts is `trainable` when the step is "
-    "traced, in the first `fit` or `train_on_batch` after `compile(...)`; in Keras 2, `trainable` at `compile(...)`. If "
-    "only another model that contains this one should not train it, set `trainable = True` before this model trains, and "
-    "`False` before the other does."
+    "traced, in the first `fit` or `train_on_batch` after `compile(...)`; in Keras 2, `trainable` at `compile(...)`. "
+    "If only another model that contains this one should not train it, set `trainable = True` before this model "
+    "trains, and `False` before the other does."
 )
