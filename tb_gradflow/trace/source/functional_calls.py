@@ -19,19 +19,21 @@ _OF_A_STEP = frozenset({"call", "__call__", "train_step", "test_step", "compute_
 def line_of(api: str, files: Iterable[str]) -> Source | None:
     """The one line of these files that calls `api`, such as `keras.ops.round`, where a model is built; None if there
     is none or more than one."""
-    lines = [(file, line) for file in files for line in _calls("".join(linecache.getlines(file))).get(api, ())]
+    name = api.rpartition(".")[2]
+    texts = {file: "".join(linecache.getlines(file)) for file in files}
+    # A program may have hundreds of files, and few that call it.
+    named = [file for file, text in texts.items() if "ops" in text and name in text and "keras" in text]
+    lines = [(file, line) for file in named for line in _calls(texts[file]).get(api, ())]
     if len(lines) != 1:
         return None
     [(file, (line, function))] = lines
     return Source(file, line, function, written_at(file, line))
 
 
-@functools.lru_cache(maxsize=64)
+@functools.lru_cache(maxsize=512)
 def _calls(text: str) -> dict[str, list[tuple[int, str]]]:
     """The calls of functions of `keras.ops` outside of a step, by function: the line and the function around it."""
     found: dict[str, list[tuple[int, str]]] = {}
-    if "keras" not in text:
-        return found
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError):

@@ -23,12 +23,15 @@ class SourceTable:
     def __init__(self, keep: bool) -> None:
         self.keep = keep
         self._index: dict[Source, int] = {}
+        self._built: dict[str, Source | None] = {}
 
     def of(self, frames: Sequence[Frame], op_type: str) -> tuple[int | None, str | None]:
         origin = origin_of(frames, op_type, keep_source=self.keep)
         source = origin.source
         if source is None and self.keep and origin.api is not None and origin.api.startswith("keras.ops."):
-            source = line_of(origin.api, self._program)
+            if origin.api not in self._built:
+                self._built[origin.api] = line_of(origin.api, self._program)
+            source = self._built[origin.api]
         return self.place(source), origin.api
 
     @functools.cached_property
