@@ -104,7 +104,8 @@ def _is_initial(op: FlatOp) -> bool:
 def _in_function(op: FlatOp) -> Sequence[Frame]:
     """The stack of an op until the user's code in the function that was compiled."""
     stack = _stack(op)
-    begins = max(place for place, frame in enumerate(stack) if frame.function == "func_graph_from_py_func")
+    traced = (place for place, frame in enumerate(stack) if frame.function == "func_graph_from_py_func")
+    begins = max(traced, default=0)
     first = next((place for place in range(begins, len(stack)) if is_users(stack[place].file)), len(stack))
     return stack[: first + 1]
 

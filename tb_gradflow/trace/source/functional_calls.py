@@ -51,10 +51,10 @@ def _nodes(node: ast.AST, function: str) -> Iterator[tuple[ast.Call, str]]:
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.Lambda) or getattr(child, "name", None) in _OF_A_STEP:
             continue
-        is_function = isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef))
         if isinstance(child, ast.Call):
             yield child, function
-        yield from _nodes(child, child.name if is_function else function)  # type: ignore[attr-defined]
+        inside = child.name if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)) else function
+        yield from _nodes(child, inside)
 
 
 def _imported(tree: ast.AST) -> Iterator[tuple[str, str]]:
