@@ -4,6 +4,10 @@ Up to Python 3.13 (gh-127058), `gc.get_objects` also returns tuples that another
 somebody else refers to such a tuple, it cannot be resized: `tuple(generator)` in that thread raises `SystemError: bad
 argument to internal function`. So nothing here asks for all objects, and tuples are left out before any other thread
 can run.
+
+And nothing is collected meanwhile. `gc.get_referrers` walks the lists of the collector, and asks every object for what
+it refers to. An eager tensor with attributes of its own makes its dictionary only then, up to Python 3.12, which may
+start a collection. That moves the objects to another list, whose end the walk does not know: the process crashes.
 """
 
 from __future__ import annotations
@@ -14,6 +18,8 @@ from collections.abc import Iterator
 from itertools import chain, filterfalse, starmap
 from types import FunctionType
 from typing import Any
+
+from tb_gradflow.store.collecting import without_collections
 
 
 def functions() -> list[FunctionType]:
@@ -35,9 +41,11 @@ def instances_of(kind: type) -> Iterator[Any]:
 def holders_of(value: Any) -> list[Any]:
     """The objects that refer directly to a value, except for tuples."""
     # One call in C from the search to the list without tuples: between two bytecodes, another thread could run.
-    return list(filterfalse(tuple.__instancecheck__, chain.from_iterable(starmap(gc.get_referrers, [(value,)]))))
+    with without_collections():
+        return list(filterfalse(tuple.__instancecheck__, chain.from_iterable(starmap(gc.get_referrers, [(value,)]))))
 
 
 def closures_of(cell: Any) -> list[tuple[Any, ...]]:
     """The tuples that hold a variable of a closure. A tuple of cells is made at once, and never resized."""
-    return [each for each in gc.get_referrers(cell) if type(each) is tuple]
+    with without_collections():
+        return [each for each in gc.get_referrers(cell) if type(each) is tuple]

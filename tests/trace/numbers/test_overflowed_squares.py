@@ -72,6 +72,6 @@ def test_a_large_gradient_whose_square_is_finite_holds_back_the_updates_after_it
 
     [finding] = log.report().findings
     assert moved == [True, True, False]
-    assert (finding.cause, finding.severity) == ("gradient_not_applied", "info")
+    assert (finding.cause, finding.severity) == ("gradient_not_applied", "warning"), "nothing moves for 580 steps"
     assert "in step 1 an element of the gradient was 1e+18" in finding.message
     assert "rounded away" in finding.message

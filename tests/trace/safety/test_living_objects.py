@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import gc
 import itertools
+import subprocess
 import sys
 import threading
 import time
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 
 from tb_gradflow.trace.protection.living_objects import closures_of, functions, holders_of, instances_of
+from tests.serve.processes import environment
 
 
 class Kind:
@@ -29,6 +31,32 @@ def value() -> Kind:
 
 def everything() -> list[Any]:
     return [each for each in gc.get_objects() if type(each) is FunctionType]
+
+
+TENSORS_WITH_ATTRIBUTES = """\
+import gc, tensorflow as tf
+from tb_gradflow.trace.protection.living_objects import closures_of, functions
+gc.disable()
+tensors = [tf.constant(1.0) for _ in range(600)]
+for tensor in tensors:
+    tensor.mine = 1
+gc.set_threshold(gc.get_count()[0] + 50)
+gc.enable()
+assert SEARCH
+assert gc.isenabled()
+"""
+
+
+# Python 3.11.7 crashed here: see the module.
+@pytest.mark.parametrize("search", ["functions()", "closures_of(tensors) == []"])
+def test_tensors_that_allocate_while_they_are_visited(search: str) -> None:
+    code = TENSORS_WITH_ATTRIBUTES.replace("SEARCH", search)
+
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment(tensorflow=True), capture_output=True, text=True
+    )
+
+    assert done.returncode == 0, done.stderr
 
 
 def errors_of_a_thread_during(search: Callable[[Any], Any], value: Kind) -> list[SystemError]:
