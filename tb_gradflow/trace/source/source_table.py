@@ -30,14 +30,9 @@ class SourceTable:
         source = origin.source
         if source is None and self.keep and origin.api is not None and origin.api.startswith("keras.ops."):
             if origin.api not in self._built:
-                self._built[origin.api] = line_of(origin.api, self._program)
+                self._built[origin.api] = line_of(origin.api, _program())
             source = self._built[origin.api]
         return self.place(source), origin.api
-
-    @functools.cached_property
-    def _program(self) -> list[str]:
-        """The files of the program."""
-        return [file for file in dict.fromkeys(_files_of_the_program()) if is_users(file)]
 
     def place(self, source: Source | None) -> int | None:
         """The number of a line; None if there is none, or if none are kept."""
@@ -67,13 +62,24 @@ class SourceTable:
             if is_users(frame.file):
                 lines.setdefault(frame.file, set())
         # A model is often built in a separate module, whose lines do not appear in a step that consists of layers.
-        for file in self._program:
+        for file in _program():
             if len(lines) < _MOST_FILES:
                 lines.setdefault(file, set())
         return passages_of(lines, names, types, {file: path_in_log(file, working_directory()) for file in lines})
 
 
-def _files_of_the_program() -> Iterator[str]:
+def _program() -> tuple[str, ...]:
+    """The files of the program."""
+    # Every step of an eager loop asks, and to search all functions takes longer than the rest of its trace.
+    return _searched(len(sys.modules), len(linecache.cache))
+
+
+@functools.lru_cache(maxsize=1)
+def _searched(_modules: int, _cached: int) -> tuple[str, ...]:
+    return tuple(file for file in dict.fromkeys(_all_files()) if is_users(file))
+
+
+def _all_files() -> Iterator[str]:
     """The files of loaded modules, the cells of a notebook, and the files of functions without a module, such as a file
     that was run by its path.
     """
