@@ -199,6 +199,16 @@ export interface Variable {
    * The method of the model that uses it, such as `classify`, if the training step does not; empty if there is none.
    */
   readonly elsewhere: string;
+  /**
+   * Whether it is a `tf.Variable` of the user's, in a step that calls layers of Keras 3, which do not track such
+   * variables; not known where the model lists it.
+   */
+  readonly plain: boolean;
+  /**
+   * The frozen layer or model of Keras 2 that holds its layer, which is trainable itself while others in it are not;
+   * empty if there is none.
+   */
+  readonly held: string;
 }
 
 /** A name scope that is a layer. */
@@ -321,6 +331,18 @@ export interface Deferred {
   readonly conditional: boolean;
   /** Index in `Trace.sources` of the line with the condition; null if it is not kept. */
   readonly condition_at: number | null;
+}
+
+/** A variable to which the step assigns mostly the value of another one, after an optimizer has updated it. */
+export interface Replaced {
+  /** Index in `Trace.variables`. */
+  readonly variable: number;
+  /** Index of the other one. */
+  readonly by: number;
+  /** The factor of the other one's value in the one that is assigned. */
+  readonly share: number;
+  /** Index in `Trace.sources` of the line that assigns it; null if it is not kept. */
+  readonly at: number | null;
 }
 
 /**
@@ -578,6 +600,8 @@ export interface Trace {
   readonly term_cosines: readonly TermCosines[];
   /** The variables whose gradient the step adds up, or which it updates only under a condition; none in older logs. */
   readonly deferred: readonly Deferred[];
+  /** The variables whose update the step replaces by another variable's value; none in older logs. */
+  readonly replaced: readonly Replaced[];
   /** The gradient of each term at the outputs of layers; none in older logs. */
   readonly term_tensors: readonly TermTensor[];
   /** The input ranges of functions that are not finite everywhere; none in older logs. */

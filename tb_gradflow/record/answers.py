@@ -136,6 +136,23 @@ class Deferred:
 
 
 @dataclass(frozen=True, slots=True)
+class Replaced:
+    """A variable to which the step assigns mostly the value of another one, after an optimizer has updated it.
+
+    Attributes:
+        variable: Index in `Trace.variables`.
+        by: Index of the other one.
+        share: The factor of the other one's value in the one that is assigned.
+        at: Index in `Trace.sources` of the line that assigns it; null if it is not kept.
+    """
+
+    variable: int
+    by: int
+    share: float
+    at: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class TensorGradient:
     """What the tape returned for one tensor on the path and one target. A tensor that is not listed was not recorded
     (it is inside a function's body, or was not requested).

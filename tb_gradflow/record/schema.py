@@ -20,6 +20,7 @@ from tb_gradflow.record.answers import Movement as Movement
 from tb_gradflow.record.answers import Optimizer as Optimizer
 from tb_gradflow.record.answers import Outcome as Outcome
 from tb_gradflow.record.answers import Override as Override
+from tb_gradflow.record.answers import Replaced as Replaced
 from tb_gradflow.record.answers import Response as Response
 from tb_gradflow.record.answers import Target as Target
 from tb_gradflow.record.answers import TensorGradient as TensorGradient
@@ -136,6 +137,7 @@ class Trace:
         term_cosines: The angles between these gradients.
         deferred: The variables whose gradient the step adds up, or which it updates only under a condition; none in
             older logs.
+        replaced: The variables whose update the step replaces by another variable's value; none in older logs.
         term_tensors: The gradient of each term at the outputs of layers; none in older logs.
         ranges: The input ranges of functions that are not finite everywhere; none in older logs.
     """
@@ -164,6 +166,7 @@ class Trace:
     term_gradients: tuple[TermGradient, ...] = ()
     term_cosines: tuple[TermCosines, ...] = ()
     deferred: tuple[Deferred, ...] = ()
+    replaced: tuple[Replaced, ...] = ()
     term_tensors: tuple[TermTensor, ...] = ()
     ranges: tuple[ValueRange, ...] = ()
 

@@ -38,7 +38,8 @@ class GradFlowCallback(KerasCallback):
 
     Args:
         log_dir: Any path that `tf.io.gfile` can write. Events go to `<log_dir>/gradflow`.
-        update_freq: `"auto"`: the first ten steps, then as often as `overhead` allows, and the last step of a fit that
+        update_freq: `"auto"`: the first ten steps, the first three of a function that is compiled later, such as after
+            `compile`, of at most five functions, then as often as `overhead` allows, and the last step of a fit that
             is not too short; an int `n`: every `n` steps; `"epoch"`: the first step of each epoch. With
             `steps_per_execution`, the last step of an execution is recorded.
         overhead: With `"auto"`: the share of the training time that recorded steps may add, not counting the time to

@@ -43,6 +43,7 @@ MORE: dict[str, Json] = {
     "term_cosines": [{"target": 0, "variable": 0, "row": 0}],
     "term_tensors": [{"term": 0, "op": 0, "output": 0, "row": 0}],
     "deferred": [{"variable": 0, "summed": True, "summed_at": 0, "conditional": True, "condition_at": 0}],
+    "replaced": [{"variable": 0, "by": 0, "share": 0.5, "at": 0}],
     "ranges": [{"op": 0, "input": 0, "row": 0}],
     "notes": ["steps of this kind are not measured"],
 }

@@ -261,6 +261,7 @@ FLAT_SLOPE: tuple[Rule, ...] = (second_order_missing.rule,)
 
 VANISHING: tuple[Rule, ...] = (
     custom_gradient_wrong.own_gradient_differs,
+    held.replaced,
     softmax_single_class.single_class_unseen,
     vanishing_depth.at_a_minimum,
     shift_invariant_parameter.rule,
@@ -285,6 +286,7 @@ VANISHING: tuple[Rule, ...] = (
 CONNECTED: tuple[Rule, ...] = (
     custom_gradient_wrong.own_gradient_differs,
     variable_rebound.rule,
+    held.replaced,
     held.rate_of_zero,
     held.below_resolution,
     held.clipped_away,
@@ -327,7 +329,12 @@ INTEGER: tuple[Rule, ...] = (integer_dtype.integer_source,)
 UNMEASURED: tuple[Rule, ...] = (not_measured.rule,)
 """No step was completed, and the structure shows no problem."""
 
-FROZEN: tuple[Rule, ...] = (frozen_by_flag.rule, frozen_by_flag.frozen_alone, non_trainable_state.rule)
+FROZEN: tuple[Rule, ...] = (
+    frozen_by_flag.rule,
+    frozen_by_flag.held_by_container,
+    frozen_by_flag.frozen_alone,
+    non_trainable_state.rule,
+)
 """The variable is not meant to be trained."""
 
 GIVEN: Mapping[tuple[Status, ...], tuple[Rule, ...]] = MappingProxyType(

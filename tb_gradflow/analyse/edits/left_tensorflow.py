@@ -54,7 +54,7 @@ def _translated_lines(place: Place, first: ast.stmt) -> Edit | None:
     for statement in sorted(simple, key=lambda each: each.lineno):
         if statement is not first and outside.isdisjoint(code.names(statement)):
             continue
-        if _goes_to_numpy(place, statement, outside):
+        if _numpy_function(place, statement, None if statement is first else outside) is not None:
             return None
         tensorflow = _tensorflow(place) or "tf"
         translated = _translated(statement, outside, tensorflow, lists)
@@ -89,17 +89,24 @@ def _translated(
     return None if writer.stuck else text
 
 
-def _goes_to_numpy(place: Place, statement: ast.stmt, outside: set[str]) -> bool:
-    """Whether a statement passes one of the names to a function of the user's own that uses NumPy."""
+def numpy_function_of(group: Group) -> str | None:
+    """The user's own function that is given what has left TensorFlow, if it uses NumPy."""
+    place = place_of_group(group)
+    return None if place is None or place.statement is None else _numpy_function(place, place.statement, None)
+
+
+def _numpy_function(place: Place, statement: ast.stmt, outside: set[str] | None) -> str | None:
+    """The user's own function that uses NumPy and is given one of the names, or any if `outside` is None."""
     for call in (node for node in ast.walk(statement) if isinstance(node, ast.Call)):
         given = {
             node.id for each in (*call.args, *call.keywords) for node in ast.walk(each) if isinstance(node, ast.Name)
         }
-        defined, _ = _definition(place, call.func) if not outside.isdisjoint(given) else (None, None)
+        is_given = bool(given) if outside is None else not outside.isdisjoint(given)
+        defined, _ = _definition(place, call.func) if is_given else (None, None)
         called = [ast.unparse(node.func) for node in ast.walk(defined) if isinstance(node, ast.Call)] if defined else []
         if any(each.partition(".")[0] in _NUMPY for each in called):
-            return True
-    return False
+            return ast.unparse(call.func)
+    return None
 
 
 def _given(statement: ast.stmt) -> set[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tb_gradflow.analyse.edits.straight_through import straight_through
 from tb_gradflow.analyse.graph.probabilities import probabilities_before
@@ -232,7 +232,7 @@ def other_axis(group: Group) -> Iterator[Candidate]:
         return
     call = place.call if place is not None else None
     if place is not None and call is not None and name_of(call.func) == "softmax":
-        yield from candidates(_cost_of_axis(shape), _with_axis(place.code, call, shape, place))
+        yield from candidates(_cost_of_axis(shape), _with_axis(group, place.code, call, shape, place))
         return
     name = layer_of(group.trace, group.culprit)
     layer = definition_of_layer(program_of(group.trace).passages, group.trace, name) if name else None
@@ -241,7 +241,7 @@ def other_axis(group: Group) -> Iterator[Candidate]:
             yield from candidates(_ONE_OF_TWO, _single_unit(group))
         return
     if name_of(layer.call.func) == "Softmax":
-        yield from candidates(_cost_of_axis(shape), _with_axis(layer.code, layer.call, shape, None))
+        yield from candidates(_cost_of_axis(shape), _with_axis(group, layer.code, layer.call, shape, None))
         return
     given = argument_of(layer.call, -1, "activation")
     if given is not None and _activation(given) == "softmax" and len(shape) == 2:
@@ -267,8 +267,21 @@ def _cost_of_axis(shape: tuple[int, ...]) -> str:
     return "The weights sum to one over that axis." if len(shape) > 2 else "The outputs no longer sum to one."
 
 
-def _with_axis(code: Code, call: ast.Call, shape: tuple[int, ...], place: Place | None) -> Edit | None:
-    longer = [axis for axis, size in enumerate(shape) if axis > 0 and size != 1]
+def axis_of_batch(group: Group, shape: Sequence[int | None]) -> int:
+    """The axis of the examples in what a softmax gets: the only one of unknown size, or the first that does not list
+    the tensors of a `stack`."""
+    unknown = [axis for axis, size in enumerate(shape) if size is None or size < 0]
+    if len(unknown) == 1:
+        return unknown[0]
+    ops = group.trace.ops
+    stacked = next((ops[edge.op] for edge in (group.op.inputs if group.op is not None else ()) if edge.op >= 0), None)
+    is_list = stacked is not None and stacked.type == "Pack" and len(shape) > 2 and shape[0] == len(stacked.inputs)
+    return 1 if is_list and shape[1] != shape[0] else 0
+
+
+def _with_axis(group: Group, code: Code, call: ast.Call, shape: tuple[int, ...], place: Place | None) -> Edit | None:
+    batch = axis_of_batch(group, shape)
+    longer = [axis for axis, size in enumerate(shape) if axis != batch and size != 1]
     draft = Draft(code)
     if len(shape) > 2 and longer:
         axis = str(longer[-1])

@@ -64,6 +64,10 @@ def summary_of(measured: Measured, states: Sequence[State], findings: Sequence[F
         return f"The output of the model is always 1{_because(measured, first)}"
     if first.cause == "second_order_missing" and trace.ops[trace.targets[first.target].op].backward:
         return f"A second derivative is zero everywhere{_because(measured, first).replace(' is zero.', '.')}"
+    if first.cause == "frozen_by_flag" and trainable:
+        number = len(first.variables)
+        is_frozen, whose = ("is frozen", "its layer is") if number == 1 else ("are frozen", "their layers are")
+        return f"{number} variable{'s' * (number > 1)} {is_frozen}, although {whose} trainable."
     affected = {name for finding in loud for name in finding.variables}
     plight = plights.get(first.variables[0], CATALOGUE[first.cause].plight)
     if plight != "NaN" and any(finding.cause == "nonfinite_weights" for finding in loud):
@@ -131,6 +135,8 @@ def _because(measured: Measured, finding: Finding) -> str:
         return "."
     if finding.culprit < 0 and cause.without_op:
         since = f" since step {rest.since}" if rest is not None and rest.moved else ""
+        if finding.cause == "gradient_not_applied" and _is_replaced(measured, finding):
+            return f": the step assigns {many} other values afterwards."
         if finding.cause == "gradient_not_applied" and is_held_by_optimizer(measured, finding):
             return f": the optimizer does not move {many}."
         if _is_made_before(measured, finding):
@@ -148,6 +154,11 @@ def _because(measured: Measured, finding: Finding) -> str:
     place = f" in {where.removeprefix('in ')}" if where else ""
     name = cause.subject.format(op=called(trace, shown).strip("`"))
     return f": {name}{place} {verb.format(them=many)}."
+
+
+def _is_replaced(measured: Measured, finding: Finding) -> bool:
+    trace = measured.topology.trace
+    return any(trace.variables[each.variable].name in finding.variables for each in trace.replaced)
 
 
 def is_held_by_optimizer(measured: Measured, finding: Finding) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -33,11 +34,20 @@ class LegacyFitting(Fitting):
             if not has_weights(model):
                 return
             trainable = {id(variable) for variable in model.trainable_variables}
+            held: dict[int, str] = {}
+            with contextlib.suppress(Exception):  # the attributes of a user's layer may do anything
+                held = _held(model)
             for variable in model.variables:
                 raw = local(variable)
                 # The vocabulary of a TextVectorization is listed too: it is kept in a table, not in a variable.
                 if isinstance(raw, tf.Variable):
-                    yield Owned(raw, _path(variable), id(variable) in trainable, tracked=True)
+                    yield Owned(
+                        raw,
+                        _path(variable),
+                        id(variable) in trainable,
+                        tracked=True,
+                        held="" if id(variable) in trainable else held.get(id(variable), ""),
+                    )
 
         def ignored() -> list[Any]:
             optimizers = [value for value in vars(model).values() if _is_legacy_optimizer(value)]
@@ -46,6 +56,17 @@ class LegacyFitting(Fitting):
             return [local(variable) for variable in (*slots, *totals, model._train_counter)]
 
         return Variables(owned, ignored)
+
+
+def _held(model: Any) -> dict[int, str]:
+    """The weights of trainable layers in a frozen one, by `id`, with its name. Freezing a layer freezes those in it, so
+    where some are trainable and others not, they were made trainable after that."""
+    found: dict[int, str] = {}
+    for outer in (each for each in model.submodules if hasattr(each, "trainable_weights") and not each.trainable):
+        inner = [each for each in outer.submodules if hasattr(each, "trainable_weights") and each.weights]
+        if len({each.trainable for each in inner}) == 2:
+            found |= {id(each): outer.name for layer in inner if layer.trainable for each in layer.trainable_weights}
+    return found
 
 
 def check_backend() -> None:

@@ -15,6 +15,7 @@ from tb_gradflow.record.schema import (
     Layer,
     Op,
     Passes,
+    Replaced,
     Target,
     Tensor,
     TensorGradient,
@@ -27,7 +28,7 @@ from tb_gradflow.record.schema import (
 )
 from tb_gradflow.trace.graph.constants_and_data import constants_of, exceeds_half, given_data, given_to, has_floor
 from tb_gradflow.trace.graph.custom_gradients import own_gradient
-from tb_gradflow.trace.graph.deferred_updates import deferred_by
+from tb_gradflow.trace.graph.deferred_updates import deferred_by, replaced_by
 from tb_gradflow.trace.graph.differentiable import Differentiability, custom_gradient_name, shape_of
 from tb_gradflow.trace.graph.flat_ops import FlatOp, Input, Ref, consumers
 from tb_gradflow.trace.graph.flatten import Flattener
@@ -220,7 +221,7 @@ class _Builder:
             (call.variables for call in self._looked.calls), keep_source=self._sources.keep
         )
         layers, targets = self._layers(ops), self._targets()
-        terms, deferred = tuple(self._terms()), tuple(self._deferred())
+        terms, deferred, replaced = tuple(self._terms()), tuple(self._deferred()), tuple(self._replaced())
         answered = [answer for call in self._looked.calls for answer in call.terms.terms]
         owners = [*(each.name for each in variables), *(each.name for each in layers)]
         names = {part for owner in owners for part in owner.split("/")}
@@ -271,6 +272,7 @@ class _Builder:
                 for variable, row in call.terms.cosines.items()
             ),
             deferred=deferred,
+            replaced=replaced,
             term_tensors=tuple(self._term_tensors()),
         )
 
@@ -287,6 +289,15 @@ class _Builder:
                     each.variable,
                     Deferred(each.variable, each.sum is not None, at, each.condition is not None, condition),
                 )
+        yield from found.values()
+
+    def _replaced(self) -> Iterator[Replaced]:
+        """Each variable once, after `_deferred` has found the ops of the whole step."""
+        found: dict[int, Replaced] = {}
+        for call in self._looked.calls:
+            for each in replaced_by(call):
+                at, _ = self._origin(each.write)
+                found.setdefault(each.variable, Replaced(each.variable, each.by, each.share, at))
         yield from found.values()
 
     def _terms(self) -> Iterator[Term]:

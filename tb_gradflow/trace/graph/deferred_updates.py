@@ -1,5 +1,5 @@
-"""Finds gradient accumulation that the user wrote by hand: gradients that a step adds up in variables, and updates that
-it makes only under a condition."""
+"""Finds what the user's own lines do to updates: gradients that a step adds up in variables, updates that it makes only
+under a condition, and values that it puts in the place of an update."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import tensorflow as tf
+
 from tb_gradflow.trace.graph.differentiable import shape_of
-from tb_gradflow.trace.graph.flat_ops import FlatOp, consumers
+from tb_gradflow.trace.graph.flat_ops import FlatOp, Ref, consumers
 from tb_gradflow.trace.graph.flatten import BRANCHES, Flattener, is_write
 from tb_gradflow.trace.graph.gradient_call import Call
 
@@ -36,6 +39,68 @@ class DeferredUpdate:
     variable: int
     sum: FlatOp | None
     condition: Any
+
+
+@dataclass(frozen=True, slots=True)
+class ReplacedUpdate:
+    """A variable to which the step assigns mostly the value of another one, after an optimizer has updated it.
+
+    Attributes:
+        variable: Its index.
+        by: That of the other one.
+        share: The factor of the other one.
+        write: The op that assigns.
+    """
+
+    variable: int
+    by: int
+    share: float
+    write: FlatOp
+
+
+def replaced_by(call: Call) -> Iterator[ReplacedUpdate]:
+    """The replaced updates of one call, whose flat ops are those of the whole step."""
+    flattener, updated = call.flattener, set[int]()
+    for op in flattener.ops:
+        if op.writes not in call.given or op.writes is None:
+            continue
+        if _is_of_optimizer(flattener, op):
+            updated.add(op.writes)
+        elif op.writes in updated and op.type == "AssignVariableOp" and op.inputs:
+            shares = _shares(flattener.ops, op.inputs[-1].ref)
+            own = shares.pop(op.writes, 0.0)
+            by = max(shares, key=lambda variable: shares[variable], default=None)
+            if by is not None and shares[by] > _MOST and abs(own) < _MOST:
+                yield ReplacedUpdate(op.writes, by, shares[by], op)
+
+
+_MOST = 0.5
+
+
+def _shares(ops: Sequence[FlatOp], ref: Ref) -> dict[int, float]:
+    """A value as a sum of variables, each with a constant factor; empty if it is anything else."""
+    op = ops[ref.op]
+    if op.reads is not None:
+        return {op.reads: 1.0}
+    if op.type == "Identity":
+        return _shares(ops, op.inputs[0].ref) if op.inputs else {}
+    total: dict[int, float] = {}
+    if op.type in ("Mul", "RealDiv"):
+        for each in op.inputs:
+            factor = tf.get_static_value(op.op.inputs[1 - each.slot])
+            if factor is None or np.ndim(factor) or not factor or (op.type == "RealDiv" and each.slot):
+                continue
+            scale = float(factor) if op.type == "Mul" else 1.0 / float(factor)
+            return {variable: share * scale for variable, share in _shares(ops, each.ref).items()}
+    elif op.type in (*_SUMS, "Sub") and len(op.inputs) == len(op.op.inputs):
+        for each in op.inputs:
+            sign = -1.0 if op.type == "Sub" and each.slot else 1.0
+            part = _shares(ops, each.ref)
+            if not part:
+                return {}
+            for variable, share in part.items():
+                total[variable] = total.get(variable, 0.0) + sign * share
+    return total
 
 
 def deferred_by(call: Call) -> Iterator[DeferredUpdate]:

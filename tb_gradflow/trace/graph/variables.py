@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +17,7 @@ from tensorflow.python.framework import ops
 
 from tb_gradflow.record import schema
 from tb_gradflow.trace.graph.differentiable import shape_of
+from tb_gradflow.trace.protection.living_objects import instances_of
 from tb_gradflow.trace.source.variable_names import is_unnamed, names_here, names_in
 from tb_gradflow.trace.tf_internals.tapes import flat_sources
 
@@ -31,6 +33,7 @@ class Owned:
         tracked: Whether the model lists it.
         rebound: The attribute that held it and holds a tensor now; empty if there is none.
         elsewhere: The method of the model that uses it, if no training step does; empty if there is none.
+        held: The frozen container of its layer, which is not frozen; empty if there is none.
     """
 
     variable: Any
@@ -39,6 +42,7 @@ class Owned:
     tracked: bool
     rebound: str = ""
     elsewhere: str = ""
+    held: str = ""
 
     @property
     def source(self) -> Any:
@@ -222,6 +226,19 @@ class Variables:
         known = {self._by_handle.get(_key(weight)) for weight in weights if isinstance(weight, tf.Variable)}
         return frozenset(index for index in known if index is not None and not self._owned[index].tracked)
 
+    def _plain(self) -> frozenset[int]:
+        """Among the variables to be trained that no owner lists, those outside of Keras 3's own variables."""
+        keras = sys.modules.get("keras")
+        sought = [
+            index
+            for index, item in enumerate(self._owned)
+            if item.trainable and not item.tracked and not self._is_computed(item)
+        ]
+        if not sought or keras is None or not any(isinstance(each, keras.Layer) for each in self._layers.values()):
+            return frozenset()
+        wrapped = {_key(local(each)) for each in instances_of(keras.Variable)}
+        return frozenset(index for index in sought if _key(self._owned[index].variable) not in wrapped)
+
     def find_names(self, places: Callable[[Iterable[Any]], Mapping[int, str]] = names_here) -> None:
         """Finds the names in the user's code of those without a name; not again for those that were found."""
         sought = [
@@ -245,6 +262,7 @@ class Variables:
         self._ask_owner()
         self._call_as_layers_do()
         frozen = self._frozen().difference(*asked)
+        plain = self._plain()
         self.find_names(functools.partial(names_in, self._layers.values()))
         names = distinct([item.name if keep_source or not self._is_expression(item) else "tensor" for item in self])
         return tuple(
@@ -259,6 +277,8 @@ class Variables:
                 made=self._is_made(item),
                 written=self._called(item) if keep_source else "",
                 elsewhere=item.elsewhere if keep_source else "",
+                plain=index in plain,
+                held=item.held,
             )
             for index, (name, item) in enumerate(zip(names, self._owned, strict=True))
         )

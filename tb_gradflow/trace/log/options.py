@@ -58,7 +58,12 @@ def checked(
     if isinstance(expected, str) or not all(isinstance(pattern, str) for pattern in expected):
         raise SetupError(f"expected must be a sequence of name patterns, got {expected!r}")
     settings = Settings(
-        tensors, bool(source), terms=bool(terms), examples=bool(examples), guarded=bool(catch_nonfinite)
+        tensors,
+        bool(source),
+        terms=bool(terms),
+        examples=bool(examples),
+        guarded=bool(catch_nonfinite),
+        each=update_freq == "auto",
     )
     directory = "" if log_dir is LATER else _writable(log_dir)
     return Options(directory, cadence(update_freq, overhead), tuple(expected), settings)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -34,6 +35,11 @@ from tb_gradflow.trace.step.observation import Observation, observation_in, obse
 from tb_gradflow.trace.step.replicas import measured_in
 from tb_gradflow.trace.step.settings import Settings
 from tb_gradflow.trace.step.workers import OF_ONE_WORKER, is_one_of_several
+
+_STEPS_OF_EACH = 3
+_FUNCTIONS = 5
+"""A step may be compiled many times, for batches of different lengths: of so many functions the first steps are
+recorded whatever that costs."""
 
 OnTrace = Callable[[Trace, BaseException | None], None]
 """Called with the structure of a step before it is first recorded; or with that of one that raised while it was traced,
@@ -86,6 +92,7 @@ class ObservedSteps:
         self._traces = 0
         self._forms: dict[int, tuple[Any, Observation, Forms] | None] = {}
         self._last: tuple[Any, Observation, Forms] | None = None
+        self._recorded = Counter[int]()
         self._has_caught = False
         self._step = step
         self._without_gradients: Observation | None = None
@@ -137,6 +144,10 @@ class ObservedSteps:
         if self._last is None:
             return None
         _, _, forms = self._last
+        recorded, key = self._recorded, id(function)
+        if self._settings.each and (key in recorded or len(recorded) < _FUNCTIONS):
+            self.is_due = self.is_due or recorded[key] < _STEPS_OF_EACH
+            recorded[key] += self.is_due
         return forms.record if self.is_due else forms.run
 
     def is_own(self, error: BaseException) -> bool:

@@ -20,6 +20,8 @@ class Settings:
         examples: Whether to also keep the rows of the batch in which something is not finite.
         terms: Whether to measure the gradient of each term of a loss.
         guarded: Whether to record the first step with a gradient that is not finite, whatever the cadence.
+        each: Whether to record the first steps of each compiled function, whatever the cadence: one that is compiled
+            later is another step, such as that of a second `fit` after `compile`.
     """
 
     tensors: Tensors = "all"
@@ -29,3 +31,4 @@ class Settings:
     examples: bool = False
     terms: bool = False
     guarded: bool = False
+    each: bool = False

@@ -13,6 +13,7 @@ import tensorflow as tf
 
 import tb_gradflow
 from tb_gradflow.serve.reports.report import Report
+from tests.trace.recording import read
 
 RANDOM = np.random.default_rng(5)
 X = tf.constant(RANDOM.normal(size=(8, 4)), tf.float32)
@@ -468,3 +469,189 @@ def test_a_model_that_is_frozen_as_a_whole_is_told(tmp_path: Path) -> None:
 
     with pytest.warns(RuntimeWarning, match="none of its weights is trainable, so its step requests no gradient"):
         model.fit(X, tf.ones((8, 1)), verbose=0, callbacks=[tb_gradflow.GradFlowCallback(tmp_path)])
+
+
+class WeighedLoss(keras.layers.Layer):
+    """Kendall's, ported to Keras 3."""
+
+    def build(self, shape: tuple[int | None, ...]) -> None:
+        self.log_variance = tf.Variable(tf.zeros((1,)), name="log_variance")
+
+    def call(self, inputs: tuple[tf.Tensor, tf.Tensor]) -> tf.Tensor:
+        y, target = inputs
+        self.add_loss(tf.reduce_mean(tf.exp(-self.log_variance) * (y - target) ** 2 + self.log_variance))
+        return y
+
+
+def test_a_plain_variable_that_a_layer_makes_in_build_is_left_out(tmp_path: Path) -> None:
+    """TensorFlow names it after the layer, as Keras names its own."""
+    x, target = keras.Input((4,)), keras.Input((1,))
+    model = keras.Model([x, target], WeighedLoss(name="weighed")((keras.layers.Dense(1)(x), target)))
+    model.compile("sgd")
+
+    model.fit([X, tf.ones((8, 1))], verbose=0, callbacks=[tb_gradflow.GradFlowCallback(tmp_path)])
+
+    [finding] = tb_gradflow.open_log(tmp_path).report().findings
+    assert (finding.cause, finding.severity) == ("untracked_variable", "warning")
+    assert finding.variables == ("weighed/log_variance",)
+
+
+def test_a_teacher_of_keras_is_no_plain_variable(tmp_path: Path) -> None:
+    """A layer that no model lists still makes variables of Keras."""
+    teacher = keras.layers.Dense(1, name="teacher")
+    teacher.build((None, 4))
+    student = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
+
+    @tb_gradflow.watch(tmp_path)
+    @tf.function
+    def step() -> None:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((student(X) - (X @ teacher.kernel + teacher.bias)) ** 2)
+        tape.gradient(loss, student.trainable_variables)
+
+    step()
+    step.flush()
+
+    report = tb_gradflow.open_log(tmp_path).report()
+    assert loud(report) == set()
+    assert not any(each.plain for each in read(tmp_path).trace.variables)
+
+
+def test_layers_made_trainable_inside_of_a_frozen_model_of_keras_2(tmp_path: Path) -> None:
+    tf_keras = pytest.importorskip("tf_keras")
+    base = tf_keras.Sequential([tf_keras.layers.Dense(3, name="low"), tf_keras.layers.Dense(3, name="high")], "base")
+    model = tf_keras.Sequential([base, tf_keras.layers.Dense(1, name="head")])
+    model.build((None, 4))
+    base.trainable = False
+    callback = tb_gradflow.GradFlowCallback(tmp_path)
+    model.compile("sgd", "mse")
+    model.fit(X, tf.ones((8, 1)), verbose=0, callbacks=[callback])
+    assert loud(tb_gradflow.open_log(tmp_path).report()) == set(), "frozen as a whole, on purpose"
+
+    base.get_layer("high").trainable = True
+    model.compile("sgd", "mse")
+    model.fit(X, tf.ones((8, 1)), verbose=0, callbacks=[callback])
+
+    report = tb_gradflow.open_log(tmp_path).report()
+    [finding] = report.findings
+    assert (finding.cause, finding.severity) == ("frozen_by_flag", "warning")
+    assert finding.variables == ("high/kernel", "high/bias")
+    assert "`base`" in finding.message
+    assert report.summary == "2 variables are frozen, although their layers are trainable."
+
+
+class Attention(keras.layers.Layer):
+    def build(self, shape: list[tuple[int | None, int]]) -> None:
+        self.scores = self.add_weight(
+            name="scores", shape=(shape[0][1], 1), regularizer=keras.regularizers.L2(0.1), initializer="ones"
+        )
+
+    def call(self, parts: list[tf.Tensor]) -> tf.Tensor:
+        scores = keras.ops.stack([tf.tanh(part @ self.scores) for part in parts])
+        weights = keras.ops.softmax(scores, axis=-1)
+        return tf.add_n([weights[number] * part for number, part in enumerate(parts)])
+
+
+def test_a_softmax_over_an_axis_of_one_is_found_beside_a_penalty(tmp_path: Path) -> None:
+    parts = [keras.Input((4,)) for _ in range(3)]
+    model = keras.Model(parts, keras.layers.Dense(1)(Attention(name="attention")(parts)))
+    model.compile("sgd", "mse")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit([X, X + 1, X * 2], tf.ones((8, 1)), verbose=0, callbacks=[tb_gradflow.GradFlowCallback(tmp_path)])
+
+    [finding] = tb_gradflow.open_log(tmp_path).report().findings
+    assert (finding.cause, finding.severity) == ("softmax_single_class", "error")
+    assert finding.variables == ("attention/scores",)
+    assert "no gradient except from a penalty" in finding.message
+    assert "axis=0" in finding.fix, "the first axis lists the parts, not the examples"
+    assert finding.edit is not None
+    assert "axis=0" in finding.edit.after
+
+
+class Follower(keras.Model):
+    """A moving average of its weights, in the one direction or in the other."""
+
+    def __init__(self, student_follows: bool) -> None:
+        super().__init__()
+        self.student_follows = student_follows
+        self.student, self.teacher = keras.layers.Dense(1, name="student"), keras.layers.Dense(1, name="teacher")
+        self.teacher.trainable = False
+        self.student.build((None, 4))
+        self.teacher.build((None, 4))
+
+    def train_step(self, data: tuple[tf.Tensor, tf.Tensor]) -> dict[str, tf.Tensor]:
+        x, y = data
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((self.student(x) - y) ** 2)
+        weights = self.student.trainable_weights
+        self.optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights, strict=True))
+        for weight, average in zip(self.student.weights, self.teacher.weights, strict=True):
+            if self.student_follows:
+                weight.assign(0.99 * average + (1 - 0.99) * weight)
+            else:
+                average.assign(0.99 * average + (1 - 0.99) * weight)
+        return {"loss": loss}
+
+
+@pytest.mark.parametrize("student_follows", [True, False])
+def test_a_moving_average_that_is_put_into_the_weights_themselves(tmp_path: Path, student_follows: bool) -> None:
+    model = Follower(student_follows)
+    model.compile("adam")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X, tf.ones((8, 1)), verbose=0, callbacks=[tb_gradflow.GradFlowCallback(tmp_path)])
+
+    report = tb_gradflow.open_log(tmp_path).report()
+    assert loud(report) == ({"gradient_not_applied"} if student_follows else set())
+    if student_follows:
+        [finding] = report.findings
+        assert finding.variables == ("student/kernel", "student/bias")
+        assert "0.99 times the value of another one, such as `teacher/kernel`" in finding.message
+        assert "the step assigns them other values afterwards" in report.summary
+
+
+def test_a_momentum_by_hand_replaces_nothing(tmp_path: Path) -> None:
+    """It assigns values computed from another variable, too, but no optimizer has updated the weights before."""
+    weight, memory = tf.Variable(tf.ones((4, 1)), name="weight"), tf.Variable(tf.zeros((4, 1)), name="memory")
+
+    @tb_gradflow.watch(tmp_path)
+    @tf.function
+    def step() -> None:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((X @ weight - 1.0) ** 2)
+        memory.assign(0.9 * memory + tape.gradient(loss, weight))
+        weight.assign(0.1 * weight - 0.9 * memory)
+
+    step()
+    step.flush()
+
+    assert loud(tb_gradflow.open_log(tmp_path).report()) == set()
+
+
+def normalised(adjacency: np.ndarray) -> np.ndarray:
+    return adjacency / np.sum(adjacency, axis=-1, keepdims=True)
+
+
+def test_a_tensor_handed_to_a_function_of_numpy_gets_no_edit(tmp_path: Path) -> None:
+    edges = tf.Variable(tf.ones((4, 4)), name="edges")
+
+    def step() -> None:
+        with tf.GradientTape() as tape:
+            adjacency = normalised(np.asarray(tf.nn.softplus(edges)))
+            loss = tf.reduce_sum(tf.matmul(X, adjacency) ** 2)
+        tape.gradient(loss, edges)
+
+    watched = tb_gradflow.watch(tmp_path)(step)
+    tf.config.run_functions_eagerly(True)
+    try:
+        watched()
+    finally:
+        tf.config.run_functions_eagerly(False)
+
+    [finding] = tb_gradflow.open_log(tmp_path).report().findings
+    assert finding.cause == "python_escape"
+    assert "Write `normalised` with TensorFlow functions" in finding.fix
+    assert finding.edit is None

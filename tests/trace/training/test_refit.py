@@ -9,8 +9,10 @@ from typing import Any
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 import tf_keras
 
+import tb_gradflow
 from tb_gradflow import GradFlowCallback
 from tests.trace.recording import data, read
 
@@ -156,3 +158,65 @@ def test_a_fit_that_goes_on_is_recorded_with_the_functions_of_the_one_before(tmp
     recorded = read(tmp_path)
     assert recorded.steps == tuple(range(8))
     assert len(recorded.traces) == 2
+
+
+@pytest.mark.parametrize("library", [keras, tf_keras], ids=["keras", "tf_keras"])
+def test_what_is_compiled_anew_is_recorded_from_its_first_step(library: Any, tmp_path: Path) -> None:
+    """A second phase of a training is another step, even if the first phase has used up what recording may cost."""
+    layers = library.layers
+    model = library.Sequential([layers.Input((6,)), layers.Dense(5, "tanh", name="body"), layers.Dense(1, name="head")])
+    model.get_layer("body").trainable = False
+    recorder = GradFlowCallback(tmp_path, overhead=1e-6)
+    x, y = data(outputs=1, rows=ROWS)
+    for trainable in (False, True):
+        model.get_layer("body").trainable = trainable
+        model.compile("adam", "mse")
+        model.fit(x, y, batch_size=BATCH, epochs=2, verbose=0, callbacks=[recorder])
+
+    log = tb_gradflow.open_log(tmp_path)
+
+    assert {*range(10), 24, 25, 26} <= set(log.steps)
+    for step, status in ((9, "frozen"), (24, "connected")):
+        found = {name: each.status for name, each in log.report(step=step).variables.items() if "body/kernel" in name}
+        assert list(found.values()) == [status]
+
+
+def test_so_is_a_function_that_python_compiles_later_for_other_arguments(tmp_path: Path) -> None:
+    first, second = tf.Variable(1.0, name="first"), tf.Variable(1.0, name="second")
+
+    @tb_gradflow.watch(tmp_path, overhead=1e-6)
+    @tf.function
+    def step(x: tf.Tensor, warm: bool) -> tf.Tensor:
+        with tf.GradientTape() as tape:
+            loss = (first * x - 1.0) ** 2 if warm else (first * tf.round(second * x) - 1.0) ** 2
+        return tape.gradient(loss, [first, second])
+
+    for number in range(40):
+        step(tf.constant(0.5), number < 30)
+    step.flush()
+
+    log = tb_gradflow.open_log(tmp_path)
+    assert {*range(10), 30, 31, 32} <= set(log.steps)
+    assert {finding.cause for finding in log.report().findings if finding.severity == "error"} == {"nondiff_rounding"}
+
+
+def test_only_a_few_of_many_functions_are_recorded(tmp_path: Path) -> None:
+    """Batches of many lengths."""
+    weight = tf.Variable(1.0, name="weight")
+
+    @tb_gradflow.watch(tmp_path, overhead=1e-6)
+    @tf.function
+    def step(x: tf.Tensor) -> tf.Tensor:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(weight * x)
+        return tape.gradient(loss, weight)
+
+    for number in range(60):
+        step(tf.ones(1 + number // 15))
+    for number in range(10):
+        step(tf.ones(10 + number))
+    step.flush()
+
+    steps = set(tb_gradflow.open_log(tmp_path).steps)
+    assert {15, 16, 17, 30, 31, 32, 45, 46, 47, 60} <= steps
+    assert len(steps & set(range(61, 70))) <= 1

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 
 from tb_gradflow.analyse.causes.cause import Cause
-from tb_gradflow.analyse.edits.settings import of_two_classes, other_axis
+from tb_gradflow.analyse.edits.settings import axis_of_batch, of_two_classes, other_axis
 from tb_gradflow.analyse.evidence.bodies import unrecorded_before
+from tb_gradflow.analyse.evidence.penalties import is_penalty_alone
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
+from tb_gradflow.analyse.graph.op_sets import passes_gradient
 from tb_gradflow.analyse.words.fields import SIZE, ZERO, fields, filled
 from tb_gradflow.analyse.words.names import Group, Text, call_of, namespace
 from tb_gradflow.analyse.words.phrases import is_output
@@ -48,18 +50,35 @@ def unrecorded(suspect: Suspect) -> Verdict | None:
 
 def single_class_unseen(suspect: Suspect) -> Verdict | None:
     """The same if the loss hides it: the loss uses the logits, and the output of the model is always one. Or if the
-    softmax only approximates one, so that rounding noise comes back."""
+    softmax only approximates one, so that rounding noise comes back, alone or beside the gradient of a penalty."""
     topology = suspect.topology
     if suspect.target < 0:
         return None
-    influence = topology.influence(suspect.target).hops
     for op in topology.single_class_ops:
-        unseen = influence[op] < 0 or topology.trace.ops[op].type != "Softmax"
-        if unseen and not topology.made_by(op).isdisjoint(topology.readers[suspect.state.variable]):
-            return Verdict("softmax_single_class", "error", op)
-        if not unseen and is_noise_of(suspect, op):
+        if topology.made_by(op).isdisjoint(topology.readers[suspect.state.variable]):
+            continue
+        if _is_beside_the_loss(suspect, op) or is_noise_of(suspect, op) or _is_noise_beside_penalty(suspect, op):
             return Verdict("softmax_single_class", "error", op)
     return None
+
+
+def _is_beside_the_loss(suspect: Suspect, op: int) -> bool:
+    """Whether the loss uses what the softmax is given, and not what it returns."""
+    topology = suspect.topology
+    return topology.influence(suspect.target).hops[op] < 0 or topology.trace.ops[op].type != "Softmax"
+
+
+def _is_noise_beside_penalty(suspect: Suspect, op: int) -> bool:
+    """Whether all paths of a variable lead through an op whose result is always the same, except for that of a penalty
+    on the variable."""
+    topology, target = suspect.topology, suspect.target
+    arrives = topology.gradient(target).hops
+    constant = [False] * len(arrives)
+    constant[op] = True
+    for each in sorted(topology.made_by(op), reverse=True):
+        users = [user for user, edge in topology.consumers[each] if passes_gradient(edge) and arrives[user] >= 0]
+        constant[each] = constant[each] or (bool(users) and all(constant[user] for user in users))
+    return is_penalty_alone(topology, suspect.state.variable, target, constant)
 
 
 def is_noise_of(suspect: Suspect, op: int) -> bool:
@@ -75,12 +94,18 @@ def is_noise_of(suspect: Suspect, op: int) -> bool:
     return not topology.made_by(op).isdisjoint(topology.readers[suspect.state.variable])
 
 
+_PENALTY = "{they_get} no gradient except from a penalty: "
+
+
 def message_and_fix(group: Group) -> Text:
     names = fields(group)
-    hidden = group.suspect.state.status not in ("zero", "vanishing") and not is_noise_of(group.suspect, group.culprit)
+    is_small = group.suspect.state.status in ("zero", "vanishing")
+    hidden = not is_small and _is_beside_the_loss(group.suspect, group.culprit)
+    penalised = not is_small and not hidden and not is_noise_of(group.suspect, group.culprit)
     shape = _as_called(group)
     first = 0 if _is_of_a_variable_alone(group) else 1
-    several = [axis for axis, size in enumerate(shape) if axis >= first and size != 1]
+    batch = axis_of_batch(group, shape) if first else -1
+    several = [axis for axis, size in enumerate(shape) if axis != batch and size != 1]
     sigmoid = "{lib}.sigmoid({x})" if call_of(group) is not None else 'activation="sigmoid"'
     fix = f"Use `{sigmoid}` for one unit, or one unit per class."
     if "categorical_crossentropy" in (group.op.name if group.op is not None else ""):
@@ -97,8 +122,9 @@ def message_and_fix(group: Group) -> Text:
             "always 1. The loss is computed from the logits, so this does not show during training."
         )
         return Text(filled(why, names), filled(fix, names))
+    start = SIZE if group.suspect.state.status == "connected" else ZERO
     message = (
-        SIZE if group.suspect.state.status == "connected" else ZERO
+        _PENALTY if penalised else start
     ) + "{op} normalises over an axis of length one, where the result is always 1."
     return Text(filled(message, names), filled(fix, names))
 

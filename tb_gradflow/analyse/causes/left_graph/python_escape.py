@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cause import Cause
-from tb_gradflow.analyse.edits.left_tensorflow import inside
+from tb_gradflow.analyse.edits.left_tensorflow import inside, numpy_function_of
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.user_code.inside import put_into, stays_inside
 from tb_gradflow.analyse.words.fields import ZERO, Template, fields
@@ -86,6 +86,8 @@ def _escape(group: Group) -> Text:
     name, _, value = (inside or "").partition(" = ")
     if inside is not None and name == value:
         return Text(message, f"Remove this line: `{name}` is already a tensor.")
+    if inside is not None and (function := numpy_function_of(group)):
+        return Text(message, f"Write `{function}` with TensorFlow functions instead of NumPy's, then `{inside}`.")
     if inside is not None:
         return Text(message, f"Stay in TensorFlow: `{inside}`.")
     return Text(message, _ADVICE.get((group.op.api if group.op else None) or "", _STAY))

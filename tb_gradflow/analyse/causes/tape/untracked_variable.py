@@ -60,10 +60,11 @@ def kernel_beside(suspect: Suspect) -> int:
 
 
 def is_plain_of_a_layer(suspect: Suspect) -> bool:
-    """Whether a Keras layer computes with a plain `tf.Variable`: the names of Keras's own variables start with their
-    layer's name. Keras 3 does not track it, even if an attribute holds it."""
+    """Whether a Keras layer computes with a plain `tf.Variable`. Keras 3 does not track it, even if an attribute holds
+    it. Without a scope in its name it is none of Keras's own; older logs do not know more."""
     trace, place = suspect.topology.trace, suspect.state.variable
-    if "/" in trace.variables[place].name or suspect.measured.moved(place):
+    variable = trace.variables[place]
+    if ("/" in variable.name and not variable.plain) or suspect.measured.moved(place):
         return False
     layers = {layer.scope for layer in trace.layers}
     named = any(each.tracked and "/" in each.name for each in trace.variables)
@@ -84,20 +85,6 @@ def message_and_fix(group: Group) -> Text:
             "`self.add_weight(...)` for each variable. Nothing to fix if {names} should not be trained: then set "
             "`trainable = False`.",
         )(group)
-    if layer and not made and (around := _lambda_around(group)):
-        return Template(
-            "{they_are} used in the loss, but no gradient is requested for {them}: Keras does not track the weights "
-            f"used in a `Lambda` layer, such as `{around}`.",
-            "Nothing to fix if {names} should not be trained. Otherwise, call the layer itself instead of the "
-            "`Lambda`, `x = {attribute}(x)`, or write a layer that holds it.",
-        )(group)
-    if layer and not made:
-        return Template(
-            "{they_are} used in the loss, but no gradient is requested for {them}, as for a teacher, a target network "
-            "or a network inside a loss.",
-            "Nothing to fix if {names} should not be trained. Otherwise, pass {them} to `tape.gradient(...)` and to "
-            "the optimizer; a Keras model tracks the layers that it holds as attributes, `self.{attribute} = ...`.",
-        )(group)
     if not made and is_plain_of_a_layer(group.suspect):
         topology = group.suspect.topology
         users = [op for reader in topology.readers[group.variables[0]] for op in topology.onward(reader)]
@@ -114,6 +101,20 @@ def message_and_fix(group: Group) -> Text:
             "Keras 3 tracks weights created with `self.add_weight(...)`, not a plain `tf.Variable`.",
             'Create {them} with `add_weight`, `self.{variable} = self.add_weight(name="{variable}", shape=...)`; or '
             "mark {them} as not trainable, `tf.Variable(..., trainable=False)`.",
+        )(group)
+    if layer and not made and (around := _lambda_around(group)):
+        return Template(
+            "{they_are} used in the loss, but no gradient is requested for {them}: Keras does not track the weights "
+            f"used in a `Lambda` layer, such as `{around}`.",
+            "Nothing to fix if {names} should not be trained. Otherwise, call the layer itself instead of the "
+            "`Lambda`, `x = {attribute}(x)`, or write a layer that holds it.",
+        )(group)
+    if layer and not made:
+        return Template(
+            "{they_are} used in the loss, but no gradient is requested for {them}, as for a teacher, a target network "
+            "or a network inside a loss.",
+            "Nothing to fix if {names} should not be trained. Otherwise, pass {them} to `tape.gradient(...)` and to "
+            "the optimizer; a Keras model tracks the layers that it holds as attributes, `self.{attribute} = ...`.",
         )(group)
     kernel = -1 if made else kernel_beside(group.suspect)
     if kernel >= 0:

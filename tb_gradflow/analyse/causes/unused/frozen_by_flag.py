@@ -21,6 +21,12 @@ def rule(suspect: Suspect) -> Verdict | None:
     return Verdict("frozen_by_flag", "error") if nothing and weights else None
 
 
+def held_by_container(suspect: Suspect) -> Verdict | None:
+    """Its layer was made trainable after the model around it had been frozen, which has no effect in Keras 2."""
+    held = suspect.topology.trace.variables[suspect.state.variable].held
+    return Verdict("frozen_by_flag", "warning") if held else None
+
+
 def frozen_alone(suspect: Suspect) -> Verdict | None:
     """A gradient was requested for a non-trainable weight that the loss depends on, and that the step itself does not
     update."""
@@ -36,6 +42,15 @@ def frozen_alone(suspect: Suspect) -> Verdict | None:
 
 
 def message_and_fix(group: Group) -> Text:
+    if group.verdict.severity == "warning":
+        held = group.trace.variables[group.variables[0]].held
+        return Template(
+            "{they_are} not trained: "
+            + ("its layer is" if len(group.variables) == 1 else "their layers are")
+            + f" trainable, but not `{held}` around {{them}}, and Keras 2 trains nothing inside of a frozen model.",
+            f"Set `trainable = True` for `{held}` itself, then freeze the layers in it that should stay as they are, "
+            "and compile again.",
+        )(group)
     if group.verdict.severity == "info":
         return Template(
             "{they_get} no gradient: a gradient was requested for {them}, but {they_have_flag} `trainable=False`.",
@@ -55,8 +70,8 @@ def message_and_fix(group: Group) -> Text:
 CAUSE = Cause(
     name="frozen_by_flag",
     meaning="the model has weights, but none is trainable; or a gradient was requested for a variable that is not "
-    "trainable",
-    severity="error; info for a single variable",
+    "trainable; or, in Keras 2, layers were made trainable inside of a model that stays frozen",
+    severity="error; info for a single variable; warning for layers inside of a frozen model",
     fix="`trainable = True` before training",
     text=message_and_fix,
     told_at_once=True,

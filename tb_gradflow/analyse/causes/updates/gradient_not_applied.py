@@ -127,7 +127,8 @@ CAUSE = Cause(
     "a learning rate of zero, clipping to almost nothing, weights too coarse for the update, gradients that are "
     "accumulated over several steps, by the optimizer or by hand, an update under a condition, a constraint that "
     "undoes the update (a warning if this holds for all that the loss trains), an average of squares that has "
-    "overflowed (a warning), an `assign` after the update, the first steps of Adadelta",
+    "overflowed (a warning), an `assign` after the update (a warning if it assigns mostly another variable's value), "
+    "the first steps of Adadelta",
     severity="warning, info",
     fix="pass the gradient to an optimizer, together with its variables",
     text=message_and_fix,

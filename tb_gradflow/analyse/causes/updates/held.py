@@ -10,7 +10,7 @@ from tb_gradflow.analyse.step.measured import SQUARE_OVERFLOWS, UPDATE_NORM, WEI
 from tb_gradflow.analyse.step.movement import Moved, movement_of
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import Group, Text, file_name
-from tb_gradflow.record.schema import Deferred
+from tb_gradflow.record.schema import Deferred, Replaced
 
 # Dtypes of weights with so few digits that small updates are rounded away.
 _COARSE = ("float16", "bfloat16")
@@ -122,6 +122,17 @@ def deferred_of(suspect: Suspect) -> Deferred | None:
     """How the update of a variable is deferred; `None` if that was not seen."""
     deferred = suspect.topology.trace.deferred
     return next((each for each in deferred if each.variable == suspect.state.variable), None)
+
+
+def replaced(suspect: Suspect) -> Verdict | None:
+    """The step assigns the variable mostly another one's value, after the optimizer has updated it: what the optimizer
+    did is gone."""
+    return None if replaced_of(suspect) is None else Verdict("gradient_not_applied", "warning", NO_OP)
+
+
+def replaced_of(suspect: Suspect) -> Replaced | None:
+    found = suspect.topology.trace.replaced
+    return next((each for each in found if each.variable == suspect.state.variable), None)
 
 
 def constrained(suspect: Suspect) -> Verdict | None:
@@ -254,6 +265,8 @@ def _is_still(measured: Measured, variable: int) -> bool:
 
 def why_held(group: Group) -> Text | None:
     """What holds the variables fixed in this step, as measured; `None` if that is not visible."""
+    if (by := replaced_of(group.suspect)) is not None:
+        return _replaced(group, by)
     if waits(group.suspect) is not None:
         return _waits(group)
     moved = movement_of(group.suspect.measured, group.variables[0])
@@ -301,6 +314,18 @@ def why_held(group: Group) -> Text | None:
             "Nothing to fix.",
         )(group)
     return _put_back(group, moved) if put_back(group.suspect) is not None else None
+
+
+def _replaced(group: Group, by: Replaced) -> Text:
+    other = f"`{group.trace.variables[by.by].name}`"
+    share = "the value" if by.share > 1 - 1e-6 else f"{by.share:.3g} times the value"
+    them = f"it {share} of {other}" if len(group.variables) == 1 else f"each {share} of another one, such as {other}"
+    return Template(
+        "{they_get} a gradient{line}, but the optimizer's update does not last: after it, the step assigns "
+        f"{them}{_in_brackets(group, by.at)}.",
+        f"If {other} should follow, exchange the two in that line: `assign` to {other}. Nothing to fix if "
+        "{names} should be held at these values.",
+    )(group)
 
 
 def _waits(group: Group) -> Text:
