@@ -172,6 +172,7 @@ UNUSED: tuple[Rule, ...] = (
 """The loss does not depend on the variable. The suspect is the op where its path ends."""
 
 ZERO: tuple[Rule, ...] = (
+    variable_assign.behind_custom_gradient,
     custom_gradient_wrong.own_gradient_is_zero,
     custom_gradient_wrong.own_gradient_gives_zero,
     python_escape.rule,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from pathlib import Path
+from typing import Any
 
 import keras
 import numpy as np
@@ -631,7 +632,7 @@ def test_a_momentum_by_hand_replaces_nothing(tmp_path: Path) -> None:
     assert loud(tb_gradflow.open_log(tmp_path).report()) == set()
 
 
-def normalised(adjacency: np.ndarray) -> np.ndarray:
+def normalised(adjacency: Any) -> Any:
     return adjacency / np.sum(adjacency, axis=-1, keepdims=True)
 
 
@@ -655,3 +656,44 @@ def test_a_tensor_handed_to_a_function_of_numpy_gets_no_edit(tmp_path: Path) -> 
     assert finding.cause == "python_escape"
     assert "Write `normalised` with TensorFlow functions" in finding.fix
     assert finding.edit is None
+
+
+def test_weights_assigned_to_a_model_are_not_brought_back_by_a_custom_gradient(tmp_path: Path) -> None:
+    """The outputs that would bring it back are not used."""
+    source = tf.Variable(tf.ones((4, 1)), name="source")
+    model = keras.layers.Dense(1, use_bias=False, name="model")
+    model.build((None, 4))
+
+    @tf.custom_gradient
+    def stitched(weight: Any, value: Any, y: Any) -> Any:
+        return (tf.identity(weight), tf.identity(y)), lambda of_weight, of_y: (of_weight, of_weight, of_y)
+
+    def step() -> None:
+        with tf.GradientTape() as tape:
+            value = tf.tanh(source)
+            model.kernel.assign(value)
+            _, y = stitched(tf.convert_to_tensor(model.kernel), value, model(X))
+            loss = tf.reduce_mean((y - 1.0) ** 2)
+        tape.gradient(loss, [source])
+
+    watched = tb_gradflow.watch(tmp_path)(step)
+    tf.config.run_functions_eagerly(True)
+    try:
+        watched()
+    finally:
+        tf.config.run_functions_eagerly(False)
+
+    report = tb_gradflow.open_log(tmp_path).report()
+    assert loud(report) == {"variable_assign"}
+    assert "stateless_call" in next(each.fix for each in report.findings if each.cause == "variable_assign")
+
+
+def test_a_scale_that_begins_outside_of_its_limits() -> None:
+    scale = tf.Variable(14.3, name="scale")
+
+    [finding] = tb_gradflow.explain(
+        lambda: tf.reduce_mean(tf.exp(tf.clip_by_value(scale, -4.6, 4.6)) * X), variables=[scale]
+    ).findings
+
+    assert finding.cause == "saturation_clip"
+    assert finding.fix.startswith("Initialise `scale` within the limits")

@@ -173,9 +173,24 @@ def message_and_fix(group: Group) -> Text:
         if is_simple(x)
         else f"`{v} = {x}`, then `{v} + {lib}.stop_gradient({call.with_subject(v)} - {v})`"
     )
+    if _is_variable(group) and not group.suspect.measured.largest_before(group.variables[0])[0]:
+        return Text(
+            message,
+            filled("Initialise {names} within the limits: outside of them, no gradient leads back. ", names)
+            + f"A straight-through estimator has one: {through}.",
+        )
     return Text(
         message, f"Scale the input so that it lies within the limits, or use a straight-through estimator: {through}."
     )
+
+
+def _is_variable(group: Group) -> bool:
+    """Whether the clipped value is that of a variable."""
+    ops, op = group.trace.ops, group.suspect.producer
+    while op >= 0 and ops[op].reads is None:
+        given = [edge.op for edge in ops[op].inputs if edge.op >= 0]
+        op = given[0] if len(given) == 1 and ops[op].type in _HANDING_ON else -1
+    return op >= 0
 
 
 def _chosen_over(group: Group) -> int:

@@ -36,6 +36,19 @@ def kept_as_state(suspect: Suspect) -> Verdict | None:
     return Verdict("variable_assign", "error") if stored and detached else None
 
 
+def behind_custom_gradient(suspect: Suspect) -> Verdict | None:
+    """The value is assigned to a variable that the loss reads, and a custom gradient that was to bring the gradient
+    back gives zeros."""
+    topology, target = suspect.topology, suspect.target
+    if target < 0 or all(check.op != suspect.culprit for check in topology.trace.gradient_checks):
+        return None
+    influence, readers = topology.influence(target).hops, topology.readers[suspect.state.variable]
+    for place, op in enumerate(topology.trace.ops):
+        if op.writes is not None and influence[place] >= 0 and not topology.made_by(place).isdisjoint(readers):
+            return Verdict("variable_assign", "error", place)
+    return None
+
+
 _STORING = ("assign", "assign_add", "assign_sub")
 
 
@@ -74,6 +87,18 @@ def _fix(group: Group) -> str:
         return (
             f"Carry the tensor itself through the loop: start with `value = tf.identity({holder})`, set `value = "
             f"{again}` in each iteration, and store it after the loop, `{holder}.assign(value)`."
+        )
+    if (
+        group.op is not None
+        and group.op.writes is not None
+        and "/" in group.trace.variables[group.op.writes].name
+        and group.op.source is not None
+        and not holder.startswith("self.")
+    ):
+        return (
+            f"Call the layer or model with these values instead of assigning them: in Keras 3, `y, _ = "
+            f"model.stateless_call(values, model.non_trainable_variables, x)`, where `values` lists `{value}` and the "
+            "others."
         )
     return (
         f"Compute with the tensor itself, `value = {value}`, instead of `{holder}`, and store it afterwards: "
