@@ -697,3 +697,35 @@ def test_a_scale_that_begins_outside_of_its_limits() -> None:
 
     assert finding.cause == "saturation_clip"
     assert finding.fix.startswith("Initialise `scale` within the limits")
+
+
+def test_sums_of_gradients_that_are_set_back_before_they_are_applied(tmp_path: Path) -> None:
+    weight, total = tf.Variable(tf.ones((4, 1)), name="weight"), tf.Variable(tf.zeros((4, 1)), name="total")
+    count, optimizer = tf.Variable(0, name="count"), keras.optimizers.Adam()
+    optimizer.build([weight])
+
+    def apply() -> Any:
+        sums = [total]
+        total.assign(tf.zeros_like(total))
+        optimizer.apply_gradients(zip(sums, [weight], strict=True))
+        return tf.no_op()
+
+    @tb_gradflow.watch(tmp_path)
+    @tf.function
+    def step() -> None:
+        count.assign_add(1)
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((X @ weight - 1.0) ** 2)
+        total.assign_add(tape.gradient(loss, weight))
+        tf.cond(count % 4 == 0, apply, tf.no_op)
+
+    for _ in range(140):
+        step()
+    step.flush()
+
+    [finding] = tb_gradflow.open_log(tmp_path).report().findings
+    assert (finding.cause, finding.severity) == ("gradient_not_applied", "warning")
+    assert "no variable has ever changed" in finding.message
+    assert "`total.assign_add`" in finding.message
+    assert "the update runs only under a condition" in finding.message
+    assert "the sums are not set back to zero before they are applied" in finding.fix

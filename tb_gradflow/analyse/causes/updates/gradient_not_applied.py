@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cause import Cause
-from tb_gradflow.analyse.causes.updates.held import is_applied_by_keras, why_held
+from tb_gradflow.analyse.causes.updates.held import deferred_of, how_deferred, is_applied_by_keras, why_held
 from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
 from tb_gradflow.analyse.over_time.plateau import Rest
 from tb_gradflow.analyse.over_time.unmoved import SURE_FROM
@@ -110,9 +110,24 @@ def _rests(group: Group, rest: Rest) -> Text:
         "do, check what happens to them before that, and the learning rate. In your own optimizer, `v = v - rate * "
         "gradient` creates a tensor and leaves the variable unchanged: use `v.assign_sub(rate * gradient)`."
     )
-    return Template(
+    never = (
         "{they_get} a gradient{line}, and no variable has ever changed: "
-        f"none of the {rest.steps} recorded steps up to step {rest.until} has changed one.",
+        f"none of the {rest.steps} recorded steps up to step {rest.until} has changed one."
+    )
+    if rest.sure and (deferred := deferred_of(group.suspect)) is not None:
+        told = ", and ".join(how_deferred(group, deferred))
+        return Template(
+            f"{never} {told[0].upper()}{told[1:]}.",
+            ("Check that the condition is met" if deferred.conditional else "Check that a step applies the sum")
+            + (
+                ", and that the sums are not set back to zero before they are applied: `list(sums)` holds the "
+                "variables, not their values. Copy these, `[tf.identity(each) for each in sums]`."
+                if deferred.summed
+                else "."
+            ),
+        )(group)
+    return Template(
+        never,
         ("" if rest.sure else early) + (keras if is_applied_by_keras(group) else own),
     )(group)
 

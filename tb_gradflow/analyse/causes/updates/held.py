@@ -332,12 +332,8 @@ def _waits(group: Group) -> Text:
     """Describes the accumulation, or the condition of the update, as it is in the user's lines."""
     deferred, is_one = deferred_of(group.suspect), len(group.variables) == 1
     assert deferred is not None
-    why = []
-    if deferred.summed:
-        gradients = "its gradient to that" if is_one else "their gradients to those"
-        why.append(f"{_at(group, deferred.summed_at, 'the step')} adds {gradients} of other steps")
+    why = how_deferred(group, deferred)
     if deferred.conditional:
-        why.append(f"the update runs only under a condition{_in_brackets(group, deferred.condition_at)}")
         check = f"that condition{_in_brackets(group, deferred.condition_at)}"
     else:
         why.append("this step does not apply the sum")
@@ -348,6 +344,17 @@ def _waits(group: Group) -> Text:
         + f"{'it waits for its turn' if is_one else 'they wait for their turn'}. {told[0].upper()}{told[1:]}.",
         f"Nothing to fix. If {'it never changes' if is_one else 'they never change'}, check {check}.",
     )(group)
+
+
+def how_deferred(group: Group, deferred: Deferred) -> list[str]:
+    """What the user's lines do to the gradients, and to the update."""
+    why = []
+    if deferred.summed:
+        gradients = "its gradient to that" if len(group.variables) == 1 else "their gradients to those"
+        why.append(f"{_at(group, deferred.summed_at, 'the step')} adds {gradients} of other steps")
+    if deferred.conditional:
+        why.append(f"the update runs only under a condition{_in_brackets(group, deferred.condition_at)}")
+    return why
 
 
 def _at(group: Group, source: int | None, otherwise: str) -> str:
