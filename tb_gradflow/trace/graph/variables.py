@@ -227,8 +227,10 @@ class Variables:
         return frozenset(index for index in known if index is not None and not self._owned[index].tracked)
 
     def _plain(self) -> frozenset[int]:
-        """Among the variables to be trained that no owner lists, those outside of Keras 3's own variables."""
+        """Among the variables to be trained that the model does not list, those outside of Keras 3's own variables."""
         keras = sys.modules.get("keras")
+        if not any(item.tracked for item in self._owned):
+            return frozenset()
         sought = [
             index
             for index, item in enumerate(self._owned)
