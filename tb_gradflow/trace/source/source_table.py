@@ -70,12 +70,14 @@ class SourceTable:
 
 def _program() -> tuple[str, ...]:
     """The files of the program."""
-    # Every step of an eager loop asks, and to search all functions takes longer than the rest of its trace.
-    return _searched(len(sys.modules), len(linecache.cache))
+    # Every step of an eager loop asks, and to search all functions takes longer than the rest of its trace. A file that
+    # has been run by its path since then is running now.
+    running = frozenset(frame.file for frame in stack_now() if is_users(frame.file))
+    return _searched(len(sys.modules), len(linecache.cache), running)
 
 
 @functools.lru_cache(maxsize=1)
-def _searched(_modules: int, _cached: int) -> tuple[str, ...]:
+def _searched(_modules: int, _cached: int, _running: frozenset[str]) -> tuple[str, ...]:
     return tuple(file for file in dict.fromkeys(_all_files()) if is_users(file))
 
 

@@ -7,6 +7,7 @@ import re
 
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
+from tb_gradflow.analyse.step.movement import movement_of
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import Group, Text
 from tb_gradflow.record.python import module_of
@@ -29,10 +30,10 @@ def only_written(suspect: Suspect) -> Verdict | None:
 
 def kept_up(suspect: Suspect) -> Verdict | None:
     """The step computes the value of the variable itself and assigns it, as moving averages give the codebook of a
-    VQ-VAE: no gradient arrives, the variable moves, and the user's code assigns to it a value that is not computed from
-    it, as a limit or a normalisation would be."""
+    VQ-VAE: no gradient arrives, the variable moves without an optimizer, and the user's code assigns to it a value that
+    is not computed from it, as a limit or a normalisation would be."""
     variable = suspect.state.variable
-    if not suspect.measured.moved(variable):
+    if not suspect.measured.moved(variable) or movement_of(suspect.measured, variable) is not None:
         return None
     trace = suspect.topology.trace
     assigned = [each for passage in trace.passages for each in _assigned(passage.text, _attribute(trace, variable))]
