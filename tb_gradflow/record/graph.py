@@ -237,8 +237,7 @@ class Variable:
             empty if it has another name, or if that is not known.
         elsewhere: The method of the model that uses it, such as `classify`, if the training step does not; empty if
             there is none.
-        plain: Whether it is a `tf.Variable` of the user's, in a step that calls layers of Keras 3, which do not track
-            such variables; not known where the model lists it.
+        plain: Whether it is a `tf.Variable` that a layer of Keras 3 holds, but does not track.
         held: The frozen layer or model of Keras 2 that holds its layer, which is trainable itself while others in it
             are not; empty if there is none.
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,3 +34,16 @@ def without_collections() -> Iterator[None]:
             _inside -= 1
             if _inside == 0 and _was_on:
                 gc.enable()
+
+
+def _in_fork() -> None:
+    """A thread that was in there does not exist here."""
+    global _lock, _inside
+    _lock = threading.Lock()
+    if _inside and _was_on:
+        gc.enable()
+    _inside = 0
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_fork)

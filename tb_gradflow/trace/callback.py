@@ -141,7 +141,11 @@ class GradFlowCallback(KerasCallback):
         now = time.perf_counter()
         own = self._ready - self._began + now - done
         self._options.cadence.meter.took(
-            now - self._began, recorded=self._steps.has_recorded, own=own, rented=self._steps.is_rented
+            now - self._began,
+            recorded=self._steps.has_recorded,
+            own=own,
+            rented=self._steps.is_rented,
+            first=self._steps.is_first,
         )
 
     @protected_method

@@ -143,7 +143,10 @@ class Watched:
             self._has_told = True
             warn(f"tb_gradflow does not record {name_of(self._plain.python_function)}: {self._steps.not_recorded}")
         self._run.completed(
-            time.perf_counter() - self._began, recorded=self._steps.has_recorded, rented=self._steps.is_rented
+            time.perf_counter() - self._began,
+            recorded=self._steps.has_recorded,
+            rented=self._steps.is_rented,
+            first=self._steps.is_first,
         )
 
     def _raised(self, error: BaseException) -> None:

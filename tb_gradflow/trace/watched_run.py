@@ -69,9 +69,9 @@ class WatchedRun:
             return False
         return self.options.cadence.is_due(self._step, self._step == 0)
 
-    def completed(self, seconds: float, *, recorded: bool, rented: bool = False) -> None:
+    def completed(self, seconds: float, *, recorded: bool, rented: bool = False, first: bool = False) -> None:
         self._step += 1
-        self.options.cadence.meter.took(seconds, recorded=recorded, rented=rented)
+        self.options.cadence.meter.took(seconds, recorded=recorded, rented=rented, first=first)
         if not recorded and self._recorder is not None:
             self._recorder.flush_if_due()
 

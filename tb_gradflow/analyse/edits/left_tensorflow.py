@@ -96,17 +96,29 @@ def numpy_function_of(group: Group) -> str | None:
 
 
 def _numpy_function(place: Place, statement: ast.stmt, outside: set[str] | None) -> str | None:
-    """The user's own function that uses NumPy and is given one of the names, or any if `outside` is None."""
+    """The user's own function that uses NumPy and is given one of the names; or, if `outside` is None, what this very
+    statement converts."""
     for call in (node for node in ast.walk(statement) if isinstance(node, ast.Call)):
-        given = {
-            node.id for each in (*call.args, *call.keywords) for node in ast.walk(each) if isinstance(node, ast.Name)
-        }
-        is_given = bool(given) if outside is None else not outside.isdisjoint(given)
-        defined, _ = _definition(place, call.func) if is_given else (None, None)
+        given = [node for each in (*call.args, *call.keywords) for node in ast.walk(each)]
+        if outside is None:
+            is_given = any(isinstance(node, ast.Call) and _converts(node) for node in given)
+        else:
+            is_given = any(isinstance(node, ast.Name) and node.id in outside for node in given)
+        function = call.func
+        is_own = isinstance(function, ast.Name) or (
+            isinstance(function, ast.Attribute) and ast.unparse(function.value) == "self"
+        )
+        defined, _ = _definition(place, function) if is_given and is_own else (None, None)
         called = [ast.unparse(node.func) for node in ast.walk(defined) if isinstance(node, ast.Call)] if defined else []
         if any(each.partition(".")[0] in _NUMPY for each in called):
             return ast.unparse(call.func)
     return None
+
+
+def _converts(call: ast.Call) -> bool:
+    """Whether a call returns an array of NumPy."""
+    name = ast.unparse(call.func)
+    return name.partition(".")[0] in _NUMPY or name.endswith(".numpy")
 
 
 def _given(statement: ast.stmt) -> set[str]:

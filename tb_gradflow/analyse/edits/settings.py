@@ -268,15 +268,13 @@ def _cost_of_axis(shape: tuple[int, ...]) -> str:
 
 
 def axis_of_batch(group: Group, shape: Sequence[int | None]) -> int:
-    """The axis of the examples in what a softmax gets: the only one of unknown size, or the first that does not list
-    the tensors of a `stack`."""
+    """The axis of the examples in what a softmax gets: the first, or the second if that is the only one of unknown size
+    and the first lists the tensors of a `stack`."""
     unknown = [axis for axis, size in enumerate(shape) if size is None or size < 0]
-    if len(unknown) == 1:
-        return unknown[0]
     ops = group.trace.ops
-    stacked = next((ops[edge.op] for edge in (group.op.inputs if group.op is not None else ()) if edge.op >= 0), None)
-    is_list = stacked is not None and stacked.type == "Pack" and len(shape) > 2 and shape[0] == len(stacked.inputs)
-    return 1 if is_list and shape[1] != shape[0] else 0
+    given = next((ops[edge.op] for edge in (group.op.inputs if group.op is not None else ()) if edge.op >= 0), None)
+    is_list = given is not None and given.type == "Pack" and shape[0] == len(given.inputs)
+    return 1 if unknown == [1] and is_list else 0
 
 
 def _with_axis(group: Group, code: Code, call: ast.Call, shape: tuple[int, ...], place: Place | None) -> Edit | None:

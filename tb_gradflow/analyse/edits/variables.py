@@ -48,7 +48,9 @@ def floating(group: Group) -> Iterator[Candidate]:
 
 
 def trainable(group: Group) -> Iterator[Candidate]:
-    """Removes the flag that freezes it."""
+    """Removes the flag that freezes it. Of layers inside of a frozen model, some may have to stay frozen."""
+    if group.verdict.severity == "warning":
+        return
     program = _program(group)
     defined = [found for name in group.names if (found := definition_of_variable(program, name)) is not None]
     layers = [

@@ -37,7 +37,7 @@ class ObservedFit(ObservedSteps):
 class EagerFit:
     """Executions whose ops run as the step calls them."""
 
-    is_rented = tells = False
+    is_rented = is_first = tells = False
     not_recorded = ""
     ago = 1
 

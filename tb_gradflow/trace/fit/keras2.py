@@ -30,13 +30,17 @@ class LegacyFitting(Fitting):
     def variables(self) -> Variables:
         model = self._model
 
+        held: dict[int, str] | None = None
+
         def owned() -> Iterator[Owned]:
+            nonlocal held
             if not has_weights(model):
                 return
             trainable = {id(variable) for variable in model.trainable_variables}
-            held: dict[int, str] = {}
-            with contextlib.suppress(Exception):  # the attributes of a user's layer may do anything
-                held = _held(model)
+            if held is None and len(trainable) < len(model.variables):
+                held = {}
+                with contextlib.suppress(Exception):  # the attributes of a user's layer may do anything
+                    held = _held(model)
             for variable in model.variables:
                 raw = local(variable)
                 # The vocabulary of a TextVectorization is listed too: it is kept in a table, not in a variable.
@@ -46,7 +50,7 @@ class LegacyFitting(Fitting):
                         _path(variable),
                         id(variable) in trainable,
                         tracked=True,
-                        held="" if id(variable) in trainable else held.get(id(variable), ""),
+                        held="" if id(variable) in trainable else (held or {}).get(id(variable), ""),
                     )
 
         def ignored() -> list[Any]:
@@ -58,12 +62,18 @@ class LegacyFitting(Fitting):
         return Variables(owned, ignored)
 
 
+_OF_LISTED_LAYERS = ("Functional", "Sequential")
+
+
 def _held(model: Any) -> dict[int, str]:
-    """The weights of trainable layers in a frozen one, by `id`, with its name. Freezing a layer freezes those in it, so
-    where some are trainable and others not, they were made trainable after that."""
+    """The weights of trainable layers in a frozen model, by `id`, with its name. Freezing a model freezes its layers,
+    so where some are trainable and others not, they were made trainable after that; layers that a class creates later
+    may not have been there to be frozen."""
     found: dict[int, str] = {}
-    for outer in (each for each in model.submodules if hasattr(each, "trainable_weights") and not each.trainable):
-        inner = [each for each in outer.submodules if hasattr(each, "trainable_weights") and each.weights]
+    for outer in model.submodules:
+        if {each.__name__ for each in type(outer).__mro__}.isdisjoint(_OF_LISTED_LAYERS) or outer.trainable:
+            continue
+        inner = [each for each in outer.layers if each.weights]
         if len({each.trainable for each in inner}) == 2:
             found |= {id(each): outer.name for layer in inner if layer.trainable for each in layer.trainable_weights}
     return found

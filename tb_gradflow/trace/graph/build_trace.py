@@ -221,7 +221,7 @@ class _Builder:
             (call.variables for call in self._looked.calls), keep_source=self._sources.keep
         )
         layers, targets = self._layers(ops), self._targets()
-        terms, deferred, replaced = tuple(self._terms()), tuple(self._deferred()), tuple(self._replaced())
+        terms, deferred = tuple(self._terms()), tuple(self._deferred())
         answered = [answer for call in self._looked.calls for answer in call.terms.terms]
         owners = [*(each.name for each in variables), *(each.name for each in layers)]
         names = {part for owner in owners for part in owner.split("/")}
@@ -272,7 +272,7 @@ class _Builder:
                 for variable, row in call.terms.cosines.items()
             ),
             deferred=deferred,
-            replaced=replaced,
+            replaced=tuple(self._replaced(len(variables))),
             term_tensors=tuple(self._term_tensors()),
         )
 
@@ -291,11 +291,12 @@ class _Builder:
                 )
         yield from found.values()
 
-    def _replaced(self) -> Iterator[Replaced]:
-        """Each variable once, after `_deferred` has found the ops of the whole step."""
+    def _replaced(self, number: int) -> Iterator[Replaced]:
+        """Each variable once, after `_deferred` has found the ops of the whole step, and with them variables that are
+        not in the trace."""
         found: dict[int, Replaced] = {}
         for call in self._looked.calls:
-            for each in replaced_by(call):
+            for each in (each for each in replaced_by(call) if max(each.variable, each.by) < number):
                 at, _ = self._origin(each.write)
                 found.setdefault(each.variable, Replaced(each.variable, each.by, each.share, at))
         yield from found.values()

@@ -59,43 +59,59 @@ class ReplacedUpdate:
 
 
 def replaced_by(call: Call) -> Iterator[ReplacedUpdate]:
-    """The replaced updates of one call, whose flat ops are those of the whole step."""
-    flattener, updated = call.flattener, set[int]()
-    for op in flattener.ops:
-        if op.writes not in call.given or op.writes is None:
-            continue
+    """The replaced updates of one call, whose flat ops are those of the whole step. The other variable must be one that
+    the step does not change: what an algorithm such as Reptile keeps of the variable itself may well be put back."""
+    flattener, last = call.flattener, dict[int, FlatOp]()
+    branches = _branches(flattener)
+    writes = [op for op in flattener.ops if op.writes is not None]
+    written, updated = {op.writes for op in writes}, set[int | None]()
+    for op in writes:
         if _is_of_optimizer(flattener, op):
             updated.add(op.writes)
-        elif op.writes in updated and op.type == "AssignVariableOp" and op.inputs:
-            shares = _shares(flattener.ops, op.inputs[-1].ref)
-            own = shares.pop(op.writes, 0.0)
-            by = max(shares, key=lambda variable: shares[variable], default=None)
-            if by is not None and shares[by] > _MOST and abs(own) < _MOST:
-                yield ReplacedUpdate(op.writes, by, shares[by], op)
+        if op.writes in call.given and op.writes in updated and _branch_of(op, branches) is None:
+            last[op.writes] = op
+    for variable, op in last.items():
+        if op.type != "AssignVariableOp" or not op.inputs or _is_of_optimizer(flattener, op):
+            continue
+        shares = _shares(flattener.ops, op.inputs[-1].ref, {})
+        own = shares.pop(variable, 0.0)
+        by = max(shares, key=lambda other: shares[other], default=None)
+        if by is not None and by not in written and shares[by] > _MOST and abs(own) < _MOST:
+            yield ReplacedUpdate(variable, by, shares[by], op)
 
 
 _MOST = 0.5
 
+# What is computed in more ops than this is no average of two variables.
+_FEW = 50
 
-def _shares(ops: Sequence[FlatOp], ref: Ref) -> dict[int, float]:
+
+def _shares(ops: Sequence[FlatOp], ref: Ref, known: dict[int, dict[int, float]]) -> dict[int, float]:
     """A value as a sum of variables, each with a constant factor; empty if it is anything else."""
-    op = ops[ref.op]
+    if ref.op not in known:
+        known[ref.op] = {}
+        known[ref.op] = _summed_up(ops, ops[ref.op], known) if len(known) <= _FEW else {}
+    return known[ref.op]
+
+
+def _summed_up(ops: Sequence[FlatOp], op: FlatOp, known: dict[int, dict[int, float]]) -> dict[int, float]:
     if op.reads is not None:
-        return {op.reads: 1.0}
-    if op.type == "Identity":
-        return _shares(ops, op.inputs[0].ref) if op.inputs else {}
+        return {op.reads: 1.0} if op.type in _READS else {}
+    if op.type == "Identity" and op.inputs:
+        return _shares(ops, op.inputs[0].ref, known)
     total: dict[int, float] = {}
-    if op.type in ("Mul", "RealDiv"):
+    if op.type in ("Mul", "RealDiv") and len(op.op.inputs) == 2:
         for each in op.inputs:
             factor = tf.get_static_value(op.op.inputs[1 - each.slot])
-            if factor is None or np.ndim(factor) or not factor or (op.type == "RealDiv" and each.slot):
+            if factor is None or np.ndim(factor) or np.iscomplexobj(factor) or not factor:
                 continue
-            scale = float(factor) if op.type == "Mul" else 1.0 / float(factor)
-            return {variable: share * scale for variable, share in _shares(ops, each.ref).items()}
+            if op.type == "Mul" or each.slot == 0:
+                scale = float(factor) if op.type == "Mul" else 1.0 / float(factor)
+                return {variable: share * scale for variable, share in _shares(ops, each.ref, known).items()}
     elif op.type in (*_SUMS, "Sub") and len(op.inputs) == len(op.op.inputs):
         for each in op.inputs:
             sign = -1.0 if op.type == "Sub" and each.slot else 1.0
-            part = _shares(ops, each.ref)
+            part = _shares(ops, each.ref, known)
             if not part:
                 return {}
             for variable, share in part.items():
@@ -109,12 +125,7 @@ def deferred_by(call: Call) -> Iterator[DeferredUpdate]:
     if not call.given:
         return
     call.flattener.extend()
-    ops = call.flattener.ops
-    branches = {
-        f"{operation.name}/": operation
-        for operation in call.flattener.graph.get_operations()
-        if operation.type in BRANCHES
-    }
+    ops, branches = call.flattener.ops, _branches(call.flattener)
     users = consumers(ops)
     always = {op.writes for op in ops if op.writes is not None and _branch_of(op, branches) is None}
     for variable, symbol in call.given.items():
@@ -133,6 +144,12 @@ def deferred_by(call: Call) -> Iterator[DeferredUpdate]:
         )
         if total is not None or condition is not None:
             yield DeferredUpdate(variable, total, condition)
+
+
+def _branches(flattener: Flattener) -> Mapping[str, Any]:
+    """The conditions of the step, by what the names of the ops in their branches begin with."""
+    operations = flattener.graph.get_operations()
+    return {f"{operation.name}/": operation for operation in operations if operation.type in BRANCHES}
 
 
 def _branch_of(op: FlatOp, branches: Mapping[str, Any]) -> Any:

@@ -17,7 +17,6 @@ from tensorflow.python.framework import ops
 
 from tb_gradflow.record import schema
 from tb_gradflow.trace.graph.differentiable import shape_of
-from tb_gradflow.trace.protection.living_objects import instances_of
 from tb_gradflow.trace.source.variable_names import is_unnamed, names_here, names_in
 from tb_gradflow.trace.tf_internals.tapes import flat_sources
 
@@ -227,19 +226,24 @@ class Variables:
         return frozenset(index for index in known if index is not None and not self._owned[index].tracked)
 
     def _plain(self) -> frozenset[int]:
-        """Among the variables to be trained that the model does not list, those outside of Keras 3's own variables."""
+        """Among the variables to be trained that the model does not list, those that a layer of Keras 3 holds itself,
+        in an attribute or a list in one."""
         keras = sys.modules.get("keras")
-        if not any(item.tracked for item in self._owned):
+        kind = getattr(keras, "Layer", None)
+        if kind is None or not any(item.tracked for item in self._owned):
             return frozenset()
-        sought = [
+        held = set[object]()
+        with contextlib.suppress(Exception):  # what a user's layer holds may do anything
+            for layer in (each for each in self._layers.values() if isinstance(each, kind)):
+                for value in list(vars(layer).values()):
+                    listed = value.values() if isinstance(value, dict) else value
+                    several = listed if isinstance(value, (dict, list, tuple)) else ()
+                    held.update(_key(each) for each in (value, *several) if isinstance(each, tf.Variable))
+        return frozenset(
             index
             for index, item in enumerate(self._owned)
-            if item.trainable and not item.tracked and not self._is_computed(item)
-        ]
-        if not sought or keras is None or not any(isinstance(each, keras.Layer) for each in self._layers.values()):
-            return frozenset()
-        wrapped = {_key(local(each)) for each in instances_of(keras.Variable)}
-        return frozenset(index for index in sought if _key(self._owned[index].variable) not in wrapped)
+            if item.trainable and not item.tracked and not self._is_computed(item) and _key(item.variable) in held
+        )
 
     def find_names(self, places: Callable[[Iterable[Any]], Mapping[int, str]] = names_here) -> None:
         """Finds the names in the user's code of those without a name; not again for those that were found."""

@@ -34,11 +34,14 @@ class Meter:
         self._compiled: dict[bool, float] = {}
         self._rented = (0, 0.0)
 
-    def took(self, seconds: float, *, recorded: bool, own: float = 0.0, rented: bool = False) -> None:
+    def took(
+        self, seconds: float, *, recorded: bool, own: float = 0.0, rented: bool = False, first: bool = False
+    ) -> None:
         """Adds the duration of one execution, including the recorder's work for it.
 
         `own` are the seconds that the recorder took before and after it: the cost of a plain execution. One that is
-        `rented` ran in its recorded form because that is cheaper than to compile another form.
+        `rented` ran in its recorded form because that is cheaper than to compile another form. The `first` execution of
+        a function includes tracing and compilation.
         """
         self._steps += 1
         if rented:
@@ -46,8 +49,8 @@ class Meter:
             self.expected = 0.0  # it would have been recorded at no further cost
             return
         self._recorded += recorded
-        if recorded not in self._compiled:
-            self._compiled[recorded] = seconds
+        if first or recorded not in self._compiled:
+            self._compiled[recorded] = self._compiled.get(recorded, 0.0) + seconds
             return
         self.elapsed += seconds
         if recorded:

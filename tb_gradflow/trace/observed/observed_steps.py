@@ -63,6 +63,7 @@ class ObservedSteps:
         is_due: Whether the next step is recorded.
         has_recorded: Whether the last one was.
         is_rented: Whether it ran in its recorded form all the same.
+        is_first: Whether it was the first of its function that was recorded.
         ago: To which step that belongs: 1 is the last one, 2 the one before.
         tells: Whether it is the first one that is not finite.
         not_recorded: Why steps that were compiled when nobody looked on cannot be recorded; empty if they can, or there
@@ -82,7 +83,7 @@ class ObservedSteps:
         step: str = "",
     ) -> None:
         self.ago = 1
-        self.is_due = self.has_recorded = self.is_rented = self.tells = False
+        self.is_due = self.has_recorded = self.is_rented = self.is_first = self.tells = False
         self._variables = variables
         self._settings = settings
         self._inputs = inputs
@@ -147,6 +148,7 @@ class ObservedSteps:
         recorded, key = self._recorded, id(function)
         if self._settings.each and (key in recorded or len(recorded) < _FUNCTIONS):
             self.is_due = self.is_due or recorded[key] < _STEPS_OF_EACH
+            self.is_first = self.is_due and not recorded[key]
             recorded[key] += self.is_due
         return forms.record if self.is_due else forms.run
 
@@ -155,7 +157,7 @@ class ObservedSteps:
 
     def begins(self, *, is_due: bool, args: Sequence[Any] = (), kwargs: Mapping[str, Any] = {}) -> None:
         """Before the next step."""
-        self.is_due, self._last, self.ago = is_due, None, 1
+        self.is_due, self._last, self.ago, self.is_first = is_due, None, 1, False
         self.has_recorded = self.is_rented = self.tells = False
 
     def raised(self, error: BaseException) -> None:

@@ -29,7 +29,7 @@ class EagerSteps:
         self._known = Variables()
         self._step = InstrumentedStep(_nothing, self._variables, settings, on_trace, inputs, on_fault)
         self._open: OpenStep | None = None
-        self.has_recorded = self.is_rented = self.tells = False
+        self.has_recorded = self.is_rented = self.is_first = self.tells = False
         self._given: tuple[Sequence[Any], Mapping[str, Any]] = ((), {})
 
     def begins(self, *, is_due: bool, args: Sequence[Any] = (), kwargs: Mapping[str, Any] = {}) -> None:

@@ -37,14 +37,17 @@ def kept_as_state(suspect: Suspect) -> Verdict | None:
 
 
 def behind_custom_gradient(suspect: Suspect) -> Verdict | None:
-    """The value is assigned to a variable that the loss reads, and a custom gradient that was to bring the gradient
-    back gives zeros."""
+    """The value is assigned to a weight that the loss reads, and a custom gradient that was to bring the gradient back
+    gives zeros. A scale or an average that the custom gradient uses is no weight, or is computed from its old value."""
     topology, target = suspect.topology, suspect.target
     if target < 0 or all(check.op != suspect.culprit for check in topology.trace.gradient_checks):
         return None
     influence, readers = topology.influence(target).hops, topology.readers[suspect.state.variable]
     for place, op in enumerate(topology.trace.ops):
-        if op.writes is not None and influence[place] >= 0 and not topology.made_by(place).isdisjoint(readers):
+        if op.writes is None or influence[place] < 0 or not topology.trace.variables[op.writes].trainable:
+            continue
+        made = topology.made_by(place)
+        if not made.isdisjoint(readers) and made.isdisjoint(topology.readers[op.writes]):
             return Verdict("variable_assign", "error", place)
     return None
 
@@ -92,7 +95,7 @@ def _fix(group: Group) -> str:
         group.op is not None
         and group.op.writes is not None
         and "/" in group.trace.variables[group.op.writes].name
-        and group.op.source is not None
+        and group.trace.variables[group.op.writes].trainable
         and not holder.startswith("self.")
     ):
         return (

@@ -32,8 +32,12 @@ def kept_up(suspect: Suspect) -> Verdict | None:
     """The step computes the value of the variable itself and assigns it, as moving averages give the codebook of a
     VQ-VAE: no gradient arrives, the variable moves without an optimizer, and the user's code assigns to it a value that
     is not computed from it, as a limit or a normalisation would be."""
-    variable = suspect.state.variable
-    if not suspect.measured.moved(variable) or movement_of(suspect.measured, variable) is not None:
+    variable, update = suspect.state.variable, movement_of(suspect.measured, suspect.state.variable)
+    # An optimizer that got zeros alone, and remembers nothing else, has not moved it.
+    by_optimizer = update is not None and (
+        update.zeros < update.size or update.remembered > 0 or update.known.decay > 0
+    )
+    if not suspect.measured.moved(variable) or by_optimizer:
         return None
     trace = suspect.topology.trace
     assigned = [each for passage in trace.passages for each in _assigned(passage.text, _attribute(trace, variable))]
