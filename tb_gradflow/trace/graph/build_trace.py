@@ -222,6 +222,7 @@ class _Builder:
         )
         layers, targets = self._layers(ops), self._targets()
         terms, deferred = tuple(self._terms()), tuple(self._deferred())
+        replaced = tuple(self._replaced(len(variables)))
         answered = [answer for call in self._looked.calls for answer in call.terms.terms]
         owners = [*(each.name for each in variables), *(each.name for each in layers)]
         names = {part for owner in owners for part in owner.split("/")}
@@ -272,7 +273,7 @@ class _Builder:
                 for variable, row in call.terms.cosines.items()
             ),
             deferred=deferred,
-            replaced=tuple(self._replaced(len(variables))),
+            replaced=replaced,
             term_tensors=tuple(self._term_tensors()),
         )
 
