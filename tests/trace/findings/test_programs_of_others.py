@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,14 @@ X = tf.constant(RANDOM.normal(size=(8, 4)), tf.float32)
 
 def loud(report: Report) -> set[str]:
     return {finding.cause for finding in report.findings if finding.severity != "info"}
+
+
+def run_eagerly(step: Callable[[], None]) -> None:
+    tf.config.run_functions_eagerly(True)
+    try:
+        step()
+    finally:
+        tf.config.run_functions_eagerly(False)
 
 
 def test_an_absolute_error_does_not_sum_a_softmax() -> None:
@@ -448,11 +457,7 @@ def test_an_eager_step_with_a_tensor_from_before_it_is_measured(tmp_path: Path) 
         assert missing is None
         location.assign_sub(0.1 * gradient)
 
-    tf.config.run_functions_eagerly(True)
-    try:
-        step()
-    finally:
-        tf.config.run_functions_eagerly(False)
+    run_eagerly(step)
 
     report = tb_gradflow.open_log(tmp_path).report()
     assert {name: variable.status for name, variable in report.variables.items()} == {
@@ -655,12 +660,7 @@ def test_a_tensor_handed_to_a_function_of_numpy_gets_no_edit(tmp_path: Path) -> 
             loss = tf.reduce_sum(tf.matmul(X, adjacency) ** 2)
         tape.gradient(loss, edges)
 
-    watched = tb_gradflow.watch(tmp_path)(step)
-    tf.config.run_functions_eagerly(True)
-    try:
-        watched()
-    finally:
-        tf.config.run_functions_eagerly(False)
+    run_eagerly(tb_gradflow.watch(tmp_path)(step))
 
     [finding] = tb_gradflow.open_log(tmp_path).report().findings
     assert finding.cause == "python_escape"
@@ -686,12 +686,7 @@ def test_weights_assigned_to_a_model_are_not_brought_back_by_a_custom_gradient(t
             loss = tf.reduce_mean((y - 1.0) ** 2)
         tape.gradient(loss, [source])
 
-    watched = tb_gradflow.watch(tmp_path)(step)
-    tf.config.run_functions_eagerly(True)
-    try:
-        watched()
-    finally:
-        tf.config.run_functions_eagerly(False)
+    run_eagerly(tb_gradflow.watch(tmp_path)(step))
 
     report = tb_gradflow.open_log(tmp_path).report()
     assert loud(report) == {"variable_assign"}

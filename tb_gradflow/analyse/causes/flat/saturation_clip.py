@@ -28,6 +28,7 @@ from tb_gradflow.analyse.words.names import (
 )
 from tb_gradflow.analyse.words.phrases import FROM_LOGITS
 from tb_gradflow.analyse.words.steep import less_steep, made_large_between_limits
+from tb_gradflow.record.schema import Trace
 
 # Zeros stay zeros through these, and nothing else becomes one.
 _HANDING_ON = frozenset(
@@ -62,12 +63,17 @@ def held_at_zero(suspect: Suspect) -> Verdict | None:
     return Verdict("saturation_clip", "warning", limits[0]) if min(limits) >= 0 else None
 
 
+def _handed_on(trace: Trace, op: int) -> int:
+    """The op that computes or reads a value that is then only reshaped, cast or cut; -1 if that is not known."""
+    while op >= 0 and trace.ops[op].reads is None and trace.ops[op].type in _HANDING_ON:
+        given = [edge.op for edge in trace.ops[op].inputs if edge.op >= 0]
+        op = given[0] if len(given) == 1 else -1
+    return op
+
+
 def _limit_of(suspect: Suspect, op: int) -> int:
     """The `maximum(x, 0)` that a value comes from; -1 if it comes from anything else."""
-    ops = suspect.topology.trace.ops
-    while op >= 0 and ops[op].type in _HANDING_ON:
-        given = [edge.op for edge in ops[op].inputs if edge.op >= 0]
-        op = given[0] if len(given) == 1 else -1
+    ops, op = suspect.topology.trace.ops, _handed_on(suspect.topology.trace, op)
     at_zero = op >= 0 and ops[op].type == "Maximum" and 0.0 in (constant_of(ops[op], 0), constant_of(ops[op], 1))
     return op if at_zero else -1
 
@@ -186,11 +192,8 @@ def message_and_fix(group: Group) -> Text:
 
 def _is_variable(group: Group) -> bool:
     """Whether the clipped value is that of a variable."""
-    ops, op = group.trace.ops, group.suspect.producer
-    while op >= 0 and ops[op].reads is None:
-        given = [edge.op for edge in ops[op].inputs if edge.op >= 0]
-        op = given[0] if len(given) == 1 and ops[op].type in _HANDING_ON else -1
-    return op >= 0
+    op = _handed_on(group.trace, group.suspect.producer)
+    return op >= 0 and group.trace.ops[op].reads is not None
 
 
 def _chosen_over(group: Group) -> int:
