@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from tb_gradflow.analyse.causes.catalogue import CATALOGUE
 from tb_gradflow.analyse.causes.precedence import CUT, CUT_PRECEDENCE, ZERO
-from tb_gradflow.analyse.evidence.concat_parts import cuts_behind
+from tb_gradflow.analyse.evidence.parts import cuts_behind
 from tb_gradflow.analyse.evidence.stops import is_stopped_behind
 from tb_gradflow.analyse.evidence.suspects import Rule, Suspect, Verdict
 from tb_gradflow.record.schema import PYTHON

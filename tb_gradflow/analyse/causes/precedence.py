@@ -171,6 +171,9 @@ UNUSED: tuple[Rule, ...] = (
 )
 """The loss does not depend on the variable. The suspect is the op where its path ends."""
 
+PART: tuple[Rule, ...] = (output_not_used.part_not_used,)
+"""The loss does not depend on a part of what is computed from the variable. The suspect is the op that takes it out."""
+
 ZERO: tuple[Rule, ...] = (
     variable_assign.behind_custom_gradient,
     custom_gradient_wrong.own_gradient_is_zero,
@@ -311,6 +314,7 @@ CONNECTED: tuple[Rule, ...] = (
     gradient_not_applied.nothing_applied,
     loss_not_scaled.rule,
     saturation_clip.no_probability,
+    saturation_clip.elements_outside,
     mask_multiplies_to_zero.masked_in_part,
     mask_multiplies_to_zero.masked_by_hand,
     dead_units.rule,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tb_gradflow.analyse.causes.catalogue import CATALOGUE
+from tb_gradflow.analyse.causes.catalogue import BY_FAMILY, CATALOGUE
 from tb_gradflow.analyse.evidence.by_hand import is_given
 from tb_gradflow.analyse.evidence.suspects import Suspect
 from tb_gradflow.analyse.graph.inner_gradients import forward_of
@@ -15,6 +15,7 @@ from tb_gradflow.analyse.step.status import State
 from tb_gradflow.analyse.words.names import called, file_name, place_of
 from tb_gradflow.analyse.words.seen import CAUSES as SPOKEN_OF
 from tb_gradflow.record.report import Finding
+from tb_gradflow.record.schema import Trace
 
 _STOPPED = ("disconnected", "unused", "error")
 _SMALL = ("vanishing", "zero")
@@ -23,6 +24,10 @@ _PLIGHTS = {
     "zero": "a gradient of zero",
     "nan": "NaN", "inf": "infinite gradients", "vanishing": "a gradient close to zero", "exploding": "huge gradients",
 }  # fmt: skip
+
+_IN_PART = "a gradient in only some elements"
+# What cuts off a variable may also cut off a part of it.
+_CUTTING = {cause.name for family in ("no_derivative", "left_graph", "unused", "flat") for cause in BY_FAMILY[family]}
 
 
 def summary_of(measured: Measured, states: Sequence[State], findings: Sequence[Finding]) -> str:
@@ -50,15 +55,15 @@ def summary_of(measured: Measured, states: Sequence[State], findings: Sequence[F
             return "Healthy: the loss is close to zero, and so is the gradient of " + _all(len(trainable), noun) + "."
         healthy = "Healthy: the gradient" if fine else "No problem was found, but no gradient was seen: it"
         return f"{healthy} reaches {len(fine)} of {_count(len(trainable), noun)}" + _rest(
-            sum(trace.variables[state.variable].name in told for state in others),
-            sum(_is_nobodys(state) for state in others if trace.variables[state.variable].name not in told),
+            sum(_name(trace, state) in told for state in others),
+            sum(_is_nobodys(state) for state in others if _name(trace, state) not in told),
         )
     of_variables = [finding for finding in loud if finding.variables]
     if not of_variables:
         return CATALOGUE[loud[0].cause].headline
     first = of_variables[0]
     # A finding may name a variable of an earlier trace, in which the problem began, that this trace does not have.
-    status = {trace.variables[state.variable].name: state.status for state in states}
+    status = {_name(trace, state): state.status for state in states}
     plights = {name: _PLIGHTS[each] for name, each in status.items() if each in _PLIGHTS}
     if _is_beside_the_loss(measured, first) and status.get(first.variables[0]) == "connected":
         return f"The output of the model is always 1{_because(measured, first)}"
@@ -70,11 +75,24 @@ def summary_of(measured: Measured, states: Sequence[State], findings: Sequence[F
         return f"{number} variable{'s' * (number > 1)} {is_frozen}, although {whose} trainable."
     affected = {name for finding in loud for name in finding.variables}
     plight = plights.get(first.variables[0], CATALOGUE[first.cause].plight)
+    if first.cause in _CUTTING and any(
+        _is_in_part(state) for state in states if _name(trace, state) in first.variables
+    ):
+        plight = _IN_PART
     if plight != "NaN" and any(finding.cause == "nonfinite_weights" for finding in loud):
         plight = CATALOGUE["nonfinite_update"].plight
     same = [name for name in affected if plights.get(name) == plight] or list(first.variables)
     verb = "gets" if len(same) == 1 else "get"
     return f"{len(same)} of {_count(len(trainable), noun)} {verb} {plight}{_because(measured, first)}"
+
+
+def _name(trace: Trace, state: State) -> str:
+    return trace.variables[state.variable].name
+
+
+def _is_in_part(state: State) -> bool:
+    gradient = state.gradient
+    return state.status == "connected" and gradient is not None and 0 < gradient.zero_fraction < 1
 
 
 def _silent_terms(measured: Measured, findings: Sequence[Finding]) -> str:

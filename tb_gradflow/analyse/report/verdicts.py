@@ -9,6 +9,7 @@ from tb_gradflow.analyse.causes import precedence
 from tb_gradflow.analyse.causes.judge import judge, judge_cuts, judge_zeros
 from tb_gradflow.analyse.causes.tape import untracked_variable
 from tb_gradflow.analyse.evidence.by_hand import is_given
+from tb_gradflow.analyse.evidence.parts import is_cut, suspects_of_parts
 from tb_gradflow.analyse.evidence.penalties import is_penalty_alone
 from tb_gradflow.analyse.evidence.stops import STOPS
 from tb_gradflow.analyse.evidence.suspects import (
@@ -145,8 +146,12 @@ def _judged_connected(measured: Measured, states: list[State], accused: set[int]
     told = _judged((without_op(measured, state) for state in rest), _by(precedence.CONNECTED))
     known.update(each.suspect.state.variable for each in told)
     quiet = [state for state in rest if state.variable not in known]
-    silent = _judged(suspects_of_terms(measured, quiet), _judge_terms)
-    return [*covered, *told, *_as_information(each for each in silent if each.culprit not in accused)]
+    parts = _judged(suspects_of_parts(measured, quiet), _judge_parts)
+    known.update(each.suspect.state.variable for each in parts)
+    silent = _judged(
+        suspects_of_terms(measured, [state for state in quiet if state.variable not in known]), _judge_terms
+    )
+    return [*covered, *told, *parts, *_as_information(each for each in silent if each.culprit not in accused)]
 
 
 def _judged_without_penalty(measured: Measured, states: Iterable[State]) -> list[Judged]:
@@ -161,6 +166,15 @@ def _judged_without_penalty(measured: Measured, states: Iterable[State]) -> list
 
 
 _NOTHING = GradientReport(norm=0.0, max_abs=0.0, mean_abs=0.0, zero_fraction=1.0, nan_count=0, inf_count=0)
+
+
+def _judge_parts(suspects: Iterable[Suspect]) -> tuple[Suspect, Verdict] | None:
+    """A part that was stopped on purpose is not reported. What cuts a part off is a warning: the others learn."""
+    listed = list(suspects)
+    found = judge_cuts(each for each in listed if is_cut(each)) or judge(listed, precedence.PART)
+    if found is None or found[1].cause == "stop_gradient_misuse":
+        return None
+    return found[0], replace(found[1], severity="warning" if found[1].severity == "error" else found[1].severity)
 
 
 def _judge_terms(suspects: Iterable[Suspect]) -> tuple[Suspect, Verdict] | None:

@@ -189,6 +189,20 @@ def assigned_by(line: str) -> str:
     return ast.unparse(statement.targets[0]) if isinstance(statement, ast.Assign) else ""
 
 
+def targets_of(line: str) -> list[str]:
+    """The names among which a line divides a value, `a, b = f(x)`; empty for other lines."""
+    tree = _parsed(line)
+    body = tree.body if isinstance(tree, ast.Module) else []
+    target = body[0].targets[0] if len(body) == 1 and isinstance(body[0], ast.Assign) else None
+    return [ast.unparse(each) for each in target.elts] if isinstance(target, (ast.Tuple, ast.List)) else []
+
+
+def slices_in_order(line: str) -> list[str]:
+    """The slices and elements that a line takes, in the order in which Python evaluates them."""
+    nodes = _evaluated(_parsed(line))
+    return [ast.unparse(each) for each in nodes if isinstance(each, ast.Subscript) and isinstance(each.ctx, ast.Load)]
+
+
 def calls_in(expression: str) -> list[Call]:
     """The calls in an expression, the outer ones first."""
     tree = _parsed(expression)

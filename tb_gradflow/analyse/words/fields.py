@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 
 from tb_gradflow.analyse.words.code import bracketed
 from tb_gradflow.analyse.words.names import (
@@ -154,6 +155,8 @@ def _size(group: Group) -> str:
     status = group.suspect.state.status
     if beside := _beside_penalty(group):
         return beside
+    if any(state.zeros for state in group.states):
+        return f"{_SIZES['zero']} {_elements(group)}"
     if status in _SIZES:
         return _SIZES[status]
     if status == "connected" and group.is_cut and group.verdict.severity == "info":
@@ -168,6 +171,16 @@ def _size(group: Group) -> str:
     digits, exponent = f"{max(sizes):.1e}".split("e")
     at_most = "up to" if status == "exploding" else "at most"
     return f"a gradient of {at_most} {digits}e{int(exponent)}{learned}"
+
+
+def _elements(group: Group) -> str:
+    """Which elements get none, of a group of variables in which only some do."""
+    sizes = [prod(group.trace.variables[state.variable].shape or ()) for state in group.states]
+    shares = [state.zeros for state in group.states]
+    if len(sizes) == 1:
+        return f"in {round(shares[0] * sizes[0])} of its {sizes[0]} elements"
+    share = sum(size * zeros for size, zeros in zip(sizes, shares, strict=True)) / max(sum(sizes), 1)
+    return f"in {share:.0%} of their elements"
 
 
 def _beside_penalty(group: Group) -> str:

@@ -165,8 +165,9 @@ class _Builder:
         kept.update(delicate, (op for op in beside if exceeds_half(ops[op], ops)))
         if self._with_data:
             kept.update(op for op in needed & self._data[graph] if _computes_floats(ops[op]))
-        # Keras computes the loss from the input of a model's last softmax, and the softmax itself is unused.
-        kept.update(user for op in list(kept) for user in users.get(op, ()) if ops[user].type == "Softmax")
+        # Keras computes the loss from the input of a model's last softmax, and the softmax itself is unused. The result
+        # of a slice may be unused by mistake.
+        kept.update(user for op in list(kept) for user in users.get(op, ()) if _is_shown_unused(ops[user]))
         self._chosen.update(_Key(graph, op) for op in kept)
 
     def _in_vain(
@@ -446,6 +447,10 @@ class _Builder:
     def _notes(self) -> tuple[str, ...]:
         problems = tuple(call.terms.problem for call in self._looked.calls if call.terms.problem)
         return (*problems, *missing())
+
+
+def _is_shown_unused(op: FlatOp) -> bool:
+    return op.type == "Softmax" or (op.type in ("StridedSlice", "Slice") and not op.backward and _computes_floats(op))
 
 
 def _computes_floats(op: FlatOp) -> bool:

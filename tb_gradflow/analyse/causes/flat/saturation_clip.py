@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Iterable
 
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.causes.flat.unbounded import unbounded_in
@@ -10,7 +12,8 @@ from tb_gradflow.analyse.edits.settings import without_clipping
 from tb_gradflow.analyse.evidence.goal import is_at_goal
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.evidence.zeros import PRODUCTS
-from tb_gradflow.analyse.graph.op_sets import constant_of
+from tb_gradflow.analyse.graph.op_sets import COPIES, constant_of
+from tb_gradflow.analyse.graph.paths import walked
 from tb_gradflow.analyse.step.measured import is_zero
 from tb_gradflow.analyse.words.code import is_simple
 from tb_gradflow.analyse.words.fields import ZERO, fields, filled
@@ -91,6 +94,24 @@ def no_probability(suspect: Suspect) -> Verdict | None:
     return None
 
 
+def elements_outside(suspect: Suspect) -> Verdict | None:
+    """A variable is clipped as it is, and some of its elements lie outside the limits: they get no gradient, and stay
+    there. Information if most lie within: some weights of a quantised layer always lie outside."""
+    gradient, topology = suspect.state.gradient, suspect.topology
+    if gradient is None or not 0 < gradient.zero_fraction < 1 or suspect.target < 0:
+        return None
+
+    def onward(op: int) -> Iterable[int]:
+        kind = topology.trace.ops[op]
+        return topology.onward(op) if kind.reads is not None or kind.type in COPIES | _CLIPPING else ()
+
+    for op in walked(topology.readers[suspect.state.variable], onward):
+        arriving = suspect.measured.of_op(suspect.target, op)
+        if suspect.type_of(op) in _CLIPPING and arriving is not None and not arriving.zero_fraction:
+            return Verdict("saturation_clip", "warning" if gradient.zero_fraction >= 0.5 else "info", op)
+    return None
+
+
 _NEARBY = 12
 
 
@@ -129,7 +150,8 @@ def message_and_fix(group: Group) -> Text:
     """Probabilities are better not clipped at all; other values can let the gradient pass the limits."""
     names, call, name = fields(group), call_of(group), group.op.name.lower() if group.op else ""
     if group.suspect.state.status == "connected":
-        return _no_probability(group)
+        outside = elements_outside(group.suspect)
+        return _elements_outside(group) if outside and outside.culprit == group.culprit else _no_probability(group)
     if group.verdict.severity == "info":
         message = "{op} clips every value of this step, and the loss is zero: every margin is satisfied."
         return Text(filled(ZERO + message, names), "Nothing to fix: there is nothing left to learn from this batch.")
@@ -234,6 +256,29 @@ def _no_probability(group: Group) -> Text:
     )
 
 
+def _elements_outside(group: Group) -> Text:
+    names, call, sizes = fields(group), call_of(group), [_size_of(group, state.variable) for state in group.states]
+    zeros = [state.gradient.zero_fraction if state.gradient is not None else 0.0 for state in group.states]
+    names["some"] = f"{round(zeros[0] * sizes[0])} of its {sizes[0]} elements" if len(sizes) == 1 else "some elements"
+    fix = "Clip {names} after each update instead of in the loss"
+    if call is not None:
+        x, lib = call.subject, names["lib"]
+        fix += f": `{x}.assign({call.text})`. Or use a straight-through estimator: `{x} + {lib}.stop_gradient("
+        fix += f"{call.text} - {x})`"
+    return Text(
+        filled(
+            "{they_get} a gradient of exactly zero in {some}: {op} clips them. The derivative of a clipped value is "
+            "zero, so no gradient brings them back.",
+            names,
+        ),
+        filled(fix + ".", names),
+    )
+
+
+def _size_of(group: Group, variable: int) -> int:
+    return math.prod(group.trace.variables[variable].shape or ())
+
+
 def _goes_into_a_logarithm(group: Group) -> bool:
     behind = _behind(group, ("Maximum", "Minimum", "Identity", "Reshape", "Squeeze"))
     return any(group.trace.ops[op].type == "Log" for op in behind)
@@ -253,7 +298,8 @@ CAUSE = Cause(
     name="saturation_clip",
     meaning="the gradient becomes zero at a minimum, maximum or clip; or at a product whose factors are all clipped to "
     "zero, such as the overlap of boxes that do not touch. Or the output of a linear layer is clipped like a "
-    "probability and goes into a logarithm, and part of it lies outside the limits in this step",
+    "probability and goes into a logarithm, and part of it lies outside the limits in this step. Or a variable is "
+    "clipped, and some of its elements lie outside: a warning from half of them on",
     severity="warning; error in `explain` where no variable gets any gradient; info if the loss is zero: all margins "
     "are satisfied",
     fix="clip gradients, not values",

@@ -5,13 +5,14 @@ from __future__ import annotations
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.causes.unused.siblings import siblings_of
 from tb_gradflow.analyse.edits.wiring import result_kept
+from tb_gradflow.analyse.evidence.parts import is_split
 from tb_gradflow.analyse.evidence.requests import nobody_asked
 from tb_gradflow.analyse.evidence.stops import STOPS, keeps_value_alone
 from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
 from tb_gradflow.analyse.graph.dead_terms import term_in_vain
 from tb_gradflow.analyse.graph.same_named import copy_in_use, twin_in_use
-from tb_gradflow.analyse.words.code import assigned_by, is_simple
-from tb_gradflow.analyse.words.fields import Template
+from tb_gradflow.analyse.words.code import assigned_by, is_simple, slices_in_order, targets_of
+from tb_gradflow.analyse.words.fields import SIZE, Template
 from tb_gradflow.analyse.words.names import (
     Group,
     Text,
@@ -75,6 +76,13 @@ def asked_for_a_copy(suspect: Suspect) -> Verdict | None:
     return None
 
 
+def part_not_used(suspect: Suspect) -> Verdict | None:
+    """A part of a tensor is taken out of it, and the loss does not depend on that part. Information if the part is not
+    even taken out, because the rest may be kept for later."""
+    is_on_path = suspect.topology.influence(suspect.target).hops[suspect.culprit] >= 0
+    return Verdict("output_not_used", "info" if is_on_path and not is_split(suspect.op) else "warning")
+
+
 def _is_made_in_step(suspect: Suspect) -> bool:
     """Whether an op of the step computes a tensor, so that it is not an argument."""
     makers = suspect.topology.readers[suspect.state.variable]
@@ -98,6 +106,8 @@ def message_and_fix(group: Group) -> Text:
     """A variable outside of layers has no output that could be used; the variable itself must be used."""
     if any(group.trace.variables[variable].computed for variable in group.variables):
         return _no_part(group)
+    if group.suspect.state.zeros:
+        return _in_part(group)
     if group.suspect.state.status == "disconnected":
         return _left_out(group)
     why = "the value computed from {them} ends at {op} and never reaches the loss" if group.culprit >= 0 else _UNREAD
@@ -164,6 +174,47 @@ def message_and_fix(group: Group) -> Text:
     else:
         fix = "Call {layer} on the path to the loss, `x = {attribute}(x)`, or remove it from the model."
     return Template("{they_get} no gradient: " + why + ".", fix)(group)
+
+
+def _in_part(group: Group) -> Text:
+    """Only some elements are not used."""
+    suspect, names = group.suspect, targets_of(group.source.code) if group.source is not None else []
+    if is_split(suspect.op):
+        unused = [name for output, name in enumerate(names) if output in _unused_outputs(suspect)]
+        lost = quoted(unused) if len(names) == len(suspect.op.outputs) and unused else "a part of its result"
+        return Template(
+            f"{SIZE}{lost}, which {{op}} takes from what is computed from {{them}}, never "
+            f"reach{'es' if len(unused) <= 1 else ''} the loss.",
+            f"Use {lost if unused else 'all parts'} on the path to the loss, or compute less.",
+        )(group)
+    part = _slice_of(group) or "{op}"
+    if suspect.topology.influence(suspect.target).hops[group.culprit] >= 0:
+        return Template(
+            f"{SIZE}the loss uses only {part} of what is computed from {{them}}.",
+            "Nothing to fix if the rest is not meant to be trained; otherwise, use it as well.",
+        )(group)
+    return Template(
+        f"{SIZE}{part} is what is computed from these elements, and it never reaches the loss.",
+        f"Use {part} on the path to the loss, or compute less.",
+    )(group)
+
+
+def _unused_outputs(suspect: Suspect) -> set[int]:
+    topology = suspect.topology
+    influence = topology.influence(suspect.target).hops
+    used = {edge.output for user, edge in topology.consumers[suspect.culprit] if influence[user] >= 0}
+    return set(range(len(suspect.op.outputs))) - used
+
+
+def _slice_of(group: Group) -> str:
+    """The slice as the user wrote it, with its place; empty if it is not clear which one in the line it is."""
+    if group.source is None or group.op is None:
+        return ""
+    same = [
+        place for place, op in enumerate(group.trace.ops) if (op.source, op.type) == (group.op.source, group.op.type)
+    ]
+    written = slices_in_order(group.source.code)
+    return f"`{written[same.index(group.culprit)]}`{{place}}" if len(written) == len(same) else ""
 
 
 def _perhaps_read_in(group: Group, python: int) -> Text:
@@ -290,8 +341,10 @@ CAUSE = Cause(
     name="output_not_used",
     meaning="no path leads to the loss; the finding names the op at which the path ends. An error if nothing in its "
     "layer trains, a warning if something does. Also a tensor, such as `w + delta`, whose gradient is requested "
-    "although the loss was not computed from it, reported with the variable that it was computed from",
-    severity="error, warning",
+    "although the loss was not computed from it, reported with the variable that it was computed from. A warning if "
+    "the gradient is zero in a part of a variable, in as many elements as a slice has that the loss does not use; "
+    "information if they are only left out of the slice that it uses",
+    severity="error, warning, info",
     fix="use the output, or give it a loss",
     text=message_and_fix,
     verb="is where the path ends",
