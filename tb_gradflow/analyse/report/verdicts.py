@@ -144,13 +144,13 @@ def _judged_connected(measured: Measured, states: list[State], accused: set[int]
     known.update(each.suspect.state.variable for each in covered)
     rest = [state for state in states if state.variable not in known]
     told = _judged((without_op(measured, state) for state in rest), _by(precedence.CONNECTED))
-    known.update(each.suspect.state.variable for each in told)
+    loud = {each.suspect.state.variable for each in told if each.verdict.severity != "info"}
+    parts = _judged(suspects_of_parts(measured, [state for state in rest if state.variable not in loud]), _judge_parts)
+    in_part = {each.suspect.state.variable for each in parts}
+    told = [each for each in told if each.suspect.state.variable not in in_part]
+    known.update(in_part, (each.suspect.state.variable for each in told))
     quiet = [state for state in rest if state.variable not in known]
-    parts = _judged(suspects_of_parts(measured, quiet), _judge_parts)
-    known.update(each.suspect.state.variable for each in parts)
-    silent = _judged(
-        suspects_of_terms(measured, [state for state in quiet if state.variable not in known]), _judge_terms
-    )
+    silent = _judged(suspects_of_terms(measured, quiet), _judge_terms)
     return [*covered, *told, *parts, *_as_information(each for each in silent if each.culprit not in accused)]
 
 

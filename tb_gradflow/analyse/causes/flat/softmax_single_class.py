@@ -89,7 +89,9 @@ def is_noise_of(suspect: Suspect, op: int) -> bool:
     given = [edge.op for edge in topology.trace.ops[op].inputs]
     arriving = suspect.measured.of_op(target, op)
     left = suspect.measured.of_op(target, given[0]) if given else None
-    if arriving is None or left is None or left.max_abs > _ROUNDING * arriving.max_abs:
+    # The gradient of a tensor that something else reads as well may not have been recorded.
+    size = arriving.max_abs if arriving is not None else 1.0
+    if left is None or left.max_abs > _ROUNDING * size:
         return False
     return not topology.made_by(op).isdisjoint(topology.readers[suspect.state.variable])
 

@@ -187,15 +187,15 @@ def _in_part(group: Group) -> Text:
             f"reach{'es' if len(unused) <= 1 else ''} the loss.",
             f"Use {lost if unused else 'all parts'} on the path to the loss, or compute less.",
         )(group)
-    part = _slice_of(group) or "{op}"
+    part = _slice_of(group) or "a slice{place}"
     if suspect.topology.influence(suspect.target).hops[group.culprit] >= 0:
         return Template(
             f"{SIZE}the loss uses only {part} of what is computed from {{them}}.",
             "Nothing to fix if the rest is not meant to be trained; otherwise, use it as well.",
         )(group)
     return Template(
-        f"{SIZE}{part} is what is computed from these elements, and it never reaches the loss.",
-        f"Use {part} on the path to the loss, or compute less.",
+        f"{SIZE}{part} holds what is computed from these elements, and never reaches the loss.",
+        f"Use {_slice_of(group) or 'that slice'} on the path to the loss, or compute less.",
     )(group)
 
 
