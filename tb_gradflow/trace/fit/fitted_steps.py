@@ -10,6 +10,7 @@ from tb_gradflow.trace.fit.keras3 import Fitting, TrainFunction
 from tb_gradflow.trace.log.progress import told_if_long
 from tb_gradflow.trace.log.recorder import Tracing
 from tb_gradflow.trace.observed.observed_steps import ObservedSteps
+from tb_gradflow.trace.step.broken_weights import BrokenWeights
 from tb_gradflow.trace.step.instrumented_step import InstrumentedStep, OnTrace
 from tb_gradflow.trace.step.measurements import Measured
 from tb_gradflow.trace.step.settings import Settings
@@ -51,8 +52,10 @@ class EagerFit:
         self._around: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.nullcontext
         self._of: TrainFunction | None = None
         self._is_due = False
+        self._broken = BrokenWeights() if settings.guarded else None
 
     def begins_with(self, plain: TrainFunction, *, is_due: bool) -> None:
+        is_due = is_due or (self._broken is not None and self._broken.are_found())
         self._is_due, self._last = is_due, {}
         if is_due and self._of is not plain:
             self._of = plain
@@ -73,4 +76,6 @@ class EagerFit:
         return bool(self._last)
 
     def measured(self) -> Measured | None:
+        if self._last and self._broken is not None:
+            self._broken.watch(self._fitted.variables())
         return {name: value.numpy() for name, value in self._last.items()} or None

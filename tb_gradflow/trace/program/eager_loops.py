@@ -31,6 +31,7 @@ from tb_gradflow.trace.protection.functions import protected
 
 if TYPE_CHECKING:
     from tb_gradflow.record.schema import Trace
+    from tb_gradflow.trace.step.broken_weights import BrokenWeights
     from tb_gradflow.trace.step.instrumented_step import InstrumentedStep, OpenStep
     from tb_gradflow.trace.watched_run import WatchedRun
 
@@ -217,6 +218,7 @@ class Loop:
         self._unasked: list[weakref.ref[Any]] = []
         self._instrumented: InstrumentedStep | None = None
         self._tracing: Any = None
+        self._broken: BrokenWeights | None = None
 
     @property
     def is_open(self) -> bool:
@@ -241,7 +243,7 @@ class Loop:
         self._began = time.perf_counter()
         self._recorded = False
         self._unasked = []
-        if (self._run is None or self._run.is_due()) and claim(self._code, self.ends_elsewhere):
+        if self._is_due() and claim(self._code, self.ends_elsewhere):
             try:
                 self._count_before()
                 self._owner = threading.current_thread()
@@ -249,6 +251,11 @@ class Loop:
             finally:
                 if self._open is None:
                     release()
+
+    def _is_due(self) -> bool:
+        if self._run is None or self._run.is_due():
+            return True
+        return self._broken is not None and self._broken.are_found()
 
     def waits_for(self, tape: Any) -> None:
         """Called when a tape opens. Until it has been asked for a gradient, the step goes on: two networks may be
@@ -423,7 +430,13 @@ class Loop:
 
     def _remember(self, collector: Any) -> None:
         """Drops what the step has read. A loop must not keep alive what its program has released."""
-        self._known = [(_without(owned), weakref.ref(owned.variable)) for owned in collector.variables if _lasts(owned)]
+        lasting = [owned for owned in collector.variables if _lasts(owned)]
+        self._known = [(_without(owned), weakref.ref(owned.variable)) for owned in lasting]
+        if self.recording.options["catch_nonfinite"]:
+            from tb_gradflow.trace.step.broken_weights import BrokenWeights
+
+            self._broken = self._broken or BrokenWeights()
+            self._broken.watch(lasting)
 
     def _on_trace(self, trace: Trace, error: BaseException | None) -> None:
         if self._run is None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tb_gradflow.trace.graph.variables import MadeTensor, Variables
+from tb_gradflow.trace.step.broken_weights import BrokenWeights
 from tb_gradflow.trace.step.instrumented_step import InstrumentedStep, OnTrace, OpenStep
 from tb_gradflow.trace.step.measurements import Measured
 from tb_gradflow.trace.step.named_inputs import NameInputs
@@ -31,10 +32,12 @@ class EagerSteps:
         self._open: OpenStep | None = None
         self.has_recorded = self.is_rented = self.is_first = self.tells = False
         self._given: tuple[Sequence[Any], Mapping[str, Any]] = ((), {})
+        self._broken = BrokenWeights() if settings.guarded else None
 
     def begins(self, *, is_due: bool, args: Sequence[Any] = (), kwargs: Mapping[str, Any] = {}) -> None:
         """Before the next step, which has these arguments."""
         self._given, self.has_recorded = (args, kwargs), False
+        is_due = is_due or (self._broken is not None and self._broken.are_found())
         self._open = self._step.opened() if is_due else None
 
     def measured(self) -> Measured | None:
@@ -44,6 +47,8 @@ class EagerSteps:
             return None
         measured = opened.closed(*self._given)
         self.has_recorded = bool(measured)
+        if measured and self._broken is not None:
+            self._broken.watch(self._known)
         return {name: value.numpy() for name, value in measured.items()} or None
 
     def raised(self, error: BaseException) -> None:

@@ -177,3 +177,23 @@ def test_a_tape_that_opens_while_a_gradient_is_computed_begins_no_step(update: s
         "w": "connected",
         "unused": "unused",
     }
+
+
+DISTANCE = """
+dense = keras.layers.Dense(2)
+dense.build((None, 3))
+opt = keras.optimizers.SGD(0.01)
+for step in range(60):
+    other = x if step == 42 else x[::-1]
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(tf.norm(dense(x) - dense(other), axis=1))
+    opt.apply_gradients(zip(tape.gradient(loss, dense.trainable_variables), dense.trainable_variables))
+"""
+
+
+def test_weights_that_become_nan_between_recorded_steps_are_told(tmp_path: Path) -> None:
+    """The gradient of a norm of zero is NaN, in a step that is not recorded; the next one is."""
+    report = recorded(DISTANCE, tmp_path / "program")
+
+    [finding] = [each for each in report.findings if each.severity == "error"]
+    assert (finding.cause, report.step) == ("nonfinite_weights", 43)

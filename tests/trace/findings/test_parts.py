@@ -159,7 +159,7 @@ def test_elements_beyond_a_clip_are_named(tmp_path: Path) -> None:
     assert (finding.cause, finding.severity) == ("saturation_clip", "warning")
     assert "in 2 of its 3 elements: `tf.clip_by_value`" in finding.message
     assert "`weights.assign(tf.clip_by_value(weights, 0.0, 1.0))`" in finding.fix
-    np.testing.assert_array_equal(weights.numpy()[[0, 2]], np.float32([1.5, -0.3]))
+    np.testing.assert_array_equal(weights.numpy()[[0, 2]], np.array([1.5, -0.3], np.float32))
 
 
 def last_of_a_sequence() -> tuple[Callable[[], tf.Tensor], list[tf.Variable]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -228,3 +229,38 @@ def test_a_model_that_is_compiled_anew_in_the_middle_trains_on(tmp_path: Path) -
 
     plain, recorded = both(tmp_path, train)
     assert recorded == plain
+
+
+def test_weights_that_become_nan_between_recorded_eager_steps_are_told(tmp_path: Path) -> None:
+    """Nothing watches the gradients of eager steps: the step after is recorded."""
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1, kernel_initializer="ones")])
+    x, y = np.ones((40, 2), np.float32), np.ones((40, 1), np.float32)
+    x[30] = np.nan
+    model.compile("sgd", "mse", run_eagerly=True)
+
+    model.fit(x, y, batch_size=1, shuffle=False, verbose=0, callbacks=[tb_gradflow.GradFlowCallback(tmp_path)])
+
+    report = tb_gradflow.open_log(tmp_path).report()
+    assert report.step == 31
+    assert "nonfinite_weights" in {finding.cause for finding in report.findings}
+
+
+def test_weights_that_become_nan_in_eager_steps_of_a_function_are_told(tmp_path: Path) -> None:
+    weight = tf.Variable([1.0, 1.0], name="weight")
+
+    @tb_gradflow.watch(tmp_path)
+    def step(x: tf.Tensor) -> None:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(weight * x)
+        weight.assign_sub(0.1 * tape.gradient(loss, weight))
+
+    tf.config.run_functions_eagerly(True)
+    try:
+        for number in range(40):
+            step(tf.constant([1.0, math.nan if number == 30 else 1.0]))
+    finally:
+        tf.config.run_functions_eagerly(False)
+    step.flush()
+
+    report = tb_gradflow.open_log(tmp_path).report()
+    assert (report.step, {finding.cause for finding in report.findings}) == (31, {"nonfinite_weights"})

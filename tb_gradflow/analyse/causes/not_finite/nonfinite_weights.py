@@ -61,7 +61,7 @@ def _from_there(onset: Onset | None) -> str:
         return f"Fix what happened in step {onset.last}, and restart from weights saved before it."
     return (
         "Restart from finite weights, an earlier checkpoint or a new model, and record every step, "
-        "`GradFlowCallback(log_dir, update_freq=1)`, to find the step in which this starts."
+        "`update_freq=1` (`tb-gradflow run --update-freq 1`), to see the step in which this starts."
     )
 
 
