@@ -326,7 +326,10 @@ export interface Deferred {
   readonly summed_at: number | null;
   /** Whether the step updates the variable inside a branch, and nowhere else. */
   readonly conditional: boolean;
-  /** Index in `Trace.sources` of the line with the condition; null if it is not kept. */
+  /**
+   * Index in `Trace.sources` of the line with the condition; null if it is not kept. If the step is not `conditional`,
+   * Python decided it while the step was compiled, and left out the update.
+   */
   readonly condition_at: number | null;
 }
 

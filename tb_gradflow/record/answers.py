@@ -125,7 +125,8 @@ class Deferred:
         summed: Whether the step adds the gradient to another variable.
         summed_at: Index in `Trace.sources` of the line that does; null if it is not kept.
         conditional: Whether the step updates the variable inside a branch, and nowhere else.
-        condition_at: Index in `Trace.sources` of the line with the condition; null if it is not kept.
+        condition_at: Index in `Trace.sources` of the line with the condition; null if it is not kept. If the step is
+            not `conditional`, Python decided it while the step was compiled, and left out the update.
     """
 
     variable: int

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import tensorflow as tf
+
 from tb_gradflow.record.schema import (
     SNAPSHOT,
     Deferred,
@@ -16,6 +18,7 @@ from tb_gradflow.record.schema import (
     Op,
     Passes,
     Replaced,
+    Source,
     Target,
     Tensor,
     TensorGradient,
@@ -40,6 +43,8 @@ from tb_gradflow.trace.numerics.statistics_table import StatisticsTable
 from tb_gradflow.trace.source.frames import frames_of
 from tb_gradflow.trace.source.loss_names import target_names
 from tb_gradflow.trace.source.source_table import SourceTable
+from tb_gradflow.trace.source.statements import condition_of_update
+from tb_gradflow.trace.source.user_line import is_users
 from tb_gradflow.trace.tf_internals.patching import missing
 
 _DELICATE = frozenset({"Log", "Log1p", "Sqrt", "Rsqrt", "RealDiv", "Reciprocal", "Pow", "Exp", "Acos", "Asin"})
@@ -287,11 +292,24 @@ class _Builder:
                 condition = None
                 if each.condition is not None:
                     condition, _ = self._sources.of(frames_of(each.condition.traceback), each.condition.type)
+                elif each.sum is not None and not isinstance(call.loss, tf.__internal__.EagerTensor):
+                    condition = self._decided_by_python(call, each.sum)
                 found.setdefault(
                     each.variable,
                     Deferred(each.variable, each.sum is not None, at, each.condition is not None, condition),
                 )
         yield from found.values()
+
+    def _decided_by_python(self, call: Call, op: FlatOp) -> int | None:
+        """The condition in the user's function around an op that Python decided while the step was compiled, so that
+        the graph does not contain what it applies to."""
+        places = {(frame.file, frame.line) for each in call.flattener.ops for frame in frames_of(each.op.traceback)}
+        for frame in frames_of(op.op.traceback):
+            ran = {line for file, line in places if file == frame.file}
+            if is_users(frame.file) and (found := condition_of_update(frame.file, frame.line, ran)) is not None:
+                line, code = found
+                return self._sources.place(Source(frame.file, line, frame.function, code))
+        return None
 
     def _replaced(self, number: int) -> Iterator[Replaced]:
         """Each variable once, after `_deferred` has found the ops of the whole step, and with them variables that are

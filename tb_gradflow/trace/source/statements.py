@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import functools
 import linecache
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Set
 
 # Statements that consume a value: a call for its side effect (print, log, append), an assertion.
 _ENDS = (ast.Expr, ast.Assert, ast.Raise, ast.Pass)
@@ -105,14 +106,38 @@ def steers(file: str, line: int) -> bool:
 def condition_of_request(file: str, line: int) -> tuple[int, str] | None:
     """In the function that `line` belongs to, the condition under which alone it requests a gradient: its line and its
     code; None if there is none."""
+    for each in _conditions_around(file, line):
+        if any(_requests(node) for statement in each.body for node in ast.walk(statement)):
+            return each.lineno, _head_of(each)
+    return None
+
+
+def condition_of_update(file: str, line: int, ran: Set[int]) -> tuple[int, str] | None:
+    """In the function that `line` belongs to, the condition under which alone it updates something, where none of the
+    lines that `ran` is under it: its line and its code; None if there is none."""
+    for each in _conditions_around(file, line):
+        lines = range(each.body[0].lineno, (each.body[-1].end_lineno or each.body[-1].lineno) + 1)
+        if not ran & set(lines) and any(_updates(node) for statement in each.body for node in ast.walk(statement)):
+            return each.lineno, _head_of(each)
+    return None
+
+
+def _conditions_around(file: str, line: int) -> list[ast.If]:
     functions = [each for each in _statements(file) if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef))]
     around = [each for each in functions if each.lineno <= line <= (each.end_lineno or each.lineno)]
     inner = max(around, key=lambda each: each.lineno, default=None)
-    conditions = [each for each in ast.walk(inner) if isinstance(each, ast.If)] if inner is not None else []
-    for each in conditions:
-        if any(_requests(node) for statement in each.body for node in ast.walk(statement)):
-            return each.lineno, f"if {ast.unparse(each.test)}:"
-    return None
+    return [each for each in ast.walk(inner) if isinstance(each, ast.If)] if inner is not None else []
+
+
+def _head_of(condition: ast.If) -> str:
+    return f"if {ast.unparse(condition.test)}:"
+
+
+def _updates(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and _UPDATING.search(ast.unparse(node.func)) is not None
+
+
+_UPDATING = re.compile(r"apply|update|assign|minimize")
 
 
 def _requests(node: ast.AST) -> bool:

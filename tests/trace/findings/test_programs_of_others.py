@@ -734,3 +734,63 @@ def test_sums_of_gradients_that_are_set_back_before_they_are_applied(tmp_path: P
     assert "`total.assign_add`" in finding.message
     assert "the update runs only under a condition" in finding.message
     assert "the sums are not set back to zero before they are applied" in finding.fix
+
+
+class SummingUp:
+    """A trainer that counts its steps in Python, which the compiled step does only once."""
+
+    def __init__(self, every: int) -> None:
+        self.weight, self.total = tf.Variable(tf.ones([4, 1]), name="weight"), tf.Variable(tf.zeros([4, 1]))
+        self.optimizer = keras.optimizers.SGD(0.1)
+        self.count, self.every, self.verbose = 0, every, False
+
+    @tf.function
+    def step(self) -> None:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(X @ self.weight))
+        self.total.assign_add(tape.gradient(loss, self.weight))
+        self.count += 1
+        if self.verbose:
+            tf.print("weight", self.weight)
+        if self.count % self.every == 0:
+            self.optimizer.apply_gradients([(tf.identity(self.total), self.weight)])
+            self.total.assign(tf.zeros_like(self.total))
+
+
+def test_an_update_that_python_left_out_once_is_told_with_its_condition(tmp_path: Path) -> None:
+    trainer = SummingUp(every=4)
+    step = tb_gradflow.watch(tmp_path, update_freq=1)(trainer.step)
+    for _ in range(70):
+        step()
+    step.flush()
+
+    [finding] = tb_gradflow.open_log(tmp_path).report().findings
+
+    assert (finding.cause, finding.severity) == ("gradient_not_applied", "warning")
+    assert "Python decided `if self.count % self.every == 0:` (test_programs_of_others.py:" in finding.message
+    assert "gradient_accumulation_steps" in finding.fix
+    np.testing.assert_array_equal(trainer.weight.numpy(), np.ones([4, 1]))
+
+
+def test_an_update_that_python_did_not_leave_out_is_none_of_these(tmp_path: Path) -> None:
+    trainer = SummingUp(every=1)
+    step = tb_gradflow.watch(tmp_path, update_freq=1)(trainer.step)
+    for _ in range(3):
+        step()
+    step.flush()
+
+    assert not tb_gradflow.open_log(tmp_path).report().findings
+
+
+def test_in_an_eager_step_python_decides_again(tmp_path: Path) -> None:
+    trainer = SummingUp(every=4)
+    tf.config.run_functions_eagerly(True)
+    try:
+        step = tb_gradflow.watch(tmp_path, update_freq=1)(trainer.step)
+        for _ in range(3):
+            step()
+    finally:
+        tf.config.run_functions_eagerly(False)
+    step.flush()
+
+    assert "Python decided" not in str(tb_gradflow.open_log(tmp_path).report())

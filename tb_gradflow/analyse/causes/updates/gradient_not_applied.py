@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cause import Cause
-from tb_gradflow.analyse.causes.updates.held import deferred_of, how_deferred, is_applied_by_keras, why_held
+from tb_gradflow.analyse.causes.updates.held import (
+    DECIDE_IN_GRAPH,
+    deferred_of,
+    how_deferred,
+    is_applied_by_keras,
+    why_held,
+)
 from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
 from tb_gradflow.analyse.over_time.plateau import Rest
 from tb_gradflow.analyse.over_time.unmoved import SURE_FROM
@@ -116,6 +122,8 @@ def _rests(group: Group, rest: Rest) -> Text:
     )
     if rest.sure and (deferred := deferred_of(group.suspect)) is not None:
         told = ", and ".join(how_deferred(group, deferred))
+        if deferred.condition_at is not None and not deferred.conditional:
+            return Template(f"{never} {told[0].upper()}{told[1:]}.", DECIDE_IN_GRAPH)(group)
         return Template(
             f"{never} {told[0].upper()}{told[1:]}.",
             ("Check that the condition is met" if deferred.conditional else "Check that a step applies the sum")

@@ -333,7 +333,7 @@ def _waits(group: Group) -> Text:
     deferred, is_one = deferred_of(group.suspect), len(group.variables) == 1
     assert deferred is not None
     why = how_deferred(group, deferred)
-    if deferred.conditional:
+    if deferred.conditional or deferred.condition_at is not None:
         check = f"that condition{_in_brackets(group, deferred.condition_at)}"
     else:
         why.append("this step does not apply the sum")
@@ -354,7 +354,20 @@ def how_deferred(group: Group, deferred: Deferred) -> list[str]:
         why.append(f"{_at(group, deferred.summed_at, 'the step')} adds {gradients} of other steps")
     if deferred.conditional:
         why.append(f"the update runs only under a condition{_in_brackets(group, deferred.condition_at)}")
+    elif deferred.condition_at is not None:
+        code = group.trace.sources[deferred.condition_at].code
+        why.append(
+            f"Python decided `{code}`{_in_brackets(group, deferred.condition_at)} once, while the step was compiled, "
+            f"and left out the update"
+        )
     return why
+
+
+DECIDE_IN_GRAPH = (
+    "To add up the gradients of several steps, apply them in every step, with `gradient_accumulation_steps=...` of "
+    "Keras's optimizers. Or count in a `tf.Variable` instead of the Python value, and branch with `tf.cond`."
+)
+"""What to do if Python has decided once whether a step updates variables."""
 
 
 def _at(group: Group, source: int | None, otherwise: str) -> str:
