@@ -192,6 +192,7 @@ class GradFlowCallback(KerasCallback):
 
     def _made(self, fitted: Fitting) -> ObservedFit | EagerFit:
         settings, tracing = self._options.settings, self._tracing
+        self._options.cadence.is_eager = fitted.is_eager
         if fitted.is_eager:
             return EagerFit(fitted, settings, tracing.finished, self.protection.ends)
         return ObservedFit(fitted, settings, tracing, self.protection.ends)

@@ -160,6 +160,7 @@ class Watched:
         self._tracing = None
         settings = self._run.options.settings
         inputs = arguments_of(self._plain.python_function)
+        self._run.options.cadence.is_eager = eagerly
         if eagerly:
             return EagerSteps(settings, inputs, self._on_trace, self.protection.ends)
         variables = functools.partial(Variables, meets=_is_trainable)

@@ -14,8 +14,12 @@ DENSE_STEPS = 10
 """Problems at the start (a cut, a dead layer, a wrong initial value) show within the first few steps."""
 
 DENSE_SECONDS = 20.0
-"""When recording has taken this long, the rest of the first steps waits too: an eager step of some thousand ops takes
-seconds to record."""
+"""When recording has taken this long, the rest of the first steps waits too."""
+
+FEWEST_DENSE_STEPS = 4
+DENSE_EAGER_SECONDS = 2.0
+"""The same for steps whose ops run as the program calls them, after the fewest: to record such a step takes several
+times as long as to run it, with some thousand ops seconds. Some findings need four steps."""
 
 CLOSEST = 10
 """However cheap recording is, recorded steps after the first ones are at least this far apart: more are not useful, and
@@ -28,7 +32,10 @@ class Fixed:
 
     Attributes:
         meter: Measures the cost of recording; the runner of the steps reports the duration of each.
+        is_eager: See `Affordable`; does not matter here.
     """
+
+    is_eager = False
 
     def __init__(self, rule: Callable[[int, bool], bool]) -> None:
         self.meter = Meter()
@@ -47,16 +54,23 @@ class Affordable:
     The cost of the first steps must be compensated before the next step is recorded, so that recorded steps are spread
     evenly from then on. The last step of a fit does not wait for that: after a training of a minute, users want to see
     how it ended.
+
+    Attributes:
+        meter: See `Fixed`.
+        is_eager: Whether the ops of the steps run as the program calls them.
     """
 
     def __init__(self, overhead: float) -> None:
         self.meter = Meter()
         self._overhead = overhead
+        self.is_eager = False
         self._last = 0
         self._elapsed_then = 0.0
 
     def is_due(self, steps: int, new_epoch: bool, is_last: bool = False) -> bool:
-        due = (steps < DENSE_STEPS and self.meter.spent_so_far < DENSE_SECONDS) or (
+        is_brief = self.is_eager and steps >= FEWEST_DENSE_STEPS
+        dense_seconds = DENSE_EAGER_SECONDS if is_brief else DENSE_SECONDS
+        due = (steps < DENSE_STEPS and self.meter.spent_so_far < dense_seconds) or (
             steps - self._last >= CLOSEST and (self._affords_one() or (is_last and self._affords_an_end()))
         )
         if due:

@@ -29,7 +29,9 @@ def watching(recording: Recording, function: Any, name: str, onlooker: Callable[
 
 def run_of_loop(recording: Recording, name: str) -> WatchedRun:
     """The log of an eager loop, whose run of this name begins with its first recorded step."""
-    return _run(recording, name)
+    run = _run(recording, name)
+    run.options.cadence.is_eager = True
+    return run
 
 
 def step_of_loop(

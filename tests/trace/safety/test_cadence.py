@@ -53,6 +53,14 @@ def test_auto_leaves_out_first_steps_that_take_many_seconds() -> None:
     assert found == list(range(5))  # the first does not count, because it may have been compiled
 
 
+def test_auto_records_fewer_first_steps_if_they_are_eager_and_take_long() -> None:
+    rule = cadence("auto", 0.01)
+    rule.is_eager = True
+
+    # How much of a recorded step is its own cost is known after the first plain ones.
+    assert recorded_steps(rule, 100, plain=0.1, recorded=0.45) == [*range(6), 8]
+
+
 def test_auto_records_the_end_of_a_fit_that_is_not_too_short() -> None:
     """An extra of half a step is a hundredth of fifty steps, whatever the first ten have cost."""
     rule, found = cadence("auto", 0.01), []
