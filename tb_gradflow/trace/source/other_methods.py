@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
+import weakref
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -45,8 +46,18 @@ def only_elsewhere(model: Any) -> Iterator[tuple[Sequence[Any], str]]:
             yield part.variables, others[0]
 
 
+_known: weakref.WeakKeyDictionary[type, dict[str, set[str]]] = weakref.WeakKeyDictionary()
+
+
 def _attributes_by_method(kind: type) -> dict[str, set[str]]:
     """For each method of a user's class, the attributes of `self` that it uses; empty if the source is not known."""
+    # A step asks for each variable that it meets.
+    if kind not in _known:
+        _known[kind] = _read_attributes(kind)
+    return _known[kind]
+
+
+def _read_attributes(kind: type) -> dict[str, set[str]]:
     if kind.__module__.partition(".")[0] in ("builtins", "keras", "tensorflow", "tf_keras"):
         return {}
     try:
