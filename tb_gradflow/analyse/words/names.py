@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.graph.op_sets import scopes_of
 from tb_gradflow.analyse.step.status import State
-from tb_gradflow.analyse.words.code import Call, assigned_by, call_on, calls_in_order
+from tb_gradflow.analyse.words.code import Call, assigned_by, call_on, calls_in_order, slices_in_order
 from tb_gradflow.record.schema import Layer, Op, Source, Trace
 
 
@@ -138,8 +138,18 @@ def called(trace: Trace, index: int) -> str:
     name = op.api or _SPOKEN.get(op.type, op.type)
     if name.endswith(".__call__"):  # an object, such as a loss, whose ops are in a scope with its name
         name = op.name.rpartition("/")[0].rpartition("/")[2] or name
+    if name == "[]":
+        return _slice(trace, index)
     call = call_on(source.code, name) if source is not None else None
     return f"`{call.head if call is not None else name}`"
+
+
+def _slice(trace: Trace, index: int) -> str:
+    """A slice as the user wrote it, if it is clear which one in the line it is."""
+    op, source = trace.ops[index], source_of(trace, index)
+    same = [place for place, each in enumerate(trace.ops) if (each.source, each.api) == (op.source, op.api)]
+    written = slices_in_order(source.code) if source is not None else []
+    return f"`{written[same.index(index)]}`" if len(written) == len(same) else "a slice"
 
 
 def source_of(trace: Trace, index: int) -> Source | None:

@@ -11,7 +11,7 @@ from tb_gradflow.analyse.evidence.stops import STOPS, keeps_value_alone
 from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
 from tb_gradflow.analyse.graph.dead_terms import term_in_vain
 from tb_gradflow.analyse.graph.same_named import copy_in_use, twin_in_use
-from tb_gradflow.analyse.words.code import assigned_by, is_simple, slices_in_order, targets_of
+from tb_gradflow.analyse.words.code import assigned_by, is_simple, targets_of
 from tb_gradflow.analyse.words.fields import SIZE, Template
 from tb_gradflow.analyse.words.names import (
     Group,
@@ -187,15 +187,14 @@ def _in_part(group: Group) -> Text:
             f"reach{'es' if len(unused) <= 1 else ''} the loss.",
             f"Use {lost if unused else 'all parts'} on the path to the loss, or compute less.",
         )(group)
-    part = _slice_of(group) or "a slice{place}"
     if suspect.topology.influence(suspect.target).hops[group.culprit] >= 0:
         return Template(
-            f"{SIZE}the loss uses only {part} of what is computed from {{them}}.",
+            SIZE + "{op} is all that the loss uses of what is computed from {them}.",
             "Nothing to fix if the rest is not meant to be trained; otherwise, use it as well.",
         )(group)
     return Template(
-        f"{SIZE}{part} holds what is computed from these elements, and never reaches the loss.",
-        f"Use {_slice_of(group) or 'that slice'} on the path to the loss, or compute less.",
+        SIZE + "{op} holds what is computed from these elements, and never reaches the loss.",
+        "Use it on the path to the loss, or compute less.",
     )(group)
 
 
@@ -204,17 +203,6 @@ def _unused_outputs(suspect: Suspect) -> set[int]:
     influence = topology.influence(suspect.target).hops
     used = {edge.output for user, edge in topology.consumers[suspect.culprit] if influence[user] >= 0}
     return set(range(len(suspect.op.outputs))) - used
-
-
-def _slice_of(group: Group) -> str:
-    """The slice as the user wrote it, with its place; empty if it is not clear which one in the line it is."""
-    if group.source is None or group.op is None:
-        return ""
-    same = [
-        place for place, op in enumerate(group.trace.ops) if (op.source, op.type) == (group.op.source, group.op.type)
-    ]
-    written = slices_in_order(group.source.code)
-    return f"`{written[same.index(group.culprit)]}`{{place}}" if len(written) == len(same) else ""
 
 
 def _perhaps_read_in(group: Group, python: int) -> Text:
