@@ -53,10 +53,12 @@ def suspects_of_parts(measured: Measured, connected: list[State]) -> Iterator[Su
     from them, or that take out a part that the loss does not use, or only the part that it uses.
     """
     for state in connected:
-        share = state.gradient.zero_fraction if state.gradient is not None else 0.0
-        own = replace(state, zeros=share)
-        whole, parts = next(_split_wholes(measured, state, share), (-1, [])) if 0 < share < 1 else (-1, [])
-        lost = [part for part in parts if not part.learns]
+        zeros = state.gradient.zero_fraction if state.gradient is not None else 0.0
+        split = next(_split_wholes(measured, state, zeros), None) if 0 < zeros < 1 else None
+        if split is None:
+            continue
+        whole, parts, share = split
+        own, lost = replace(state, zeros=share), [part for part in parts if not part.learns]
         for part in lost:
             if part.is_used:
                 yield from _first_cuts(measured, own, part)
@@ -67,16 +69,16 @@ def suspects_of_parts(measured: Measured, connected: list[State]) -> Iterator[Su
             yield Suspect(measured, own, parts[0].op, whole)
 
 
-def _split_wholes(measured: Measured, state: State, share: float) -> Iterator[tuple[int, list[_Part]]]:
-    """The tensors on the way to the loss of which only parts get a gradient, with their parts: the elements in the
-    others are the same share as the zeros in the variable's gradient, and at least that share of each tensor before
-    gets none."""
+def _split_wholes(measured: Measured, state: State, zeros: float) -> Iterator[tuple[int, list[_Part], float]]:
+    """The tensors on the way to the loss of which only parts get a gradient, with their parts and the share of the
+    others. As large a share of the variable's gradient is zero, and at least that share of each tensor before gets
+    none. Of the parts of a variable itself, more may get a gradient of zero for another reason."""
     topology = measured.topology
     arrives = topology.gradient(state.target).hops
 
     def is_without(op: int) -> bool:
         gradient = measured.of_op(state.target, op)
-        return gradient is None or gradient.zero_fraction >= share * (1 - _TOLERANCE)
+        return gradient is None or gradient.zero_fraction >= zeros * (1 - _TOLERANCE)
 
     def onward(op: int) -> list[int]:
         return [user for user in topology.onward(op) if arrives[user] >= 0 and is_without(user)]
@@ -90,8 +92,10 @@ def _split_wholes(measured: Measured, state: State, share: float) -> Iterator[tu
         lost = [part.size for part in parts if not part.learns]
         # The same part may be taken out more than once.
         shares = (1 - sum(live) / whole, sum(lost) / whole) if live and whole else ()
-        if any(isclose(each, share, rel_tol=_TOLERANCE) for each in shares):
-            yield op, parts
+        if any(isclose(each, zeros, rel_tol=_TOLERANCE) for each in shares):
+            yield op, parts, zeros
+        elif op in readers and sum(live) + sum(lost) == whole and 0 < sum(lost) / whole < zeros:
+            yield op, parts, sum(lost) / whole
 
 
 def is_cut(suspect: Suspect) -> bool:
