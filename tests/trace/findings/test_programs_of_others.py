@@ -794,3 +794,23 @@ def test_in_an_eager_step_python_decides_again(tmp_path: Path) -> None:
     step.flush()
 
     assert "Python decided" not in str(tb_gradflow.open_log(tmp_path).report())
+
+
+def test_a_state_that_is_never_handed_on_is_named() -> None:
+    """A recurrent layer that starts from zeros in every step of a sequence."""
+    kernel, reset = tf.Variable(tf.ones([4, 3]), name="kernel"), tf.Variable(tf.ones([4, 3]), name="reset")
+
+    def cell(x: tf.Tensor, state: tf.Tensor) -> tf.Tensor:
+        gate = tf.sigmoid(x @ reset)
+        return tf.tanh(x @ kernel + gate * state)
+
+    @tf.function
+    def loss() -> tf.Tensor:
+        for _ in range(3):
+            state = cell(X, tf.zeros([8, 3]))
+        return tf.reduce_mean(state)
+
+    [finding] = tb_gradflow.explain(loss, variables=[kernel, reset]).findings
+
+    assert finding.variables == ("reset",)
+    assert "by `state`, which is constant and 0 everywhere" in finding.message

@@ -13,8 +13,9 @@ from tb_gradflow.analyse.graph.paths import walked
 from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.step.measured import is_empty
 from tb_gradflow.analyse.step.movement import Mask, Moved, mask_in, movement_of, why_moved
+from tb_gradflow.analyse.words.code import is_simple
 from tb_gradflow.analyse.words.fields import ZERO, Template
-from tb_gradflow.analyse.words.names import Group, Text, short
+from tb_gradflow.analyse.words.names import Group, Text, call_of, short
 
 _SUMS = frozenset({"AddV2", "Add", "AddN"})
 
@@ -208,7 +209,9 @@ def message_and_fix(group: Group) -> Text:
         fix = "If {names} should be trained, give {op} a factor other than 0, or a mask that contains ones."
         if "compile_loss" in name:
             fix = "If {names} should be trained, give this loss another weight: `loss_weights` in `model.compile`."
-        return Template(ZERO + "{op} multiplies the values computed from {them} by the constant 0.", fix)(group)
+        factor = _zero_in(group)
+        zero = f"`{factor}`, which is constant and 0 everywhere" if factor else "the constant 0"
+        return Template(ZERO + "{op} multiplies the values computed from {them} by " + zero + ".", fix)(group)
     if "compile_loss" in name:
         return Template(
             ZERO + "{op} multiplies the values computed from {them} by zeros: a `sample_weight`, a mask or a loss "
@@ -225,6 +228,15 @@ def message_and_fix(group: Group) -> Text:
         ZERO + "in this step {op} multiplies the values computed from {them} by zeros, from a mask or a gate.",
         "Nothing to fix if other batches, or later steps, let them through; otherwise, check the mask given to {op}.",
     )(group)
+
+
+def _zero_in(group: Group) -> str:
+    """The factor in the user's product that is zero, as a name; empty for a number."""
+    call, op = call_of(group), group.op
+    sides = call.arguments if call is not None and call.is_operator else ()
+    slots = [constant.input for constant in op.constants if constant.value == 0] if op is not None else []
+    factor = sides[slots[0]] if slots and slots[0] < len(sides) else ""
+    return factor if is_simple(factor) and not factor[0].isdigit() else ""
 
 
 def _leaves_no_loss(group: Group) -> bool:
