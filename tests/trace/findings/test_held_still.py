@@ -50,8 +50,17 @@ HELD: dict[str, tuple[Make, str, str]] = {
             layers.Dense(1),
             x=X[:, :1],
         ),
-        "info",
-        "its constraint, `UnitNorm`, undoes the update of SGD",
+        "warning",
+        "undoes every update of SGD. It normalises over axis 0, which has length one",
+    ),
+    "one element in each row": (
+        lambda: explained(
+            "adam",
+            layers.Dense(8, "tanh"),
+            layers.Dense(1, kernel_constraint=keras.constraints.UnitNorm(axis=1), kernel_initializer="ones"),
+        ),
+        "warning",
+        "undoes every update of Adam. It normalises over axis 1, which has length one",
     ),
     "gradients that are summed up": (
         lambda: explained(keras.optimizers.Adam(gradient_accumulation_steps=4), *two()),

@@ -814,3 +814,21 @@ def test_a_state_that_is_never_handed_on_is_named() -> None:
 
     assert finding.variables == ("reset",)
     assert "by `state`, which is constant and 0 everywhere" in finding.message
+
+
+def test_densities_that_underflow_in_a_mixture_are_named() -> None:
+    """The weights of the mixture are multiplied by zeros, which the exponential returns."""
+    layer = keras.layers.Dense(6)
+    layer.build((None, 4))
+
+    def loss() -> tf.Tensor:
+        logits, mean, spread = tf.split(layer(X), 3, axis=-1)
+        density = tf.exp(-0.5 * tf.square((1000.0 - mean) / tf.exp(spread)))
+        return -tf.reduce_mean(tf.math.log(tf.reduce_sum(tf.nn.softmax(logits) * density, axis=-1) + 1e-10))
+
+    [finding] = tb_gradflow.explain(loss, variables=[layer.kernel.value, layer.bias.value]).findings
+
+    assert finding.cause == "zero_gradient"
+    assert "`tf.exp`" in finding.message
+    assert "underflows to zero" in finding.message
+    assert "`tf.reduce_logsumexp(log_terms, axis=-1)`" in finding.fix

@@ -15,14 +15,16 @@ from tb_gradflow.analyse.step.measured import is_zero
 
 
 def factor_made_zero(suspect: Suspect) -> Verdict | None:
-    """A product with a value that a dead ReLU, a dropout or a mask has made zero: that op gives the cause."""
+    """A product with a value that a dead ReLU, a dropout, a mask or an exponential has made zero: that op is named."""
     if suspect.op.type not in PRODUCTS:
         return None
     for op in _behind(suspect):
         if suspect.type_of(op) in LOOPS and keeps_first_state(suspect, op):
             return Verdict("mask_multiplies_to_zero", "warning", first_of_loop(suspect, op))
         zeroed = _turns_zero(suspect, op)
-        for rule in (dead_relu, dead_relu_by_choice, dropped, masked, _left_out) if zeroed is not None else ():
+        for rule in (
+            (dead_relu, dead_relu_by_choice, dropped, masked, _left_out, _underflows) if zeroed is not None else ()
+        ):
             verdict = rule(zeroed) if zeroed is not None else None
             if verdict is not None and verdict.cause == "dead_relu":
                 return Verdict(verdict.cause, verdict.severity)
@@ -34,6 +36,11 @@ def factor_made_zero(suspect: Suspect) -> Verdict | None:
 def _left_out(suspect: Suspect) -> Verdict | None:
     """A `tf.where` that selected zeros."""
     return Verdict("branch_not_taken", "info") if suspect.op.type in CHOOSING else None
+
+
+def _underflows(suspect: Suspect) -> Verdict | None:
+    """An exponential of large negative numbers."""
+    return Verdict("zero_gradient", "warning") if suspect.op.type == "Exp" else None
 
 
 def _turns_zero(suspect: Suspect, op: int) -> Suspect | None:

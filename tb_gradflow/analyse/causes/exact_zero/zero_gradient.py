@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.evidence.goal import is_at_goal, is_last, is_settled
 from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
 from tb_gradflow.analyse.evidence.zeros import PRODUCTS, began_at_zero
 from tb_gradflow.analyse.graph.op_sets import constant_of
+from tb_gradflow.analyse.graph.paths import walked
 from tb_gradflow.analyse.graph.topology import Topology
+from tb_gradflow.analyse.words.broken import logsumexp
 from tb_gradflow.analyse.words.fields import ZERO, Template, fields
 from tb_gradflow.analyse.words.names import Group, Text, call_of
 from tb_gradflow.analyse.words.phrases import (
@@ -191,12 +194,31 @@ def _underflows(group: Group) -> Text | None:
     told = f" {factor[0].upper()}{factor[1:]}, which is too steep." if factor else ""
     if group.op.type == "Exp":
         why = "{op} underflows to zero: its input is below -88 for every element that gets a gradient."
+        if not factor and _goes_into_a_logarithm(group):
+            scaled = (
+                f"Compute the logarithm of the sum from logarithms: `{logsumexp(group)}(log_terms, axis=-1)`, where "
+                "`log_terms` are the logarithms of the summands, the exponent among them."
+            )
         return Template(ZERO + why + told, less_steep(factor) + "." if factor else scaled)(group)
     power = constant_of(group.op, 1)
     if power is None or power < _HIGH_POWER:
         return None
     why = f"{{op}} raises its input to the power of {power:.3g}, which underflows to zero for inputs well below one."
     return Template(ZERO + why + told, "Use a smaller power, or scale the input until it is around one.")(group)
+
+
+def _goes_into_a_logarithm(group: Group) -> bool:
+    """Whether a logarithm is taken of a sum of the results."""
+    topology, ops = group.suspect.topology, group.trace.ops
+
+    def onward(op: int) -> Sequence[int]:
+        return topology.onward(op) if op == group.culprit or ops[op].type in _TO_A_LOGARITHM else ()
+
+    kinds = {ops[op].type for op in walked([group.culprit], onward)}
+    return {"Log", "Sum"} <= kinds
+
+
+_TO_A_LOGARITHM = frozenset({"Mul", "RealDiv", "Sum", "Mean", "AddV2", "Add", "Reshape", "Squeeze", "Identity"})
 
 
 _TAKING = frozenset({"StridedSlice", "Slice", "GatherV2", "GatherNd"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import re
 
 from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
@@ -137,10 +138,22 @@ def replaced_of(suspect: Suspect) -> Replaced | None:
 
 def constrained(suspect: Suspect) -> Verdict | None:
     """A constraint restores every element. A warning if this holds for all that the loss trains: some variables may
-    rightly be at a bound."""
+    rightly be at a bound. Or if it always will, because each element is normalised on its own."""
     if not _is_constrained(suspect):
         return None
-    return Verdict("gradient_not_applied", "warning" if _all_stand_still(suspect) else "info", NO_OP)
+    loud = _all_stand_still(suspect) or _axis_of_one(suspect) >= 0
+    return Verdict("gradient_not_applied", "warning" if loud else "info", NO_OP)
+
+
+def _axis_of_one(suspect: Suspect) -> int:
+    """The axis of length one over which a constraint normalises a matrix, so that each element keeps only its sign;
+    -1 if it does not."""
+    moved, numbers = movement_of(suspect.measured, suspect.state.variable), suspect.measured.variables
+    shape = suspect.topology.trace.variables[suspect.state.variable].shape
+    if moved is None or moved.known.constraint != "UnitNorm" or numbers is None or sorted(shape)[:1] != [1]:
+        return -1
+    ones = math.isclose(numbers[suspect.state.variable, WEIGHT_NORM], math.sqrt(math.prod(shape)), rel_tol=1e-4)
+    return shape.index(1) if ones and math.prod(shape) > 1 else -1
 
 
 def _is_constrained(suspect: Suspect) -> bool:
@@ -395,6 +408,16 @@ def _constrained(group: Group, moved: Moved) -> Text:
     their = "{their} constraint" if len(written) == 1 else "{their} constraints"
     rounding = "" if moved.stands_still else " by more than rounding"
     why, fix = _CONSTRAINTS.get(moved.known.constraint, ("", "start inside the bound, or remove the constraint"))
+    if (axis := _axis_of_one(group.suspect)) >= 0:
+        why = f" It normalises over axis {axis}, which has length one here: of each element only the sign is left."
+        shape = group.trace.variables[group.variables[0]].shape
+        other = max(range(len(shape)), key=lambda each: shape[each])
+        fix = f"normalise over the other axis, `keras.constraints.UnitNorm(axis={other})`, or remove the constraint"
+        return Template(
+            "{they_get} a gradient{line}, but "
+            + f"{their}, {names}, undoes every update of {moved.optimizer.type}.{why}",
+            f"{fix[0].upper()}{fix[1:]}.",
+        )(group)
     return Template(
         "{they_get} a gradient{line}, but "
         + f"{their}, {names}, undo{'es' if len(written) == 1 else ''} the update of {moved.optimizer.type}: no element "
