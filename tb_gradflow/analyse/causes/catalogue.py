@@ -64,6 +64,7 @@ def text_of(group: Group) -> Text:
 
 def fixes_of(group: Group) -> Iterator[Candidate]:
     """The edits that may fix a finding, the best first. None without the user's source."""
-    if group.trace.passages:
+    # A part that goes another way may be meant to.
+    if group.trace.passages and not (group.suspect.state.zeros and group.verdict.severity == "info"):
         for maker in CATALOGUE[group.verdict.cause].edits:
             yield from maker(group)

@@ -12,7 +12,7 @@ from tb_gradflow.analyse.user_code.code import Code, program_of
 from tb_gradflow.analyse.user_code.definitions import definition_of_layer, layers_of_group
 from tb_gradflow.analyse.user_code.draft import Draft, is_plain
 from tb_gradflow.analyse.user_code.place import Place, argument_of, name_of, place_of_group
-from tb_gradflow.analyse.words.names import Group, layer_of
+from tb_gradflow.analyse.words.names import Group, layer_of, short
 from tb_gradflow.record.report import Edit
 
 _LEAKY = "Inactive units still pass a fifth of the gradient."
@@ -306,6 +306,8 @@ def without_clipping(group: Group) -> Iterator[Candidate]:
         return
     if name_of(place.call.func) not in ("clip_by_value", "clip", "minimum", "maximum", "relu6", "hard_sigmoid"):
         return
+    if group.suspect.state.status == "connected" and name_of(place.subject) != short(group):
+        return  # of two limits, one after the other, it would pass only one
     cost = "The values stay clipped; the gradient is that of the unclipped value."
     yield from candidates(cost, straight_through(place, place.call, place.subject))
 

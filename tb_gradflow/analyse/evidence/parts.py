@@ -14,7 +14,7 @@ from tb_gradflow.analyse.graph.paths import walked
 from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.step.measured import Measured
 from tb_gradflow.analyse.step.status import State
-from tb_gradflow.record.schema import Edge, Op
+from tb_gradflow.record.schema import PYTHON, Edge, Op
 
 _JOINS = frozenset({"ConcatV2", "Concat", "Pack"})
 _HANDING_ON = frozenset({"Reshape", "Identity", "Transpose", "Cast", "Squeeze", "ExpandDims"})
@@ -50,29 +50,44 @@ def cuts_behind(suspect: Suspect) -> Iterator[Suspect]:
 
 def suspects_of_parts(measured: Measured, connected: list[State]) -> Iterator[Suspect]:
     """For each variable that gets a gradient of zero in some of its elements: the ops that cut off what is computed
-    from them, or that take out a part that the loss does not use, or only the part that it uses.
+    from them, or that take out a part that the loss does not use, or only the part that it uses. Each of them is a
+    suspect for its share of the elements.
     """
     for state in connected:
         zeros = state.gradient.zero_fraction if state.gradient is not None else 0.0
         split = next(_split_wholes(measured, state, zeros), None) if 0 < zeros < 1 else None
         if split is None:
             continue
-        whole, parts, share = split
-        own, lost = replace(state, zeros=share), [part for part in parts if not part.learns]
+        whole, parts = split
+        size, lost = _size(measured.topology, whole, 0), [part for part in parts if not part.learns]
         for part in lost:
+            own = replace(state, zeros=min(part.size / size, zeros))
             if part.is_used:
                 yield from _first_cuts(measured, own, part)
             else:
                 yield Suspect(measured, own, part.op, whole)
         # A table of more rows than are needed is read in part on purpose.
-        if len(parts) == 1 and not lost and read_at(Suspect(measured, own, whole, -1), whole) is None:
-            yield Suspect(measured, own, parts[0].op, whole)
+        if len(parts) == 1 and not lost and read_at(Suspect(measured, state, whole, -1), whole) is None:
+            yield Suspect(measured, replace(state, zeros=zeros), parts[0].op, whole)
 
 
-def _split_wholes(measured: Measured, state: State, zeros: float) -> Iterator[tuple[int, list[_Part], float]]:
-    """The tensors on the way to the loss of which only parts get a gradient, with their parts and the share of the
-    others. As large a share of the variable's gradient is zero, and at least that share of each tensor before gets
-    none. Of the parts of a variable itself, more may get a gradient of zero for another reason."""
+def joined(chosen: Suspect, suspects: Iterable[Suspect]) -> Suspect:
+    """A suspect of a part for the shares of all parts that the same line treats in the same way."""
+    ops = chosen.topology.trace.ops
+    shares = [each.state.zeros for each in suspects if _is_alike(ops[each.culprit], chosen.op)]
+    gradient = chosen.state.gradient
+    most = gradient.zero_fraction if gradient is not None else 1.0
+    return replace(chosen, state=replace(chosen.state, zeros=min(sum(shares), most)))
+
+
+def _is_alike(op: Op, other: Op) -> bool:
+    return op is other or (op.source is not None and (op.source, op.type) == (other.source, other.type))
+
+
+def _split_wholes(measured: Measured, state: State, zeros: float) -> Iterator[tuple[int, list[_Part]]]:
+    """The tensors on the way to the loss of which only parts get a gradient, with their parts: the others are the same
+    share as the zeros in the variable's gradient, and at least that share of each tensor before gets none. Of the parts
+    of a variable itself, more may get a gradient of zero for another reason."""
     topology = measured.topology
     arrives = topology.gradient(state.target).hops
 
@@ -92,15 +107,26 @@ def _split_wholes(measured: Measured, state: State, zeros: float) -> Iterator[tu
         lost = [part.size for part in parts if not part.learns]
         # The same part may be taken out more than once.
         shares = (1 - sum(live) / whole, sum(lost) / whole) if live and whole else ()
-        if any(isclose(each, zeros, rel_tol=_TOLERANCE) for each in shares):
-            yield op, parts, zeros
-        elif op in readers and sum(live) + sum(lost) == whole and 0 < sum(lost) / whole < zeros:
-            yield op, parts, sum(lost) / whole
+        is_all = op in readers and sum(live) + sum(lost) == whole and 0 < sum(lost) / whole < zeros
+        if is_all or any(isclose(each, zeros, rel_tol=_TOLERANCE) for each in shares):
+            yield op, parts
 
 
 def is_cut(suspect: Suspect) -> bool:
     """Whether the suspect of a part cuts it off: the others are the slices themselves."""
     return suspect.op.type not in _SLICES and not (is_split(suspect.op) and is_float(suspect.op.outputs[0].dtype))
+
+
+def only_decides(suspect: Suspect) -> bool:
+    """Whether what is cut off goes to Python, or decides which branch runs: an action may be chosen by it, or a number
+    kept out of the gradient on purpose."""
+    topology = suspect.topology
+    influence = topology.influence(suspect.target).hops
+    behind = walked([suspect.culprit], lambda op: (user for user, _ in topology.consumers[op] if influence[user] >= 0))
+    return any(topology.trace.ops[op].type in _DECIDING for op in behind)
+
+
+_DECIDING = frozenset({PYTHON, "If", "StatelessIf", "Case", "StatelessCase"})
 
 
 def is_split(op: Op) -> bool:

@@ -9,7 +9,7 @@ from tb_gradflow.analyse.causes import precedence
 from tb_gradflow.analyse.causes.judge import judge, judge_cuts, judge_zeros
 from tb_gradflow.analyse.causes.tape import untracked_variable
 from tb_gradflow.analyse.evidence.by_hand import is_given
-from tb_gradflow.analyse.evidence.parts import is_cut, suspects_of_parts
+from tb_gradflow.analyse.evidence.parts import is_cut, joined, only_decides, suspects_of_parts
 from tb_gradflow.analyse.evidence.penalties import is_penalty_alone
 from tb_gradflow.analyse.evidence.stops import STOPS
 from tb_gradflow.analyse.evidence.suspects import (
@@ -169,12 +169,18 @@ _NOTHING = GradientReport(norm=0.0, max_abs=0.0, mean_abs=0.0, zero_fraction=1.0
 
 
 def _judge_parts(suspects: Iterable[Suspect]) -> tuple[Suspect, Verdict] | None:
-    """A part that was stopped on purpose is not reported. What cuts a part off is a warning: the others learn."""
-    listed = list(suspects)
-    found = judge_cuts(each for each in listed if is_cut(each)) or judge(listed, precedence.PART)
-    if found is None or found[1].cause == "stop_gradient_misuse":
+    """A part that was stopped on purpose is not reported. What cuts a part off is a warning, because the others learn.
+    A part that the loss does not use may be another loss's: that is information."""
+    listed = [suspect for suspect in suspects if suspect.op.type not in STOPS]
+    cuts = [each for each in listed if is_cut(each)]
+    found = judge_cuts(cuts) or judge([each for each in listed if not is_cut(each)], precedence.PART)
+    if found is None:
         return None
-    return found[0], replace(found[1], severity="warning" if found[1].severity == "error" else found[1].severity)
+    suspect, verdict = found
+    if verdict.severity == "error":
+        verdict = replace(verdict, severity="info" if only_decides(suspect) else "warning")
+    same = cuts if is_cut(suspect) else [each for each in listed if each.culprit == suspect.culprit]
+    return joined(suspect, same), verdict
 
 
 def _judge_terms(suspects: Iterable[Suspect]) -> tuple[Suspect, Verdict] | None:

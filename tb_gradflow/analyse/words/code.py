@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from tb_gradflow.record.python import expression_of, module_of
@@ -189,18 +189,25 @@ def assigned_by(line: str) -> str:
     return ast.unparse(statement.targets[0]) if isinstance(statement, ast.Assign) else ""
 
 
-def targets_of(line: str) -> list[str]:
-    """The names among which a line divides a value, `a, b = f(x)`; empty for other lines."""
+def targets_of(line: str, functions: Collection[str]) -> list[str]:
+    """The names among which a line divides the result of one of these functions, `a, b = f(x)`; empty for other
+    lines."""
     tree = _parsed(line)
     body = tree.body if isinstance(tree, ast.Module) else []
-    target = body[0].targets[0] if len(body) == 1 and isinstance(body[0], ast.Assign) else None
+    statement = body[0] if len(body) == 1 and isinstance(body[0], ast.Assign) else None
+    call = statement.value if statement is not None and isinstance(statement.value, ast.Call) else None
+    if statement is None or call is None or _name_of(call.func) not in functions:
+        return []
+    target = statement.targets[0]
     return [ast.unparse(each) for each in target.elts] if isinstance(target, (ast.Tuple, ast.List)) else []
 
 
 def slices_in_order(line: str) -> list[str]:
-    """The slices and elements that a line takes, in the order in which Python evaluates them."""
-    nodes = _evaluated(_parsed(line))
-    return [ast.unparse(each) for each in nodes if isinstance(each, ast.Subscript) and isinstance(each.ctx, ast.Load)]
+    """The slices and elements that a line takes of one value, in the order in which Python evaluates them; empty if
+    there are others."""
+    nodes = [each for each in _evaluated(_parsed(line)) if isinstance(each, ast.Subscript)]
+    slices = [each for each in nodes if isinstance(each.ctx, ast.Load)]
+    return [ast.unparse(each) for each in slices] if len({ast.unparse(each.value) for each in slices}) == 1 else []
 
 
 def calls_in(expression: str) -> list[Call]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,6 +39,7 @@ from tb_gradflow.trace.graph.flatten import Flattener
 from tb_gradflow.trace.graph.gradient_call import Answer, Call
 from tb_gradflow.trace.graph.gradient_overrides import overrides_in
 from tb_gradflow.trace.graph.reach import influenced_by, needed_for
+from tb_gradflow.trace.graph.unused_slices import unused_slices
 from tb_gradflow.trace.graph.variables import MadeTensor, Variables, distinct
 from tb_gradflow.trace.numerics.statistics_table import StatisticsTable
 from tb_gradflow.trace.source.frames import frames_of
@@ -134,6 +136,7 @@ class _Builder:
         self._data: dict[int, set[int]] = {}
         self._numbers: dict[_Key, int] = {}
         self._number_of_row = looked.rows.numbers()
+        self._decided: dict[tuple[str, int], tuple[int, str] | None] = {}
 
     def choose(self, call: Call) -> None:
         """The ops between variables and the target, and those where the path of an unused variable ends."""
@@ -170,9 +173,9 @@ class _Builder:
         kept.update(delicate, (op for op in beside if exceeds_half(ops[op], ops)))
         if self._with_data:
             kept.update(op for op in needed & self._data[graph] if _computes_floats(ops[op]))
-        # Keras computes the loss from the input of a model's last softmax, and the softmax itself is unused. The result
-        # of a slice may be unused by mistake.
-        kept.update(user for op in list(kept) for user in users.get(op, ()) if _is_shown_unused(ops[user]))
+        # Keras computes the loss from the input of a model's last softmax, and the softmax itself is unused.
+        kept.update(user for op in list(kept) for user in users.get(op, ()) if ops[user].type == "Softmax")
+        kept.update(unused_slices(ops, users, kept))
         self._chosen.update(_Key(graph, op) for op in kept)
 
     def _in_vain(
@@ -287,26 +290,30 @@ class _Builder:
         """Each variable once. The ops of the trace are already numbered: ops that are found only now get no number."""
         found: dict[int, Deferred] = {}
         for call in self._looked.calls:
+            ran = functools.cache(functools.partial(_lines_of, call.flattener))
             for each in deferred_by(call):
                 at = self._origin(each.sum)[0] if each.sum is not None else None
                 condition = None
                 if each.condition is not None:
                     condition, _ = self._sources.of(frames_of(each.condition.traceback), each.condition.type)
                 elif each.sum is not None and not isinstance(call.loss, tf.__internal__.EagerTensor):
-                    condition = self._decided_by_python(call, each.sum)
+                    condition = self._decided_by_python(each.sum, ran)
                 found.setdefault(
                     each.variable,
                     Deferred(each.variable, each.sum is not None, at, each.condition is not None, condition),
                 )
         yield from found.values()
 
-    def _decided_by_python(self, call: Call, op: FlatOp) -> int | None:
+    def _decided_by_python(self, op: FlatOp, ran: Callable[[], Mapping[str, Set[int]]]) -> int | None:
         """The condition in the user's function around an op that Python decided while the step was compiled, so that
-        the graph does not contain what it applies to."""
-        places = {(frame.file, frame.line) for each in call.flattener.ops for frame in frames_of(each.op.traceback)}
+        the graph does not contain what it applies to. `ran` returns the lines of each file that it contains."""
         for frame in frames_of(op.op.traceback):
-            ran = {line for file, line in places if file == frame.file}
-            if is_users(frame.file) and (found := condition_of_update(frame.file, frame.line, ran)) is not None:
+            key = frame.file, frame.line
+            if not is_users(frame.file):
+                continue
+            if key not in self._decided:
+                self._decided[key] = condition_of_update(*key, ran().get(frame.file, set()))
+            if (found := self._decided[key]) is not None:
                 line, code = found
                 return self._sources.place(Source(frame.file, line, frame.function, code))
         return None
@@ -467,8 +474,13 @@ class _Builder:
         return (*problems, *missing())
 
 
-def _is_shown_unused(op: FlatOp) -> bool:
-    return op.type == "Softmax" or (op.type in ("StridedSlice", "Slice") and not op.backward and _computes_floats(op))
+def _lines_of(flattener: Flattener) -> dict[str, set[int]]:
+    """The lines of each file in which the ops of a graph were created."""
+    found: dict[str, set[int]] = {}
+    for op in flattener.ops:
+        for frame in frames_of(op.op.traceback):
+            found.setdefault(frame.file, set()).add(frame.line)
+    return found
 
 
 def _computes_floats(op: FlatOp) -> bool:

@@ -114,12 +114,13 @@ def condition_of_request(file: str, line: int) -> tuple[int, str] | None:
 
 def condition_of_update(file: str, line: int, ran: Set[int]) -> tuple[int, str] | None:
     """In the function that `line` belongs to, the condition under which alone it updates something, where none of the
-    lines that `ran` is under it: its line and its code; None if there is none."""
+    lines that `ran` is under it: its line and its code; None if there is none, or more than one."""
+    found = []
     for each in _conditions_around(file, line):
         lines = range(each.body[0].lineno, (each.body[-1].end_lineno or each.body[-1].lineno) + 1)
-        if not ran & set(lines) and any(_updates(node) for statement in each.body for node in ast.walk(statement)):
-            return each.lineno, _head_of(each)
-    return None
+        if ran.isdisjoint(lines) and any(_updates(node) for statement in each.body for node in ast.walk(statement)):
+            found.append((each.lineno, _head_of(each)))
+    return found[0] if len(found) == 1 else None
 
 
 def _conditions_around(file: str, line: int) -> list[ast.If]:
@@ -137,7 +138,7 @@ def _updates(node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and _UPDATING.search(ast.unparse(node.func)) is not None
 
 
-_UPDATING = re.compile(r"apply|update|assign|minimize")
+_UPDATING = re.compile(r"apply|minimize|assign")
 
 
 def _requests(node: ast.AST) -> bool:

@@ -31,7 +31,7 @@ class BrokenWeights:
         """Those of a step, some of which are looked at from now on."""
         trained = [owned.variable for owned in variables if owned.trainable and isinstance(owned.variable, tf.Variable)]
         # On another device, reading a value would wait for the step.
-        small = [each for each in trained if _size(each) <= _SMALL and "CPU" in (each.device or "")]
+        small = [each for each in trained if 0 < _size(each) <= _SMALL and "CPU" in (each.device or "")]
         floats = [each for each in small if each.dtype.is_floating]
         self._watched = [weakref.ref(each) for each in sorted(floats, key=_size)[:_FEW]]
 
@@ -46,4 +46,5 @@ class BrokenWeights:
 
 
 def _size(variable: tf.Variable) -> int:
-    return int(variable.shape.num_elements())
+    """The number of its elements; 0 if that may change."""
+    return int(variable.shape.num_elements() or 0)

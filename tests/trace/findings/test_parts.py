@@ -102,9 +102,9 @@ def test_a_slice_that_the_loss_does_not_use_is_named() -> None:
 
     finding = only_finding(tb_gradflow.explain(loss, variables=variables))
 
-    assert (finding.cause, finding.severity) == ("output_not_used", "warning")
+    assert (finding.cause, finding.severity) == ("output_not_used", "info")
     assert finding.variables == ("kernel", "bias")
-    assert "`out[:, 2]` (test_parts.py:" in finding.message
+    assert "in 33% of their elements: `out[:, 2]` (test_parts.py:" in finding.message
 
 
 def test_the_part_of_a_split_that_the_loss_does_not_use_is_named() -> None:
@@ -116,8 +116,8 @@ def test_the_part_of_a_split_that_the_loss_does_not_use_is_named() -> None:
 
     finding = only_finding(tb_gradflow.explain(loss, variables=variables))
 
-    assert (finding.cause, finding.severity) == ("output_not_used", "warning")
-    assert "`spread`, which `tf.split` (test_parts.py:" in finding.message
+    assert (finding.cause, finding.severity) == ("output_not_used", "info")
+    assert "in 50% of their elements: `spread`, which `tf.split` (test_parts.py:" in finding.message
 
 
 def test_outputs_that_are_left_out_are_information() -> None:
@@ -130,7 +130,59 @@ def test_outputs_that_are_left_out_are_information() -> None:
     assert (finding.cause, finding.severity) == ("output_not_used", "info")
 
 
+def test_a_part_that_the_user_discards_is_none() -> None:
+    variables, head = outputs(4)
+
+    def loss() -> tf.Tensor:
+        mean, _ = tf.split(head(), 2, axis=-1)
+        return tf.reduce_mean(tf.square(mean - Y))
+
+    assert not tb_gradflow.explain(loss, variables=variables).findings
+
+
+def test_only_names_of_the_parts_themselves_are_told() -> None:
+    variables, head = outputs(4)
+
+    def loss() -> tf.Tensor:
+        _, mean = tf.split(head(), 2, axis=-1)[::-1]
+        return tf.reduce_mean(tf.square(mean - Y))
+
+    finding = only_finding(tb_gradflow.explain(loss, variables=variables))
+
+    assert "a part of its result, which `tf.split`" in finding.message
+
+
+@pytest.mark.parametrize("logged", [slice(0, 1), slice(0, 2), slice(None)])
+def test_a_slice_that_is_logged_too_is_not_the_one_that_is_left_out(logged: slice) -> None:
+    """The loss uses columns 0 and 1 of 3."""
+    variables, head = outputs(3)
+
+    def loss() -> tf.Tensor:
+        out = head()
+        tf.reduce_mean(out[:, logged])
+        return tf.reduce_mean(tf.square(out[:, 0:1] - Y) + tf.square(out[:, 1:2]))
+
+    report = tb_gradflow.explain(loss, variables=variables)
+
+    assert not [finding for finding in report.findings if "does not reach" in finding.message]
+
+
+def test_each_of_two_causes_is_told_with_its_own_count() -> None:
+    variables, head = outputs(5)
+
+    def loss() -> tf.Tensor:
+        out = head()
+        unused = out[:, 2:4]  # noqa: F841
+        return tf.reduce_mean(out[:, :1] + tf.round(out[:, 1:2]) + out[:, 4:])
+
+    finding = only_finding(tb_gradflow.explain(loss, variables=variables))
+
+    assert (finding.cause, finding.severity) == ("nondiff_rounding", "warning")
+    assert "in 20% of their elements" in finding.message
+
+
 def test_an_element_that_python_reads_is_used() -> None:
+    """Whether Python should read it is not known: it may choose by it, or keep it out of the gradient on purpose."""
     pair = tf.Variable([1.5, 3.4], name="pair")
 
     def loss() -> tf.Tensor:
@@ -138,7 +190,33 @@ def test_an_element_that_python_reads_is_used() -> None:
 
     finding = only_finding(tb_gradflow.explain(loss, variables=[pair]))
 
-    assert finding.cause == "python_escape"
+    assert (finding.cause, finding.severity, finding.edit) == ("python_escape", "info", None)
+
+
+def test_a_part_by_which_a_branch_is_chosen_is_information() -> None:
+    """A greedy action."""
+    variables, head = outputs(2)
+
+    def loss() -> tf.Tensor:
+        values = head()[0]
+        action = 0 if values[0] > values[1] else 1
+        return tf.square(1.0 - values[action])
+
+    report = tb_gradflow.explain(loss, variables=variables)
+
+    assert not [finding for finding in report.findings if finding.severity != "info"]
+
+
+def test_all_parts_of_a_split_that_are_not_used_are_counted() -> None:
+    variables, head = outputs(4)
+
+    def loss() -> tf.Tensor:
+        first, second, third, fourth = tf.unstack(head(), axis=-1)  # noqa: RUF059
+        return tf.reduce_mean(tf.square(first) + second)
+
+    finding = only_finding(tb_gradflow.explain(loss, variables=variables))
+
+    assert "in 50% of their elements: `third` and `fourth`, which" in finding.message
 
 
 def test_elements_beyond_a_clip_are_named(tmp_path: Path) -> None:
@@ -193,7 +271,46 @@ def half_of_a_relu() -> tuple[Callable[[], tf.Tensor], list[tf.Variable]]:
     return lambda: tf.reduce_mean(tf.square(tf.nn.relu(head())[:, 1:])), variables
 
 
-@pytest.mark.parametrize("program", [last_of_a_sequence, stopped_on_purpose, half_of_a_relu])
+def rows_of_a_table() -> tuple[Callable[[], tf.Tensor], list[tf.Variable]]:
+    """Only some rows are read, and none of them lies outside of the limits."""
+    table = tf.Variable(tf.zeros([16, 4]), name="table")
+    return lambda: tf.reduce_mean(tf.clip_by_value(tf.nn.embedding_lookup(table, [1, 2, 5]), -1.0, 1.0) + 1.0), [table]
+
+
+def a_limit_that_is_learned() -> tuple[Callable[[], tf.Tensor], list[tf.Variable]]:
+    caps = tf.Variable([0.1, 9.0, 9.0, 9.0, 9.0, 9.0, 9.0, 9.0], name="caps")
+    return lambda: tf.reduce_mean(tf.square(tf.minimum(X, caps))), [caps]
+
+
+def larger_of_two() -> tuple[Callable[[], tf.Tensor], list[tf.Variable]]:
+    first, second = tf.Variable([1.0, 2.0, 3.0], name="first"), tf.Variable([3.0, 1.0, 1.0], name="second")
+    return lambda: tf.reduce_mean(X[:, :3] * tf.maximum(first, second)), [first, second]
+
+
+def states_of_a_layer() -> tuple[Callable[[], tf.Tensor], list[tf.Variable]]:
+    """The layer takes its last state out of the sequence, and the loss uses the others."""
+    layer = keras.layers.LSTM(4, return_sequences=True)
+    layer.build((2, 6, 8))
+    places = tf.Variable(RANDOM.normal(size=(6, 8)), dtype=tf.float32, name="places")
+
+    def loss() -> tf.Tensor:
+        return tf.reduce_mean(tf.square(layer(tf.reshape(X[:12], (2, 6, 8)) + places)[:, :-1]))
+
+    return loss, [places, *(each.value for each in layer.trainable_weights)]
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        last_of_a_sequence,
+        stopped_on_purpose,
+        half_of_a_relu,
+        rows_of_a_table,
+        a_limit_that_is_learned,
+        larger_of_two,
+        states_of_a_layer,
+    ],
+)
 def test_there_is_no_alarm(program: Callable[[], tuple[Callable[[], tf.Tensor], list[tf.Variable]]]) -> None:
     loss, variables = program()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.causes.flat.unbounded import unbounded_in
@@ -31,7 +31,7 @@ from tb_gradflow.analyse.words.names import (
 )
 from tb_gradflow.analyse.words.phrases import FROM_LOGITS
 from tb_gradflow.analyse.words.steep import less_steep, made_large_between_limits
-from tb_gradflow.record.schema import Trace
+from tb_gradflow.record.schema import Op, Trace
 
 # Zeros stay zeros through these, and nothing else becomes one.
 _HANDING_ON = frozenset(
@@ -100,16 +100,23 @@ def elements_outside(suspect: Suspect) -> Verdict | None:
     gradient, topology = suspect.state.gradient, suspect.topology
     if gradient is None or not 0 < gradient.zero_fraction < 1 or suspect.target < 0:
         return None
+    ops, shape = topology.trace.ops, topology.trace.variables[suspect.state.variable].shape
 
     def onward(op: int) -> Iterable[int]:
-        kind = topology.trace.ops[op]
-        return topology.onward(op) if kind.reads is not None or kind.type in COPIES | _CLIPPING else ()
+        return topology.onward(op) if ops[op].type in COPIES or _limits(ops[op], shape) else ()
 
     for op in walked(topology.readers[suspect.state.variable], onward):
         arriving = suspect.measured.of_op(suspect.target, op)
-        if suspect.type_of(op) in _CLIPPING and arriving is not None and not arriving.zero_fraction:
+        if _limits(ops[op], shape) and arriving is not None and not arriving.zero_fraction:
             return Verdict("saturation_clip", "warning" if gradient.zero_fraction >= 0.5 else "info", op)
     return None
+
+
+def _limits(op: Op, shape: Sequence[int | None]) -> bool:
+    """Whether an op keeps a tensor of this shape within constant limits."""
+    given = sum(edge.op >= 0 for edge in op.inputs)
+    clips = op.type in _CLIPPING and given == 1 and len(op.constants) >= (2 if op.type == "ClipByValue" else 1)
+    return clips and op.outputs[0].shape == tuple(shape)
 
 
 _NEARBY = 12
@@ -261,7 +268,7 @@ def _elements_outside(group: Group) -> Text:
     zeros = [state.gradient.zero_fraction if state.gradient is not None else 0.0 for state in group.states]
     names["some"] = f"{round(zeros[0] * sizes[0])} of its {sizes[0]} elements" if len(sizes) == 1 else "some elements"
     fix = "Clip {names} after each update instead of in the loss"
-    if call is not None:
+    if call is not None and call.subject.rpartition(".")[2] == names["variable"]:
         x, lib = call.subject, names["lib"]
         fix += f": `{x}.assign({call.text})`. Or use a straight-through estimator: `{x} + {lib}.stop_gradient("
         fix += f"{call.text} - {x})`"

@@ -77,10 +77,11 @@ def asked_for_a_copy(suspect: Suspect) -> Verdict | None:
 
 
 def part_not_used(suspect: Suspect) -> Verdict | None:
-    """A part of a tensor is taken out of it, and the loss does not depend on that part. Information if the part is not
-    even taken out, because the rest may be kept for later."""
-    is_on_path = suspect.topology.influence(suspect.target).hops[suspect.culprit] >= 0
-    return Verdict("output_not_used", "info" if is_on_path and not is_split(suspect.op) else "warning")
+    """A part of a tensor is taken out of it, and the loss does not depend on that part. Information, because another
+    loss, step or batch may use it."""
+    names = _unused_names(suspect)
+    discarded = bool(names) and all(name.startswith("_") for name in names)
+    return None if discarded else Verdict("output_not_used", "info")
 
 
 def _is_made_in_step(suspect: Suspect) -> bool:
@@ -178,24 +179,32 @@ def message_and_fix(group: Group) -> Text:
 
 def _in_part(group: Group) -> Text:
     """Only some elements are not used."""
-    suspect, names = group.suspect, targets_of(group.source.code) if group.source is not None else []
+    suspect = group.suspect
     if is_split(suspect.op):
-        unused = [name for output, name in enumerate(names) if output in _unused_outputs(suspect)]
-        lost = quoted(unused) if len(names) == len(suspect.op.outputs) and unused else "a part of its result"
+        unused = [name for name in _unused_names(suspect) if not name.startswith("_")]
+        lost = quoted(unused) if unused else "a part of its result"
         return Template(
-            f"{SIZE}{lost}, which {{op}} takes from what is computed from {{them}}, never "
-            f"reach{'es' if len(unused) <= 1 else ''} the loss.",
-            f"Use {lost if unused else 'all parts'} on the path to the loss, or compute less.",
+            f"{SIZE}{lost}, which {{op}} takes from what is computed from {{them}}, "
+            f"{'do' if len(unused) > 1 else 'does'} not reach this loss.",
+            "Nothing to fix if another loss, step or batch uses it; otherwise, use it on the path to the loss.",
         )(group)
     if suspect.topology.influence(suspect.target).hops[group.culprit] >= 0:
         return Template(
             SIZE + "{op} is all that the loss uses of what is computed from {them}.",
-            "Nothing to fix if the rest is not meant to be trained; otherwise, use it as well.",
+            "Nothing to fix if the rest is not meant to be trained here; otherwise, use it as well.",
         )(group)
     return Template(
-        SIZE + "{op} holds what is computed from these elements, and never reaches the loss.",
-        "Use it on the path to the loss, or compute less.",
+        SIZE + "{op} holds what is computed from these elements, and does not reach this loss.",
+        "Nothing to fix if another loss, step or batch uses it; otherwise, use it on the path to the loss.",
     )(group)
+
+
+def _unused_names(suspect: Suspect) -> list[str]:
+    """The names that the user's line gives to those parts of a split that the loss does not use."""
+    source = suspect.topology.trace.sources[suspect.op.source] if suspect.op.source is not None else None
+    names = targets_of(source.code, ("split", "unstack")) if source is not None and is_split(suspect.op) else []
+    whole = len(names) == len(suspect.op.outputs)
+    return [name for output, name in enumerate(names) if output in _unused_outputs(suspect)] if whole else []
 
 
 def _unused_outputs(suspect: Suspect) -> set[int]:
@@ -329,9 +338,9 @@ CAUSE = Cause(
     name="output_not_used",
     meaning="no path leads to the loss; the finding names the op at which the path ends. An error if nothing in its "
     "layer trains, a warning if something does. Also a tensor, such as `w + delta`, whose gradient is requested "
-    "although the loss was not computed from it, reported with the variable that it was computed from. A warning if "
-    "the gradient is zero in a part of a variable, in as many elements as a slice has that the loss does not use; "
-    "information if they are only left out of the slice that it uses",
+    "although the loss was not computed from it, reported with the variable that it was computed from. "
+    "Information if the gradient is zero in a part of a variable, in as many elements as a slice has that the loss "
+    "does not use, or as are left out of the slice that it uses",
     severity="error, warning, info",
     fix="use the output, or give it a loss",
     text=message_and_fix,
