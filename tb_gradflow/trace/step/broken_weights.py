@@ -3,6 +3,7 @@ whose ops run as the program calls them."""
 
 from __future__ import annotations
 
+import time
 import weakref
 from collections.abc import Iterable
 from typing import Any
@@ -14,10 +15,14 @@ from tensorflow.python.eager import record
 from tb_gradflow.trace.graph.variables import Owned
 from tb_gradflow.trace.step.state import kept
 
-# A gradient that is not finite rarely reaches one variable only, so a few small ones are enough: this takes some
-# microseconds in each step.
+# A gradient that is not finite rarely reaches one variable only, so a few small ones are enough.
 _FEW = 3
 _SMALL = 4096
+
+_SHARE = 0.01
+"""The share of the time that this may take: if steps take less than some milliseconds, not each is looked at."""
+
+_LONGEST_WAIT = 0.05
 
 
 class BrokenWeights:
@@ -26,6 +31,7 @@ class BrokenWeights:
     def __init__(self) -> None:
         self._watched: list[weakref.ref[Any]] = []
         self._were_found = False
+        self._waits_until = 0.0
 
     def watch(self, variables: Iterable[Owned]) -> None:
         """Those of a step, some of which are looked at from now on."""
@@ -37,11 +43,14 @@ class BrokenWeights:
 
     def are_found(self) -> bool:
         """Whether one of them is not finite any more; only once, because it stays like that."""
-        if self._were_found or not self._watched:
+        began = time.perf_counter()
+        if self._were_found or not self._watched or began < self._waits_until:
             return False
         with record.stop_recording():
             values = [kept(variable) for each in self._watched if (variable := each()) is not None]
             self._were_found = not all(np.isfinite(value.numpy()).all() for value in values)
+        ended = time.perf_counter()
+        self._waits_until = ended + min((ended - began) / _SHARE, _LONGEST_WAIT)
         return self._were_found
 
 
