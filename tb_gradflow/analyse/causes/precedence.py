@@ -300,6 +300,7 @@ CONNECTED: tuple[Rule, ...] = (
     gradient_not_applied.rule,
     held.put_back,
     held.barely_moved,
+    held.out_of_scale,
     regularizer_only.rule,
     softmax_single_class.single_class_unseen,
     nondiff_rounding.range_alone,

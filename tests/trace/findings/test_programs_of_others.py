@@ -832,3 +832,30 @@ def test_densities_that_underflow_in_a_mixture_are_named() -> None:
     assert "`tf.exp`" in finding.message
     assert "underflows to zero" in finding.message
     assert "`tf.reduce_logsumexp(log_terms, axis=-1)`" in finding.fix
+
+
+@pytest.mark.parametrize(("rate", "told"), [(2e-3, True), (1.0, False)])
+def test_a_learning_rate_that_does_not_fit_the_size_of_a_variable_is_told(
+    rate: float, told: bool, tmp_path: Path
+) -> None:
+    """A frequency in Hz, beside a gain of one."""
+    frequency, gain = tf.Variable([300.0, 800.0], name="frequency"), tf.Variable([0.1, 0.1], name="gain")
+    optimizer = keras.optimizers.Adam(rate)
+    optimizer.build([frequency, gain])
+    times = tf.linspace(0.0, 1e-2, 32)[:, None]
+
+    @tb_gradflow.watch(tmp_path, update_freq=1)
+    @tf.function
+    def step() -> None:
+        with tf.GradientTape() as tape:
+            wave = tf.reduce_sum(gain * tf.sin(frequency * times), axis=-1)
+            loss = tf.reduce_mean(tf.square(wave - tf.sin(400.0 * times[:, 0])))
+        optimizer.apply_gradients(zip(tape.gradient(loss, [frequency, gain]), [frequency, gain], strict=True))
+
+    for _ in range(110):
+        step()
+    step.flush()
+
+    found = [each for each in tb_gradflow.open_log(tmp_path).report().findings if "learning rate" in each.message]
+
+    assert [(each.variables, each.severity) for each in found] == ([(("frequency",), "info")] if told else [])

@@ -151,7 +151,7 @@ CAUSE = Cause(
     "accumulated over several steps, by the optimizer or by hand, an update under a condition, a constraint that "
     "undoes the update (a warning if this holds for all that the loss trains), an average of squares that has "
     "overflowed (a warning), an `assign` after the update (a warning if it assigns mostly another variable's value), "
-    "the first steps of Adadelta",
+    "the first steps of Adadelta, values so large that a hundred steps of Adam hardly change them",
     severity="warning, info",
     fix="pass the gradient to an optimizer, together with its variables",
     text=message_and_fix,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import re
+from dataclasses import replace
 
 from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
 from tb_gradflow.analyse.step.measured import SQUARE_OVERFLOWS, UPDATE_NORM, WEIGHT_NORM, Measured, is_zero
@@ -232,6 +233,33 @@ def barely_moved(suspect: Suspect) -> Verdict | None:
 _ADADELTAS = ("Adadelta", "AdadeltaOptimizer")
 
 
+def out_of_scale(suspect: Suspect) -> Verdict | None:
+    """The values of a variable are so large that steps of about the learning rate have hardly changed it in a hundred
+    steps or more: information, because they may be right."""
+    measured = suspect.measured
+    moved, size = movement_of(measured, suspect.state.variable), _typical_size(suspect)
+    if moved is None or moved.optimizer.type not in _BY_THE_RATE or not moved.rate or moved.known.constraint:
+        return None
+    if measured.step + 1 < _MANY_STEPS or size < _LARGE or moved.rate * (measured.step + 1) > _HARDLY * size:
+        return None
+    return Verdict("gradient_not_applied", "info", NO_OP)
+
+
+# Their steps are about as long as the learning rate, whatever the size of the gradient.
+_BY_THE_RATE = ("Adam", "AdamW", "Adamax", "Nadam", "Lion", "AdamOptimizer")
+_MANY_STEPS = 100
+# Initialisers of weights give values below one, and those of scales and offsets one and zero.
+_LARGE = 10.0
+_HARDLY = 0.02
+
+
+def _typical_size(suspect: Suspect) -> float:
+    """The root mean square of a variable; 0 if it is not known."""
+    numbers, shape = suspect.measured.variables, suspect.topology.trace.variables[suspect.state.variable].shape
+    norm = float(numbers[suspect.state.variable, WEIGHT_NORM]) if numbers is not None else 0.0
+    return norm / math.sqrt(math.prod(shape)) if norm > 0 and min(shape, default=1) > 0 else 0.0
+
+
 def _share(measured: Measured, suspect: Suspect) -> float:
     """The norm of a variable's update divided by the variable's norm; 0 if it is not known."""
     if measured.variables is None:
@@ -308,6 +336,8 @@ def why_held(group: Group) -> Text | None:
         )(group)
     if barely_moved(group.suspect) is not None:
         return _barely_moved(group, moved)
+    if out_of_scale(group.suspect) is not None:
+        return _out_of_scale(group, moved)
     if constrained(group.suspect) is not None:
         return _constrained(group, moved)
     if _still(group.suspect) is None:
@@ -479,6 +509,18 @@ def _after_a_large_gradient(group: Group, name: str, largest: float, step: int) 
         what + ". The optimizer divides by the root of an average of squares, and that is still so large that the "
         "update is rounded away.",
         fix,
+    )(group)
+
+
+def _out_of_scale(group: Group, moved: Moved) -> Text:
+    steps, rate = group.suspect.measured.step + 1, moved.rate or 0.0
+    size = min(_typical_size(replace(group.suspect, state=state)) for state in group.states)
+    return Template(
+        "{they_get} a gradient{line}, but "
+        + f"a step of {moved.optimizer.type} is about as long as its learning rate, {rate:.2g}, and {{their}} values "
+        f"are around {size:.3g}: {steps} steps change them by about {rate * steps / size:.1%} at most.",
+        "Nothing to fix if these values are right. Otherwise, let the variable hold a number around one and multiply "
+        "it where it is used; or train {them} with a larger learning rate.",
     )(group)
 
 
