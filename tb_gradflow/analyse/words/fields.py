@@ -69,6 +69,7 @@ def fields(group: Group) -> dict[str, str]:
     pattern: For `expected`. line: Where the gradient was requested, in brackets.
     size: How large the gradient is, in words; bare_size: without a word on the loss; zero: the same for one that is
         exactly zero.
+    elements: In how many of their elements the gradient is zero, if it is in some.
     plight: What is not finite: the gradient of the variables, or the loss alone.
     """
     return {**_of_variables(group), **_of_culprit(group)}
@@ -91,6 +92,7 @@ def _of_variables(group: Group) -> dict[str, str]:
         "pattern": _pattern(group),
         "line": _line(group),
         "size": _size(group),
+        "elements": _elements(group),
         "bare_size": _size(group).removesuffix(_LEARNED),
         "zero": _size(group) if group.suspect.state.status == "vanishing" else _beside_penalty(group) or _SIZES["zero"],
         "plight": _plight(group),
@@ -173,14 +175,22 @@ def _size(group: Group) -> str:
     return f"a gradient of {at_most} {digits}e{int(exponent)}{learned}"
 
 
+def share_of_zeros(group: Group) -> float:
+    """The share of the elements of all variables of the group that get a gradient of exactly zero; or, if only a part
+    of these is meant, of that part."""
+    sizes = [prod(group.trace.variables[state.variable].shape or ()) for state in group.states]
+    measured = [state.gradient.zero_fraction if state.gradient is not None else 0.0 for state in group.states]
+    shares = [state.zeros or zeros for state, zeros in zip(group.states, measured, strict=True)]
+    return sum(size * share for size, share in zip(sizes, shares, strict=True)) / max(sum(sizes), 1)
+
+
 def _elements(group: Group) -> str:
     """Which elements get none, of a group of variables in which only some do."""
-    sizes = [prod(group.trace.variables[state.variable].shape or ()) for state in group.states]
-    shares = [state.zeros for state in group.states]
-    if len(sizes) == 1:
-        return f"in {round(shares[0] * sizes[0])} of its {sizes[0]} elements"
-    share = sum(size * zeros for size, zeros in zip(sizes, shares, strict=True)) / max(sum(sizes), 1)
-    return f"in {share:.0%} of their elements"
+    share = share_of_zeros(group)
+    if len(group.states) != 1:
+        return f"in {share:.0%} of their elements"
+    size = prod(group.trace.variables[group.states[0].variable].shape or ())
+    return f"in {round(share * size)} of its {size} elements"
 
 
 def _beside_penalty(group: Group) -> str:

@@ -103,3 +103,10 @@ def write_left_alone(trace: Trace, op: int) -> str:
     call = call_on(source.code, "write")
     array = call.head.rpartition(".")[0] if call is not None and call.text == source.code.strip() else ""
     return f"{array} = {call.text}" if call is not None and array else ""
+
+
+DECIDED_ONCE = (
+    "To add up the gradients of several steps, apply them in every step, with `gradient_accumulation_steps=...` of "
+    "Keras's optimizers. For another condition, use a `tf.Variable` instead of the Python value, and `tf.cond`."
+)
+"""What to do if Python has decided once, while a step was compiled, whether it requests gradients or applies them."""

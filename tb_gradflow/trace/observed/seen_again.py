@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from tb_gradflow.analyse.words.phrases import DECIDED_ONCE
 from tb_gradflow.trace.capture.collector import Collector
 from tb_gradflow.trace.engine.calls import MADE_AGAIN, graphs_called
 from tb_gradflow.trace.engine.draws import Draws
@@ -71,10 +72,8 @@ def without_gradient(called: Sequence[Any]) -> str:
 
 _BY_CONDITION = (
     "its step requests no gradient: Python decided `{code}` ({file}:{line}) once, while the step was compiled, and it "
-    "was false then. To add up the gradients of several steps, apply them in every step, with "
-    "`gradient_accumulation_steps=...` of Keras's optimizers. For another condition, use a `tf.Variable` instead of "
-    "the Python value, and `tf.cond`."
-)
+    "was false then. "
+) + DECIDED_ONCE
 
 
 def _choices(graph: Any, variables: Variables) -> Iterator[Sequence[Any]]:

@@ -111,7 +111,8 @@ def test_the_part_of_a_split_that_the_loss_does_not_use_is_named() -> None:
     variables, head = outputs(4)
 
     def loss() -> tf.Tensor:
-        mean, spread = tf.split(head(), 2, axis=-1)  # noqa: RUF059
+        mean, spread = tf.split(head(), 2, axis=-1)
+        assert spread.shape == mean.shape
         return tf.reduce_mean(tf.square(mean - Y))
 
     finding = only_finding(tb_gradflow.explain(loss, variables=variables))
@@ -172,7 +173,8 @@ def test_each_of_two_causes_is_told_with_its_own_count() -> None:
 
     def loss() -> tf.Tensor:
         out = head()
-        unused = out[:, 2:4]  # noqa: F841
+        unused = out[:, 2:4]
+        assert unused.shape == (16, 2)
         return tf.reduce_mean(out[:, :1] + tf.round(out[:, 1:2]) + out[:, 4:])
 
     finding = only_finding(tb_gradflow.explain(loss, variables=variables))
@@ -211,7 +213,8 @@ def test_all_parts_of_a_split_that_are_not_used_are_counted() -> None:
     variables, head = outputs(4)
 
     def loss() -> tf.Tensor:
-        first, second, third, fourth = tf.unstack(head(), axis=-1)  # noqa: RUF059
+        first, second, third, fourth = tf.unstack(head(), axis=-1)
+        assert third.shape == fourth.shape
         return tf.reduce_mean(tf.square(first) + second)
 
     finding = only_finding(tb_gradflow.explain(loss, variables=variables))

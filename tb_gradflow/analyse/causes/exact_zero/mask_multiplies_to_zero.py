@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.evidence.bodies import CHOOSING, first_of_loop, keeps_first_state, loop_in, unrecorded_before
 from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
@@ -14,7 +12,7 @@ from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.step.measured import is_empty
 from tb_gradflow.analyse.step.movement import Mask, Moved, mask_in, movement_of, why_moved
 from tb_gradflow.analyse.words.code import is_simple
-from tb_gradflow.analyse.words.fields import ZERO, Template
+from tb_gradflow.analyse.words.fields import ZERO, Template, share_of_zeros
 from tb_gradflow.analyse.words.names import Group, Text, call_of, short
 
 _SUMS = frozenset({"AddV2", "Add", "AddN"})
@@ -251,7 +249,7 @@ def _in_part(group: Group) -> Text:
     """The weight itself is masked, or the gradient that is applied to it."""
     moved = movement_of(group.suspect.measured, group.variables[0])
     if moved is None:
-        share = f"{_share(group):.0%} of the elements"
+        share = f"{share_of_zeros(group):.0%} of the elements"
         return Template(
             f"{{they_get}} a gradient of exactly zero in {share}: in this step {{op}} masks "
             "{them}. Whether an optimizer still moves these elements was not recorded: Adam, momentum and weight "
@@ -268,13 +266,6 @@ def _in_part(group: Group) -> Text:
         f"{{they_get}} a gradient of exactly zero in {zeros / size:.0%} of the elements: {why}. {told}",
         "Nothing to fix if this is intended. " + _held_still(group, moved),
     )(group)
-
-
-def _share(group: Group) -> float:
-    """The share of the elements of all variables of the group that get a gradient of exactly zero."""
-    sizes = [math.prod(group.trace.variables[state.variable].shape or ()) for state in group.states]
-    zeros = [state.gradient.zero_fraction if state.gradient is not None else 0.0 for state in group.states]
-    return sum(size * zero for size, zero in zip(sizes, zeros, strict=True)) / max(sum(sizes), 1)
 
 
 def _held_still(group: Group, moved: Moved | None) -> str:

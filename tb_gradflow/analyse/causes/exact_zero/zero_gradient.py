@@ -194,7 +194,7 @@ def _underflows(group: Group) -> Text | None:
     told = f" {factor[0].upper()}{factor[1:]}, which is too steep." if factor else ""
     if group.op.type == "Exp":
         why = "{op} underflows to zero: its input is below -88 for every element that gets a gradient."
-        if not factor and _goes_into_a_logarithm(group):
+        if not factor and _is_summed_in_a_logarithm(group):
             scaled = (
                 f"Compute the logarithm of the sum from logarithms: `{logsumexp(group)}(log_terms, axis=-1)`, where "
                 "`log_terms` are the logarithms of the summands, the exponent among them."
@@ -207,18 +207,18 @@ def _underflows(group: Group) -> Text | None:
     return Template(ZERO + why + told, "Use a smaller power, or scale the input until it is around one.")(group)
 
 
-def _goes_into_a_logarithm(group: Group) -> bool:
+def _is_summed_in_a_logarithm(group: Group) -> bool:
     """Whether a logarithm is taken of a sum of the results."""
     topology, ops = group.suspect.topology, group.trace.ops
 
     def onward(op: int) -> Sequence[int]:
-        return topology.onward(op) if op == group.culprit or ops[op].type in _TO_A_LOGARITHM else ()
+        return topology.onward(op) if op == group.culprit or ops[op].type in _IN_A_SUM else ()
 
     kinds = {ops[op].type for op in walked([group.culprit], onward)}
     return {"Log", "Sum"} <= kinds
 
 
-_TO_A_LOGARITHM = frozenset({"Mul", "RealDiv", "Sum", "Mean", "AddV2", "Add", "Reshape", "Squeeze", "Identity"})
+_IN_A_SUM = frozenset({"Mul", "RealDiv", "Sum", "Mean", "AddV2", "Add", "Reshape", "Squeeze", "Identity"})
 
 
 _TAKING = frozenset({"StridedSlice", "Slice", "GatherV2", "GatherNd"})

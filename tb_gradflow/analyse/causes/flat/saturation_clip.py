@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Sequence
 
@@ -264,9 +263,7 @@ def _no_probability(group: Group) -> Text:
 
 
 def _elements_outside(group: Group) -> Text:
-    names, call, sizes = fields(group), call_of(group), [_size_of(group, state.variable) for state in group.states]
-    zeros = [state.gradient.zero_fraction if state.gradient is not None else 0.0 for state in group.states]
-    names["some"] = f"{round(zeros[0] * sizes[0])} of its {sizes[0]} elements" if len(sizes) == 1 else "some elements"
+    names, call = fields(group), call_of(group)
     fix = "Clip {names} after each update instead of in the loss"
     if call is not None and call.subject.rpartition(".")[2] == names["variable"]:
         x, lib = call.subject, names["lib"]
@@ -274,16 +271,12 @@ def _elements_outside(group: Group) -> Text:
         fix += f"{call.text} - {x})`"
     return Text(
         filled(
-            "{they_get} a gradient of exactly zero in {some}: {op} clips them. The derivative of a clipped value is "
+            "{they_get} a gradient of exactly zero {elements}: {op} clips them. The derivative of a clipped value is "
             "zero, so no gradient brings them back.",
             names,
         ),
         filled(fix + ".", names),
     )
-
-
-def _size_of(group: Group, variable: int) -> int:
-    return math.prod(group.trace.variables[variable].shape or ())
 
 
 def _goes_into_a_logarithm(group: Group) -> bool:

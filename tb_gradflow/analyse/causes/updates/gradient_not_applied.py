@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.causes.updates.held import (
-    DECIDE_IN_GRAPH,
     deferred_of,
     how_deferred,
     is_applied_by_keras,
@@ -16,6 +15,7 @@ from tb_gradflow.analyse.over_time.unmoved import SURE_FROM
 from tb_gradflow.analyse.step.measured import is_zero
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import Group, Text
+from tb_gradflow.analyse.words.phrases import DECIDED_ONCE
 
 
 def rule(suspect: Suspect) -> Verdict | None:
@@ -123,7 +123,7 @@ def _rests(group: Group, rest: Rest) -> Text:
     if rest.sure and (deferred := deferred_of(group.suspect)) is not None:
         told = ", and ".join(how_deferred(group, deferred))
         if deferred.condition_at is not None and not deferred.conditional:
-            return Template(f"{never} {told[0].upper()}{told[1:]}.", DECIDE_IN_GRAPH)(group)
+            return Template(f"{never} {told[0].upper()}{told[1:]}.", DECIDED_ONCE)(group)
         return Template(
             f"{never} {told[0].upper()}{told[1:]}.",
             ("Check that the condition is met" if deferred.conditional else "Check that a step applies the sum")

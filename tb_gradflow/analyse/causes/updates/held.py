@@ -147,14 +147,14 @@ def constrained(suspect: Suspect) -> Verdict | None:
 
 
 def _axis_of_one(suspect: Suspect) -> int:
-    """The axis of length one over which a constraint normalises a matrix, so that each element keeps only its sign;
+    """The axis of length one over which a constraint normalises a variable, so that each element keeps only its sign;
     -1 if it does not."""
     moved, numbers = movement_of(suspect.measured, suspect.state.variable), suspect.measured.variables
     shape = suspect.topology.trace.variables[suspect.state.variable].shape
     if moved is None or moved.known.constraint != "UnitNorm" or numbers is None or sorted(shape)[:1] != [1]:
         return -1
     ones = math.isclose(numbers[suspect.state.variable, WEIGHT_NORM], math.sqrt(math.prod(shape)), rel_tol=1e-4)
-    return shape.index(1) if ones and math.prod(shape) > 1 else -1
+    return shape.index(1) if ones else -1
 
 
 def _is_constrained(suspect: Suspect) -> bool:
@@ -406,13 +406,6 @@ def how_deferred(group: Group, deferred: Deferred) -> list[str]:
     return why
 
 
-DECIDE_IN_GRAPH = (
-    "To add up the gradients of several steps, apply them in every step, with `gradient_accumulation_steps=...` of "
-    "Keras's optimizers. Or count in a `tf.Variable` instead of the Python value, and branch with `tf.cond`."
-)
-"""What to do if Python has decided once whether a step updates variables."""
-
-
 def _at(group: Group, source: int | None, otherwise: str) -> str:
     """The call in one of the user's lines, with its location."""
     if source is None:
@@ -442,11 +435,15 @@ def _constrained(group: Group, moved: Moved) -> Text:
         why = f" It normalises over axis {axis}, which has length one here: of each element only the sign is left."
         shape = group.trace.variables[group.variables[0]].shape
         other = max(range(len(shape)), key=lambda each: shape[each])
-        fix = f"normalise over the other axis, `keras.constraints.UnitNorm(axis={other})`, or remove the constraint"
+        fix = "Remove the constraint."
+        if shape[other] > 1:
+            fix = (
+                f"Normalise over the other axis, `keras.constraints.UnitNorm(axis={other})`, or remove the constraint."
+            )
         return Template(
             "{they_get} a gradient{line}, but "
             + f"{their}, {names}, undoes every update of {moved.optimizer.type}.{why}",
-            f"{fix[0].upper()}{fix[1:]}.",
+            fix,
         )(group)
     return Template(
         "{they_get} a gradient{line}, but "
@@ -462,11 +459,6 @@ _CONSTRAINTS = {
     "NonNeg": (
         " The gradient would make the elements negative: they are at zero.",
         "start with values above zero, or remove the constraint",
-    ),
-    "UnitNorm": (
-        " It scales each column along its `axis`, 0 by default, to norm 1: a column with one element keeps only its "
-        "sign.",
-        "choose another axis, `keras.constraints.UnitNorm(axis=1)`, or remove the constraint",
     ),
 }
 
