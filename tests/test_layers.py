@@ -62,6 +62,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "capture",
         "custom_gradient_checks",
         "eager",
+        "experiments",
         "step",
         "nonfinite",
         "observed",

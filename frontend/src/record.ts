@@ -734,6 +734,22 @@ export interface Alternative {
   readonly tried: Tried | null;
 }
 
+/** What was measured for a finding by running the step once more with one thing changed. */
+export interface Evidence {
+  /** influence: a variable was moved, and the loss computed again. */
+  readonly kind: "influence";
+  /** The name of what was changed. */
+  readonly of: string;
+  /** The name of what was looked at. */
+  readonly on: string;
+  /** By how much that changed; null if it could not be measured. */
+  readonly change: number | null;
+  /** The largest element of the gradient that TensorFlow returned; null for None. */
+  readonly gradient: number | null;
+  /** A sentence. */
+  readonly text: string;
+}
+
 /** Something that a person should know about the gradient. */
 export interface Finding {
   /** The name of the cause (docs/causes.md). */
@@ -771,6 +787,8 @@ export interface Finding {
   readonly alternatives: readonly Alternative[];
   /** The rows of the batch in which it begins, or the first of them if there are many; null if not known. */
   readonly examples: readonly number[] | null;
+  /** What experiments with the step say; none if there were none. */
+  readonly evidence: readonly Evidence[];
 }
 
 /** The gradient of each row of the batch, over all variables. */

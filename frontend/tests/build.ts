@@ -117,6 +117,7 @@ export function finding(base: Trace, severity: Severity, variables: readonly str
     tried: null,
     not_tried: "",
     alternatives: [],
+    evidence: [],
     examples: null,
   };
 }

@@ -13,6 +13,7 @@ from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.over_time.onset import told_first
 from tb_gradflow.analyse.over_time.run_context import ALONE, RunContext
 from tb_gradflow.analyse.report.as_written import as_written
+from tb_gradflow.analyse.report.evidence import with_evidence
 from tb_gradflow.analyse.report.findings import findings_of
 from tb_gradflow.analyse.report.graph_edits import with_reason_in_graphs
 from tb_gradflow.analyse.report.of_terms import with_terms
@@ -50,7 +51,8 @@ def diagnose(
     told = findings_of(measured, first, session.expected)
     findings = told_first(context.onset, told.findings)
     findings = (*findings, *masks_dropped(measured), *overrides_without_effect(trace, findings))
-    findings = as_written(trace, with_terms(measured, findings) or unobserved(topology))
+    findings = with_evidence(measured, first, with_terms(measured, findings) or unobserved(topology))
+    findings = as_written(trace, findings)
     findings = with_reason_in_graphs(trace, findings)
     found = tuple(without_noise(state) if state.variable in told.noise else state for state in first)
     listed = _listed(topology, findings)

@@ -157,6 +157,10 @@ def check_values(values: StepValues, trace: Trace) -> None:
     for number, example in enumerate(values.examples):
         _check_least(f"StepValues.examples[{number}].row", example.row, 0)
         _check_least(f"StepValues.examples[{number}].count", example.count, len(example.numbers))
+    for number, influence in enumerate(values.influences):
+        at = f"StepValues.influences[{number}]"
+        _check_below(f"{at}.target", influence.target, targets)
+        _check_below(f"{at}.variable", influence.variable, len(trace.variables))
 
 
 def _check_op(trace: Trace, number: int, op: Op) -> None:

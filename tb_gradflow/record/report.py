@@ -149,6 +149,27 @@ class Alternative:
 
 
 @dataclass(frozen=True, slots=True)
+class Evidence:
+    """What was measured for a finding by running the step once more with one thing changed.
+
+    Attributes:
+        kind: influence: a variable was moved, and the loss computed again.
+        of: The name of what was changed.
+        on: The name of what was looked at.
+        change: By how much that changed; null if it could not be measured.
+        gradient: The largest element of the gradient that TensorFlow returned; null for None.
+        text: A sentence.
+    """
+
+    kind: Literal["influence"]
+    of: str
+    on: str
+    change: float | None
+    gradient: float | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """Something that a person should know about the gradient.
 
@@ -170,6 +191,7 @@ class Finding:
         not_tried: If edits were to be tried but this one was not: the reason, as a sentence.
         alternatives: Other edits that may fix it, the better ones first.
         examples: The rows of the batch in which it begins, or the first of them if there are many; null if not known.
+        evidence: What experiments with the step say; none if there were none.
     """
 
     cause: str
@@ -188,6 +210,7 @@ class Finding:
     not_tried: str = ""
     alternatives: tuple[Alternative, ...] = ()
     examples: tuple[int, ...] | None = None
+    evidence: tuple[Evidence, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from tb_gradflow.record.answers import Response as Response
 from tb_gradflow.record.answers import Target as Target
 from tb_gradflow.record.answers import TensorGradient as TensorGradient
 from tb_gradflow.record.answers import VariableGradient as VariableGradient
+from tb_gradflow.record.experiments import Influence as Influence
 from tb_gradflow.record.graph import COMPILED_EARLY as COMPILED_EARLY
 from tb_gradflow.record.graph import EAGER as EAGER
 from tb_gradflow.record.graph import PYTHON as PYTHON
@@ -206,7 +207,7 @@ class StepRecord:
         gradients: Little-endian float32 `[rows, len(GRADIENT_STATISTICS)]`, unscaled; NaN in a row that this
             step did not measure.
         variables: Little-endian float32 `[variables, len(VARIABLE_STATISTICS)]`.
-        values: The forward values; null if they were not measured, as in most steps.
+        values: Forward values and experiments; null if there are none, as in most steps.
     """
 
     trace: int

@@ -1,8 +1,11 @@
-"""The forward values of one step, measured if its loss or a gradient is not finite."""
+"""What is measured of a step besides its gradients: its forward values, if its loss or a gradient is not finite, and
+experiments with it, if a variable gets no gradient."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+from tb_gradflow.record.experiments import Influence
 
 MOST_ROWS = 32
 """Number of batch rows that are listed; for more, only their number is kept."""
@@ -99,10 +102,12 @@ class StepValues:
 
     Attributes:
         step: As of a `StepRecord`.
-        batch: Number of rows of the batch; -1 if its tensors have no common first axis.
+        batch: Number of rows of the batch; -1 if its tensors have no common first axis, or that was not measured.
         values: Of ops whose value can be read: not of those inside loops, branches and functions.
         gradient_rows: For tensors whose gradient is not finite in some rows.
         examples: The first rows that are not finite; none unless requested.
+        influences: Of variables that get no gradient, or one of zero; none in older logs.
+        not_moved: Why these could not be measured; empty if they could, or there are none.
     """
 
     step: int
@@ -110,3 +115,5 @@ class StepValues:
     values: tuple[OpValue, ...]
     gradient_rows: tuple[GradientRows, ...] = ()
     examples: tuple[Example, ...] = ()
+    influences: tuple[Influence, ...] = ()
+    not_moved: str = ""

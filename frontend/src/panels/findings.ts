@@ -135,7 +135,7 @@ export class FindingsPanel extends LitElement {
             <span class="where" title=${source.file}>${fileName(source.file)}:${source.line}</span>
             ${this.#code(source)}
           </div>`}
-      ${finding.fix === "" ? nothing : this.#fix(finding)} ${this.#edits(finding)}
+      ${this.#evidence(finding)} ${finding.fix === "" ? nothing : this.#fix(finding)} ${this.#edits(finding)}
       ${key === this.chosen ? follow(this.stops, this.selected, (node) => this.#go(node)) : nothing}
       <div class="about" title=${finding.variables.join("\n")}>
         ${about(finding.variables)}
@@ -169,6 +169,16 @@ export class FindingsPanel extends LitElement {
           html`${gap ? html`<span class="gap" aria-hidden="true">⋮</span>` : nothing}<span class=${main ? "main" : "beside"}>${lines.length > 1 ? html`<i>${line}</i>` : nothing}${main ? coloured(code) : code}</span>`,
       ),
     );
+  }
+
+  /** What came out when the step ran once more with one thing changed. */
+  #evidence({evidence}: Finding): TemplateResult | typeof nothing {
+    return evidence.length === 0
+      ? nothing
+      : html`<div class="evidence">
+          <span class="title">Tried in this step</span>
+          ${evidence.map(({text}) => html`<p>${prose(text)}</p>`)}
+        </div>`;
   }
 
   #fix(finding: Finding): TemplateResult {

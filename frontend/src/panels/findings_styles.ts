@@ -110,6 +110,20 @@ export const findingsStyles = css`
     color: var(--gf-muted);
     font-size: 11.5px;
   }
+  .evidence {
+    margin-top: 9px;
+  }
+  .evidence .title {
+    color: var(--gf-muted);
+    font-size: 12px;
+    font-weight: 600;
+  }
+  .evidence p {
+    border-left: 2px solid var(--gf-line);
+    margin: 4px 0 0;
+    padding-left: 9px;
+    overflow-wrap: break-word;
+  }
   .fix {
     display: grid;
     grid-template-columns: minmax(0, 1fr) auto;

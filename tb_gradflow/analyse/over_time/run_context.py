@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from tb_gradflow.analyse.over_time.alternating import Turns
@@ -12,6 +12,9 @@ from tb_gradflow.analyse.over_time.silent_units import Silence
 from tb_gradflow.analyse.over_time.still_zero import StillZero
 from tb_gradflow.analyse.over_time.unmoved import Standstill
 from tb_gradflow.analyse.over_time.value_courses import ValueCourses
+from tb_gradflow.record.schema import Influence, Trace
+
+Influences = Mapping[tuple[str, str], Influence]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,8 @@ class RunContext:
         began: By the name of its target, the loss of the first recorded step.
         first_gradients: By the name of a variable, the largest element of its gradient in that step; read when called.
         gradients_before: The same for all recorded steps before this one, and in which; read when called.
+        influences: What was found when variables were moved, in any step, by the names of target and variable.
+        not_moved: Why they could not be moved; empty if they could.
     """
 
     onset: Onset | None = None
@@ -41,7 +46,15 @@ class RunContext:
     began: Mapping[str, float] = field(default_factory=dict)
     first_gradients: Callable[[], Mapping[str, float]] = dict
     gradients_before: Callable[[], Mapping[str, tuple[float, int]]] = dict
+    influences: Influences = field(default_factory=dict)
+    not_moved: str = ""
 
 
 ALONE = RunContext()
 """For a single step."""
+
+
+def by_names(trace: Trace, influences: Iterable[Influence]) -> Iterator[tuple[tuple[str, str], Influence]]:
+    """Those of a step of this trace, by the names of target and variable: other steps may have other traces."""
+    for each in influences:
+        yield (trace.targets[each.target].name, trace.variables[each.variable].name), each

@@ -17,7 +17,10 @@ def as_written(trace: Trace, findings: Sequence[Finding]) -> tuple[Finding, ...]
 
 
 def _said(finding: Finding, names: dict[str, str]) -> Finding:
-    message, fix = finding.message, finding.fix
-    for name, written in names.items():
-        message, fix = message.replace(name, written), fix.replace(name, written)
-    return replace(finding, message=message, fix=fix)
+    def said(text: str) -> str:
+        for name, written in names.items():
+            text = text.replace(name, written)
+        return text
+
+    evidence = tuple(replace(each, text=said(each.text)) for each in finding.evidence)
+    return replace(finding, message=said(finding.message), fix=said(finding.fix), evidence=evidence)

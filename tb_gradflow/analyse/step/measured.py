@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_gradflow.analyse.graph.topology import Topology
-from tb_gradflow.analyse.over_time.run_context import ALONE, RunContext
+from tb_gradflow.analyse.over_time.run_context import ALONE, RunContext, by_names
 from tb_gradflow.analyse.step.magnitude_path import Courses, courses_to
 from tb_gradflow.record.report import GradientReport
 from tb_gradflow.record.schema import (
@@ -62,6 +62,8 @@ class Measured:
         values: What the forward pass computed; None if that was not measured.
         step: The optimizer's number of the step, that is, the number of steps before it; -1 if it is not known.
         alone: Whether it is a single step on a chosen batch, not a step of a training.
+        influences: What was found when variables were moved, by the names of target and variable.
+        not_moved: Why they could not be moved; empty if they could.
         onset: See `RunContext`, also for standstill, rest, turns, silences, still_zero, value_courses and
             began.
     """
@@ -79,7 +81,11 @@ class Measured:
         self.gradients = gradients
         self.variables = variables
         self.losses = losses
-        self.values = values
+        # A step may have been experimented with, and its forward pass not measured.
+        self.values = values if values is not None and values.values else None
+        own = () if values is None else by_names(topology.trace, values.influences)
+        self.influences = {**context.influences, **dict(own)}
+        self.not_moved = context.not_moved or ("" if values is None else values.not_moved)
         self.step = -1
         self.alone = context is ALONE
         self.onset, self.standstill, self.rest = context.onset, context.standstill, context.rest

@@ -22,7 +22,9 @@ from tb_gradflow.serve.terminal.report_text import lines_of
 from tb_gradflow.serve.terminal.text import Look, Printer
 
 _VARIABLE_KEYS = ("name", "status", "shape", "dtype", "gradient")
-FINDING_KEYS = ("cause", "severity", "variables", "op", "source", "message", "fix", "edit", "tried", "examples")
+FINDING_KEYS = (
+    *("cause", "severity", "variables", "op", "source", "message", "fix", "edit", "tried", "evidence", "examples"),
+)
 
 
 class Report:

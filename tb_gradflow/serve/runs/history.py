@@ -5,6 +5,7 @@ The plugin and `open_log` both read runs through this class; where a run is stor
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import math
 import time
@@ -21,7 +22,7 @@ from tb_gradflow.analyse.over_time.alternating import turns_of
 from tb_gradflow.analyse.over_time.onset import Onset, ends_with, explained_by, onset_of
 from tb_gradflow.analyse.over_time.other_gradients import first_gradients_of, gradients_before
 from tb_gradflow.analyse.over_time.plateau import rest_of
-from tb_gradflow.analyse.over_time.run_context import RunContext
+from tb_gradflow.analyse.over_time.run_context import RunContext, by_names
 from tb_gradflow.analyse.over_time.silent_units import silences_of
 from tb_gradflow.analyse.over_time.still_zero import still_zero
 from tb_gradflow.analyse.over_time.unmoved import Piece, standstill_of
@@ -223,6 +224,18 @@ class History:
             self._leave_out(str(damage))
             return None
 
+    def _tried(self, session: str) -> Iterator[tuple[Trace, StepValues]]:
+        """The traces of the steps of which more was measured than gradients, and what."""
+        index = self.index()
+        for step in sorted(index.with_values):
+            found = index.find(step)
+            with contextlib.suppress(LogError):  # damage is told where the step is read
+                if found is not None:
+                    trace, _ = self._analysed(session, found[0].trace)
+                    known = self.values(session, step, trace)
+                    if known is not None:
+                        yield trace, known
+
     def series(self, row: int) -> Floats:
         """One row of the gradients over all steps, `[steps, statistics]`; NaN if the trace has no such row.
 
@@ -275,6 +288,7 @@ class History:
         is_finite = _is_finite(gradients[self._sizes_of(session.id, head.trace).statistics], losses)
         values = self.values(session.id, head.steps[at], trace)
         pieces = partial(self._pieces_backwards, session, head, at)
+        tried = list(self._tried(session.id))
         return diagnose(
             *recorded,
             topology=topology,
@@ -290,6 +304,8 @@ class History:
                 began=self._first_losses(session),
                 first_gradients=lambda: first_gradients_of(self._beginning(session)),
                 gradients_before=lambda: gradients_before(pieces()),
+                influences={key: each for of, known in tried for key, each in by_names(of, known.influences)},
+                not_moved=next((known.not_moved for _, known in tried if known.not_moved), ""),
             ),
         )
 

@@ -60,7 +60,8 @@ def heading(run: str, step: int, look: Look) -> str:
 
 
 def finding_lines(finding: Finding, look: Look, began: str = "") -> Iterator[str]:
-    """A finding: what is wrong, since when, where, for which variables, and what to write instead."""
+    """A finding: what is wrong, since when, where, for which variables, what experiments say, and what to write
+    instead."""
     yield f"{look.paint(finding.severity.upper(), finding.severity)}  {look.paint(finding.cause, 'strong')}"
     yield from look.prose(finding.message + began, "  ")
     if finding.source is not None:
@@ -71,6 +72,8 @@ def finding_lines(finding: Finding, look: Look, began: str = "") -> Iterator[str
         yield from _labelled("op", f"{finding.op.name} ({finding.op.type})", look)
     if finding.variables:
         yield from _labelled("for", _names(finding.variables), look)
+    for known in finding.evidence:
+        yield from _labelled("try", known.text, look)
     if finding.fix:
         first, *rest = finding.fix.splitlines()
         lines = look.prose(first, "       ", first="  fix  ")

@@ -132,6 +132,10 @@ class Shadow:
         tensors have the same names."""
         return self._tensors.get(symbol.name) if getattr(symbol, "graph", None) is self.graph else None
 
+    def value(self, name: str) -> Any:
+        """The eager tensor of the symbol of this name; `None` if there is none."""
+        return self._tensors.get(name)
+
     def make_opaque(self, kind: str, inputs: Sequence[Any], dtypes: Sequence[Any], known: Known) -> Any:
         """An op of which only the inputs and outputs (symbols and types) are known, under the name `kind`."""
         attributes = {

@@ -43,6 +43,7 @@ class Draws:
 
     def __init__(self, function: Any) -> None:
         self._positions: dict[Path, Cell] = {}
+        self._first: dict[Path, Any] = {}
         drawing = {
             name for name, each in called(function).items() if any(map(_is_shareable, each.cached_definition.node_def))
         }
@@ -66,13 +67,19 @@ class Draws:
             definition.proto.node_def.extend(_drawing(node, self._position((*place.path, node.name), node)))
         return []
 
+    def rewind(self) -> None:
+        """The next function draws what the first one has drawn."""
+        for of, first in self._first.items():
+            self._positions[of].write(first)
+
     def _position(self, of: Path, node: Any) -> Cell:
         if of not in self._positions:
             seeds = [node.attr["seed2"].i, node.attr["seed"].i]
             if not any(seeds):  # no particular numbers are expected
                 seeds = list(np.frombuffer(os.urandom(16), np.int64))
             cell = self._positions[of] = Cell(tf.int64)
-            cell.write(tf.constant([0, *seeds], tf.int64))
+            self._first[of] = tf.constant([0, *seeds], tf.int64)
+            cell.write(self._first[of])
         return self._positions[of]
 
 

@@ -48,6 +48,7 @@ class Effects:
     """
 
     def __init__(self, function: Any) -> None:
+        self._function = function
         self._cells: dict[Output, Cell] = {}
         found = {name for name, each in called(function).items() if any(_of(Definition(each.cached_definition)))}
         self.apart = frozenset(callers_of(called(function), found))
@@ -62,6 +63,13 @@ class Effects:
     def taken(self) -> dict[Output, Any]:
         """What the last run has resulted in."""
         return {output: value for output, cell in self._cells.items() if (value := cell.take()) is not None}
+
+    def of_eager(self, value: Callable[[str], Any]) -> dict[Output, Any]:
+        """What those of the function itself have resulted in, if it is the graph of ops that ran one by one: `value`
+        returns the tensor of this name."""
+        nodes = _of(Definition(self._function.cached_definition))
+        named = [(node, number, name) for node in nodes for number, (name, _) in enumerate(_outputs(node))]
+        return {((), name): value(f"{node.name}:{number}") for node, number, name in named}
 
     def given(self, values: Mapping[Output, Any], *, all_run: bool = False) -> Giving:
         """An edit of this function: these are the results of its effects; of all that occurred, with `all_run`."""

@@ -375,8 +375,7 @@ class _Seen:
     def _run_eagerly(self, plan: Plan) -> None:
         settings = Settings(checks=self._checks, terms=plan.terms)
         instrumented = InstrumentedStep(plan.eager, plan.variables, settings, self._on_trace, plan.inputs)
-        _, measured = instrumented(*plan.args)
-        self._values = {key: value.numpy() for key, value in measured.items()}
+        _, self._values = instrumented(*plan.args)
 
     def _run_compiled(self, plan: Plan, barriers: frozenset[str] | None) -> None:
         step = TracedStep(plan, self._checks, barriers)

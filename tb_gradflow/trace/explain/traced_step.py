@@ -18,14 +18,17 @@ from tb_gradflow.trace.capture.symbols import SymbolsOfOne
 from tb_gradflow.trace.capture.term_gradients import TermGradients
 from tb_gradflow.trace.custom_gradient_checks.step_checks import CustomGradients, GradientChecks
 from tb_gradflow.trace.engine.calls import places
+from tb_gradflow.trace.engine.copies import variables_given
 from tb_gradflow.trace.engine.effects import Effects
 from tb_gradflow.trace.engine.switches import switch_of
 from tb_gradflow.trace.engine.tracing import onlooking
+from tb_gradflow.trace.experiments.influences import in_question, influences
+from tb_gradflow.trace.experiments.loss_alone import LastStep
 from tb_gradflow.trace.explain.run_mode import Plan
 from tb_gradflow.trace.protection.substitutes import Ours, Run
-from tb_gradflow.trace.step.copied_step import CopiedStep, variables_given
+from tb_gradflow.trace.step.copied_step import CopiedStep
 from tb_gradflow.trace.step.forward_values import is_broken
-from tb_gradflow.trace.step.measurements import Measured
+from tb_gradflow.trace.step.measurements import Measured, Measurements
 from tb_gradflow.trace.step.more_rows import MoreRows, trace_with
 from tb_gradflow.trace.step.observation import Observation, observed, seen_in
 from tb_gradflow.trace.step.settings import Settings
@@ -138,6 +141,12 @@ class TracedStep:
                 _, measured = again.ran(args, values, after=[effects.given(kept, all_run=True)])
                 if is_broken(again.trace, measured, skips_scaled=False):
                     self.trace, self.measured = again.trace, measured
+                    return results
+        if isinstance(first.measurements, Measurements):
+            pairs = in_question(first.trace, self.measured["gradients"])
+            losses = first.measurements.losses_in([place.graph for place in places(function)])
+            last = LastStep(function, args, values, effects, effects.given(kept, all_run=True))
+            self.measured |= influences(pairs, losses, first.measurements.variables, lambda: last)
         return results
 
     def _form(self, *, values: bool) -> CopiedStep:

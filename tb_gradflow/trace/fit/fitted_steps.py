@@ -78,4 +78,4 @@ class EagerFit:
     def measured(self) -> Measured | None:
         if self._last and self._broken is not None:
             self._broken.watch(self._fitted.variables())
-        return {name: value.numpy() for name, value in self._last.items()} or None
+        return self._last or None

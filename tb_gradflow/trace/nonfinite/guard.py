@@ -25,6 +25,7 @@ from tensorflow.python.framework import func_graph
 from tb_gradflow.trace.engine.additions import SCOPE, Additions, unobserved
 from tb_gradflow.trace.engine.calls import Path, Place, argument_of_root, places
 from tb_gradflow.trace.engine.cells import Cell
+from tb_gradflow.trace.engine.copies import variables_given
 from tb_gradflow.trace.engine.definitions import Definition, calls_in, new_node, node_of
 from tb_gradflow.trace.engine.effects import Effects, Output
 from tb_gradflow.trace.engine.siblings import Added, Edit
@@ -32,7 +33,6 @@ from tb_gradflow.trace.graph.gradient_call import Call
 from tb_gradflow.trace.numerics.finiteness import not_finite
 from tb_gradflow.trace.numerics.fusion import recomputed
 from tb_gradflow.trace.protection.functions import held_weakly, in_step
-from tb_gradflow.trace.step.copied_step import variables_given
 
 _NUMBERS = itertools.count()
 
@@ -42,7 +42,7 @@ _KEPT = f"{SCOPE}/kept_"
 
 @dataclass(frozen=True, slots=True)
 class Caught:
-    """A step whose gradients are not finite, before it has changed anything.
+    """A step, before it has changed anything.
 
     Attributes:
         unit: The function that takes them.
@@ -209,15 +209,19 @@ class Unit:
 
     def _note(self) -> None:
         """Called by the branch."""
-        if self._guard.caught is not None:
-            return
+        if self._guard.caught is None:
+            self._guard.keep(self.taken())
+
+    def taken(self) -> Caught:
+        """The step that it is in, or the last one: what that was given, and what its effects have resulted in.
+        Variables have the values that they have now, but for those that a step changes whatever its gradients are."""
         with record.stop_recording():
             arguments = {number: value for number, cell in self._cells.items() if (value := cell.take()) is not None}
             for number, dtype in self._dtypes.items():
                 if number not in arguments:
                     handle = self.resource(number)
                     arguments[number] = tf.raw_ops.ReadVariableOp(resource=handle, dtype=dtype)
-            self._guard.keep(Caught(self, arguments, self.effects.taken()))
+            return Caught(self, arguments, self.effects.taken())
 
 
 class _At(Added):

@@ -10,6 +10,7 @@ from typing import Any
 from tb_gradflow.trace.engine.siblings import Added, Edit, Sibling
 from tb_gradflow.trace.engine.switches import Switch
 from tb_gradflow.trace.nonfinite.guard import Guard
+from tb_gradflow.trace.observed.influences import Influences
 from tb_gradflow.trace.protection.substitutes import Run
 from tb_gradflow.trace.step.measurements import Measurements
 from tb_gradflow.trace.step.replicas import OfReplicas
@@ -39,6 +40,7 @@ class Forms:
         recorded: The recorded form.
         measurements: See above.
         guard: Notices gradients that are not finite; `None` if nobody does.
+        influences: Moves variables that get no gradient; `None` where that cannot be done.
         is_rented: Whether the last unrecorded step ran in the recorded form.
     """
 
@@ -51,6 +53,9 @@ class Forms:
         own = measurements.additions
         self.recorded = Sibling(self._function, [*self._edits, Added(own)], in_order=[each.of for each in own])
         self.measurements = measurements
+        self.influences: Influences | None = None
+        if self.guard is not None and isinstance(measurements, Measurements):
+            self.influences = Influences(self.guard.units, measurements)
         self.is_rented = False
         self._switch = switch
         self._told = told

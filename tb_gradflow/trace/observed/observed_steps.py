@@ -183,6 +183,8 @@ class ObservedSteps:
             if measured_again is not None:
                 self.ago, self.tells = caught.ago(self._counter()), True
                 return measured_again
+        if measured is not None and forms.influences is not None:
+            measured |= forms.influences.of(measured)
         return measured
 
     def _replayed(self, caught: Caught, observation: Observation) -> Measured | None:

@@ -406,8 +406,7 @@ class Loop:
             if self._run is not None and measured and not self._run.protection.is_over:
                 self._recorded = self._has_steps = True
                 self._uncounted = self._owner
-                values = {name: value.numpy() for name, value in measured.items()}
-                self._run.protection.attempt(self._run.write, values, self._tracing)
+                self._run.protection.attempt(self._run.write, measured, self._tracing)
             self.is_left_alone = self._run is None or self._run.protection.is_over
         finally:
             step.patches.close()  # even if something fails above

@@ -49,7 +49,7 @@ class EagerSteps:
         self.has_recorded = bool(measured)
         if measured and self._broken is not None:
             self._broken.watch(self._known)
-        return {name: value.numpy() for name, value in measured.items()} or None
+        return measured or None
 
     def raised(self, error: BaseException) -> None:
         """It has raised instead."""

@@ -75,10 +75,11 @@ def is_broken(trace: Trace, measured: Mapping[str, Any], *, skips_scaled: bool) 
     return not is_skipped and has_nonfinite(measured["gradients"][rows])
 
 
-def step_values(measured: Mapping[str, Array], step: int) -> StepValues | None:
-    """The record of a step's measurements; None if its forward pass was not measured."""
+def step_values(measured: Mapping[str, Any], step: int) -> StepValues | None:
+    """The record of a step's measurements; None if its forward pass was not measured, and nothing was tried with it."""
+    influences, not_moved = measured.get("influences", ()), measured.get("not_moved", "")
     if "value_places" not in measured:
-        return None
+        return StepValues(step, -1, (), influences=influences, not_moved=not_moved) if influences or not_moved else None
     batch = int(measured["batch"])
     columns = (measured[f"value_{name}"] for name in ("places", "statistics", "sizes", "rows", "columns"))
     gradients = (measured[f"gradient_{name}"] for name in ("places", "sizes", "rows"))
@@ -94,6 +95,8 @@ def step_values(measured: Mapping[str, Array], step: int) -> StepValues | None:
             if (found := _rows(rows)) is not None and size[0] and size[1] == batch
         ),
         tuple(_examples(measured, batch, listed[0].first[:_MOST_EXAMPLES] if listed else ())),
+        influences,
+        not_moved,
     )
 
 

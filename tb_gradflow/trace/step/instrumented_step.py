@@ -11,13 +11,16 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tb_gradflow.record.schema import Trace
+from tb_gradflow.record.schema import PYTHON, SNAPSHOT, Trace
 from tb_gradflow.trace.capture.collector import Collector, Scope
 from tb_gradflow.trace.capture.optimizer_updates import Moved
 from tb_gradflow.trace.capture.patches import gives_way, watching
 from tb_gradflow.trace.capture.snapshots import link_snapshots
 from tb_gradflow.trace.capture.term_gradients import TermGradients
 from tb_gradflow.trace.eager.shadow_symbols import ShadowSymbols
+from tb_gradflow.trace.experiments.eager_step import last_step_of
+from tb_gradflow.trace.experiments.influences import Questions, influences
+from tb_gradflow.trace.experiments.loss_alone import loss_of
 from tb_gradflow.trace.graph.build_trace import NumberOf, Place
 from tb_gradflow.trace.graph.variables import (
     Owned,
@@ -72,6 +75,7 @@ class InstrumentedStep:
         self._on_trace = on_trace
         self._on_fault = on_fault or _raised
         self._traces = 0
+        self._questions = Questions()
 
     def __call__(self, *args: Any, **kwargs: Any) -> tuple[Any, Measured]:
         """What the step returns, and what it measured: nothing if the recorder has failed."""
@@ -129,12 +133,26 @@ class InstrumentedStep:
         _finish(collector)
         more = self._more_rows(collector, given, before)
         with_values = _broke(collector, [row for _, row in more.inputs])
-        index, places, number_of = self._tell(collector, more, None, with_values=with_values)
-        measured = self._measurements(collector, index, before)
+        trace, places, number_of = self._tell(collector, more, None, with_values=with_values)
+        measured = self._measurements(collector, trace.index, before)
         if with_values:
             measured |= forward_values(collector.calls, collector.symbols, places, number_of, (args, kwargs))
             measured |= examples_of(given) if self._settings.examples else {}
-        return measured
+        known = {name: value.numpy() for name, value in measured.items()}
+        return known if with_values else known | self._influences(collector, trace, known)
+
+    def _influences(self, collector: Collector, trace: Trace, measured: Measured) -> Measured:
+        """What is measured in addition if variables are moved. What Python has computed is constant then, so that
+        only a reaction says something where the step leaves TensorFlow."""
+        symbols = collector.symbols
+        new = self._questions.new(trace, measured["gradients"])
+        if not new or not isinstance(symbols, ShadowSymbols):
+            return {}
+        known = {target: loss_of(call, symbols.symbol) for target, call in enumerate(collector.calls)}
+        losses = {target: loss for target, loss in known.items() if loss is not None}
+        found = influences(new, losses, collector.variables, lambda: last_step_of(symbols.shadow))
+        is_whole = all(op.type not in (PYTHON, SNAPSHOT) for op in trace.ops)
+        return found | {"influences": tuple(each for each in found["influences"] if each.reacts or is_whole)}
 
     def _more_rows(self, collector: Collector, given: Named, before: Sequence[Any]) -> MoreRows:
         block = Block()
@@ -157,7 +175,7 @@ class InstrumentedStep:
 
     def _tell(
         self, collector: Collector, more: MoreRows, error: BaseException | None, *, with_values: bool = False
-    ) -> tuple[int, list[Place], NumberOf]:
+    ) -> tuple[Trace, list[Place], NumberOf]:
         index = self._traces
         self._traces += 1
         root = collector.root if with_values else None
@@ -165,7 +183,7 @@ class InstrumentedStep:
             more, seen_in(collector), collector.applied, index, keep_source=self._settings.source, root=root
         )
         self._on_trace(trace, error)
-        return index, places, number_of
+        return trace, places, number_of
 
     def _measurements(self, collector: Collector, index: int, before: list[Any]) -> Measured:
         losses = [call.loss for call in collector.calls if call.rows.is_measured]

@@ -15,8 +15,9 @@ from tb_gradflow.trace.capture.collector import Collector
 from tb_gradflow.trace.engine.additions import Additions
 from tb_gradflow.trace.engine.calls import Place, places
 from tb_gradflow.trace.engine.cells import Bundle, Cell
+from tb_gradflow.trace.experiments.loss_alone import Loss, loss_of
 from tb_gradflow.trace.graph.gradient_call import Call
-from tb_gradflow.trace.graph.variables import has_one_shape, is_floating
+from tb_gradflow.trace.graph.variables import Variables, has_one_shape, is_floating
 from tb_gradflow.trace.numerics.later import Later, for_xla, gradient_columns, measured_later, sums, table
 from tb_gradflow.trace.numerics.loss_scale import SCALED
 from tb_gradflow.trace.numerics.statistics import gradient_statistics
@@ -104,6 +105,16 @@ class Measurements:
     def calls(self) -> Sequence[Call]:
         """The gradients that it takes."""
         return self._seen.calls
+
+    @property
+    def variables(self) -> Variables:
+        """Those of the trace."""
+        return self._collector.variables
+
+    def losses_in(self, graphs: Sequence[Any]) -> dict[int, Loss]:
+        """Those that are computed in some graphs, by target."""
+        known = {target: loss for target, call in enumerate(self.calls) if (loss := loss_of(call)) is not None}
+        return {target: loss for target, loss in known.items() if any(loss.tensors[0].graph is each for each in graphs)}
 
     def begin(self, read: Read = kept) -> None:
         """Before a function with these additions. `read` returns the value of a variable."""

@@ -1,0 +1,88 @@
+"""What experiments with the step say about a finding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from tb_gradflow.analyse.step.measured import Measured
+from tb_gradflow.analyse.step.status import State
+from tb_gradflow.record.report import Evidence, Finding
+from tb_gradflow.record.schema import Influence, Trace
+
+_MOST = 3
+"""Of how many variables of a finding that is told."""
+
+_WITHOUT = ("disconnected", "unused", "zero", "vanishing")
+
+
+def with_evidence(measured: Measured, states: Sequence[State], findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The same findings, with what happened when their variables were moved, as far as these get no gradient."""
+    listed = tuple(findings)
+    if not measured.influences and not measured.not_moved:
+        return listed
+    variables = measured.topology.trace.variables
+    without = {variables[each.variable].name: each for each in states if each.status in _WITHOUT}
+    return tuple(replace(each, evidence=tuple(_of(measured, each, listed, without))) for each in listed)
+
+
+def _of(
+    measured: Measured, finding: Finding, findings: Sequence[Finding], without: Mapping[str, State]
+) -> Iterator[Evidence]:
+    trace = measured.topology.trace
+    names = [name for name in finding.variables if name in without]
+    targets = [finding.target] if finding.target >= 0 else range(len(trace.targets))
+    found = [
+        (known, name, target)
+        for name in names
+        for target in targets
+        if (known := measured.influences.get((trace.targets[target].name, name))) is not None
+    ]
+    # What the loss depends on says most.
+    for known, name, target in sorted(found, key=lambda each: not each[0].reacts)[:_MOST]:
+        is_scalar = not trace.variables[without[name].variable].shape
+        moving = f"`{name}`" if is_scalar else f"each element of `{name}`"
+        gradient = without[name].gradient
+        size = None if gradient is None else gradient.max_abs
+        loss = _loss(trace, target)
+        text = f"Moving {moving} {_outcome(known, loss, size)}"
+        also = "" if known.reacts else _also_stopped(finding, findings)
+        text += f": on the way to it, `{also}` stops it too." if also else "."
+        change = known.after - known.before if known.reacts else 0.0
+        yield Evidence("influence", name, loss, change, size, text)
+    if names and not found and measured.not_moved:
+        loss = _loss(trace, targets[0])
+        why = f"the step cannot run again, {measured.not_moved}."
+        text = f"Whether the {loss} depends on `{names[0]}` was not tried: {why}"
+        yield Evidence("influence", names[0], loss, None, None, text)
+
+
+def _outcome(known: Influence, loss: str, gradient: float | None) -> str:
+    before, after = _apart(known.before, known.after)
+    if not known.reacts:
+        return f"by up to {known.amount:.3g} does not change the {loss}, {before}"
+    still = f", while {known.still:.3g} changes nothing" if known.still else ""
+    size = "None" if gradient is None else f"at most {gradient:.2g}" if gradient else "zero"
+    return f"by {known.amount:.3g} changes the {loss} from {before} to {after}{still}; its gradient is {size}"
+
+
+def _also_stopped(finding: Finding, findings: Sequence[Finding]) -> str:
+    """Another cause, whose op lies between that of this one and the loss; empty if there is none."""
+    if finding.culprit not in finding.path:
+        return ""
+    behind = finding.path[finding.path.index(finding.culprit) + 1 :]
+    others = [each for each in findings if each.cause != finding.cause and each.severity != "info"]
+    return next((each.cause for each in others if each.culprit in behind), "")
+
+
+def _loss(trace: Trace, target: int) -> str:
+    return "loss" if len(trace.targets) == 1 else f"loss `{trace.targets[target].name}`"
+
+
+def _apart(first: float, second: float) -> tuple[str, str]:
+    """Two numbers, with as many digits as it takes to tell them apart; no minus before a zero."""
+    shown = (f"{first + 0.0:.3g}", f"{second + 0.0:.3g}")
+    for digits in range(4, 9):
+        if shown[0] == shown[1] and first != second:
+            shown = f"{first + 0.0:.{digits}g}", f"{second + 0.0:.{digits}g}"
+    return shown

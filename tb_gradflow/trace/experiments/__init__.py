@@ -1,0 +1,1 @@
+"""Runs the step of a training once more, on copies and with one thing changed."""

@@ -1,0 +1,191 @@
+"""Whether a loss reacts to a variable that gets no gradient: the variable is moved, and the loss computed again, from
+the batch that the step had and with the same random numbers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import tensorflow as tf
+from tensorflow.python.eager import record
+
+from tb_gradflow.analyse.step.measured import VANISHING_BELOW
+from tb_gradflow.record.experiments import Influence
+from tb_gradflow.record.schema import GRADIENT_STATISTICS, Trace
+from tb_gradflow.trace.engine.additions import unobserved
+from tb_gradflow.trace.engine.copies import copied
+from tb_gradflow.trace.engine.repeated import NotRepeatable
+from tb_gradflow.trace.experiments.loss_alone import LastStep, Loss, LossAlone
+from tb_gradflow.trace.graph.variables import Variables
+
+MOST_SECONDS = 1.0
+"""How long the variables of a step are moved; what is not moved by then stays unknown."""
+
+_MOST_ELEMENTS = 1 << 24
+"""Larger variables are not moved."""
+
+_FEW = 8
+"""Variables with fewer elements are moved in both directions."""
+
+_MOST_TIMES = 3
+"""After how many steps of a training variables are moved, each time others."""
+
+_PARTS = (0.1, 1.0, 10.0)
+"""By which parts of its size a variable is moved, until the loss reacts."""
+
+_SMALL_PARTS = (1e-3, 1e-2)
+"""By which it is moved in addition, if the loss reacts to the first of those."""
+
+_LARGEST = GRADIENT_STATISTICS.index("max_abs")
+_NONFINITE = [GRADIENT_STATISTICS.index(column) for column in ("nan_count", "inf_count")]
+
+Pairs = Mapping[int, Sequence[int]]
+"""Variables, each with targets, by their numbers."""
+
+
+def in_question(trace: Trace, gradients: npt.NDArray[np.float32]) -> dict[int, list[int]]:
+    """The variables of a step whose gradient was requested and is missing or as good as zero, each with the targets for
+    which it is."""
+    found: dict[int, list[int]] = {}
+    for entry in trace.variable_gradients:
+        row = None if entry.row is None else gradients[entry.row]
+        is_faint = row is not None and row[_LARGEST] < VANISHING_BELOW and not np.any(row[_NONFINITE])
+        if entry.outcome == "none" or (entry.outcome == "value" and is_faint):
+            found.setdefault(entry.variable, []).append(entry.target)
+    return found
+
+
+class Questions:
+    """The variables of a training that are moved, each once."""
+
+    def __init__(self) -> None:
+        self._moved: set[str] = set()
+        self._times = 0
+
+    def new(self, trace: Trace, gradients: npt.NDArray[np.float32]) -> Pairs:
+        """Those of a step that have not been moved; none once that was done after several steps."""
+        found = in_question(trace, gradients)
+        new = {each: targets for each, targets in found.items() if trace.variables[each].name not in self._moved}
+        if not new or self._times == _MOST_TIMES:
+            return {}
+        self._times += 1
+        self._moved.update(trace.variables[each].name for each in new)
+        return new
+
+
+def influences(
+    pairs: Pairs, losses: Mapping[int, Loss], variables: Variables, step: Callable[[], LastStep]
+) -> dict[str, Any]:
+    """What is measured in addition of a step, if variables are moved.
+
+    Args:
+        pairs: The variables.
+        losses: Those of the step that can be computed again, by target.
+        variables: Those of the trace.
+        step: Returns the step.
+    """
+    wanted = {each: own for each, listed in pairs.items() if (own := [target for target in listed if target in losses])}
+    found: list[Influence] = []
+    reason = ""
+    try:
+        if wanted:
+            # Whatever the user's tapes and callbacks see is part of the training.
+            with unobserved(), record.stop_recording():
+                last = step()
+                with copied(last.function, last.args, last.values) as copies:
+                    loss = LossAlone(last, losses, copies)
+                    found.extend(_all(loss, wanted, last, last.numbers(variables)))
+    except NotRepeatable as error:
+        reason = str(error)
+    except Exception as fault:  # the training goes on, and so does its recording
+        reason = f"{type(fault).__name__}: {fault}"
+    return {"influences": tuple(found), "not_moved": reason}
+
+
+def _all(loss: LossAlone, pairs: Pairs, step: LastStep, numbers: Mapping[int, int]) -> Iterator[Influence]:
+    until = time.monotonic() + MOST_SECONDS
+    first = loss(), loss()
+    for variable, targets in pairs.items():
+        value = step.values.get(numbers.get(variable, -1))
+        known = [target for target in targets if np.isfinite(first[0].get(target, np.nan))]
+        if known and value is not None and value.dtype.is_floating and 0 < int(tf.size(value)) <= _MOST_ELEMENTS:
+            yield from _Moves(loss, variable, numbers[variable], value, first).until_reaction(known, until)
+        if time.monotonic() > until:
+            return
+
+
+class _Moves:
+    """One variable is moved.
+
+    Args:
+        loss: The losses.
+        variable: Its number.
+        number: The number of the argument that it is.
+        value: Its value.
+        first: The losses with this value, twice.
+    """
+
+    def __init__(
+        self,
+        loss: LossAlone,
+        variable: int,
+        number: int,
+        value: Any,
+        first: tuple[Mapping[int, float], Mapping[int, float]],
+    ) -> None:
+        self._loss, self._variable, self._number = loss, variable, number
+        self._first = first
+        self._dtype = value.dtype
+        self._value = value.numpy().astype(np.float64)
+        self._size = float(np.max(np.abs(self._value)))
+        # The same amount everywhere would be an offset, which a softmax or a normalisation takes out.
+        self._signs = np.random.default_rng(0).choice((-1.0, 1.0), self._value.shape) if self._value.shape else 1.0
+        # Of many elements some go up and some down.
+        self._directions = (1.0, -1.0) if self._value.size < _FEW else (1.0,)
+
+    def until_reaction(self, targets: Sequence[int], until: float) -> Iterator[Influence]:
+        """What these targets say to larger and larger moves, until all have reacted, or the time is over."""
+        last: dict[int, Influence] = {}
+        for part in _PARTS if np.isfinite(self._size) else ():
+            for target, each in self._moved(part, targets).items():
+                known = last.get(target)
+                if known is None or not known.reacts:
+                    last[target] = each if known is None else replace(each, still=known.amount)
+            if len(last) == len(targets) and all(each.reacts for each in last.values()):
+                break
+            if time.monotonic() > until:
+                # What has not been moved by its whole way may still react.
+                last = {target: each for target, each in last.items() if each.reacts}
+                break
+        yield from self._least(last)
+
+    def _least(self, last: Mapping[int, Influence]) -> Iterator[Influence]:
+        """The same with the smallest moves to which the targets react."""
+        at_once = [target for target, each in last.items() if each.reacts and not each.still]
+        tried = [self._moved(part, at_once) for part in _SMALL_PARTS] if at_once else []
+        for target, known in last.items():
+            smaller = [each[target] for each in tried if target in each]
+            least = min([*(each for each in smaller if each.reacts), known], key=lambda each: each.amount)
+            still = max((each.amount for each in smaller if each.amount < least.amount), default=known.still)
+            yield replace(least, still=still)
+
+    def _moved(self, part: float, targets: Sequence[int]) -> dict[int, Influence]:
+        """What targets say to a move by a part of the variable's size; without those that are not finite then."""
+        amount = part * (self._size or 1.0)
+        found: dict[int, Influence] = {}
+        for direction in self._directions:
+            moved = self._value + direction * amount * self._signs
+            losses = self._loss({self._number: tf.constant(moved, self._dtype)})
+            for target in targets:
+                before, again = (each[target] for each in self._first)
+                after = losses.get(target, np.nan)
+                known = found.get(target)
+                if np.isfinite(after) and (known is None or abs(after - before) > abs(known.after - before)):
+                    found[target] = Influence(
+                        target, self._variable, self._size, amount, before, again, after, still=0.0
+                    )
+        return found

@@ -1,0 +1,120 @@
+"""The losses of a step as functions of its variables. Nothing else that the step does happens again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+
+from tb_gradflow.trace.engine.additions import Additions
+from tb_gradflow.trace.engine.alone import Alone
+from tb_gradflow.trace.engine.cells import Cell
+from tb_gradflow.trace.engine.draws import Draws
+from tb_gradflow.trace.engine.effects import Effects, Giving
+from tb_gradflow.trace.engine.repeated import NotRepeatable
+from tb_gradflow.trace.engine.siblings import Added, Edit, Sibling
+from tb_gradflow.trace.graph.gradient_call import Call
+from tb_gradflow.trace.graph.variables import Variables
+
+
+@dataclass(frozen=True, slots=True, eq=False)  # equality of tensors is an op
+class Loss:
+    """A loss of a step.
+
+    Attributes:
+        tensors: What was differentiated: tensors of one graph, whose elements the loss is the sum of.
+        scale: A tensor of that graph by which the loss was multiplied; `None` if it was not.
+    """
+
+    tensors: Sequence[Any]
+    scale: Any = None
+
+
+def loss_of(call: Call, symbol: Callable[[Any], Any] = lambda tensor: tensor) -> Loss | None:
+    """That of a request for gradients; `None` if it is not known, or not all in the graph of the request. `symbol`
+    returns the tensor of the graph for one of the step."""
+    checked = call.checked if call.measured else None
+    if checked is None or not checked.targets:
+        return None
+    tensors, scale = [symbol(each) for each in checked.targets], checked.scale
+    listed = tensors if scale is None else [*tensors, scale]
+    is_here = all(getattr(each, "graph", None) is call.flattener.graph for each in listed)
+    return Loss(tensors, scale) if is_here else None
+
+
+@dataclass(frozen=True, slots=True)
+class LastStep:
+    """A step that is over.
+
+    Attributes:
+        function: The `AtomicFunction` that takes its gradients.
+        args: Its arguments, with the handles of the variables.
+        values: The values of the variables by the number of the argument; `None` for one without a value.
+        effects: The effects of the function.
+        given: An edit that gives a copy what these have resulted in.
+    """
+
+    function: Any
+    args: Sequence[Any]
+    values: Mapping[int, Any]
+    effects: Effects
+    given: Giving
+
+    def numbers(self, variables: Variables) -> dict[int, int]:
+        """Which argument a variable is, by the number of the variable."""
+        numbers = {id(self.args[number]): number for number in self.values}
+        handles = [id(getattr(each.variable, "handle", None)) for each in variables]
+        return {place: numbers[handle] for place, handle in enumerate(handles) if handle in numbers}
+
+
+class LossAlone:
+    """See above.
+
+    Args:
+        step: The step.
+        losses: Its losses, by target.
+        copies: Copies of its variables, by the ids of their handles.
+
+    Raises:
+        NotRepeatable: the losses cannot be computed again.
+    """
+
+    def __init__(self, step: LastStep, losses: Mapping[int, Loss], copies: Mapping[int, Cell]) -> None:
+        alone = Alone(step.function, [each for loss in losses.values() for each in loss.tensors])
+        if step.effects.unknown:
+            raise NotRepeatable(f"it contains {', '.join(step.effects.unknown)} in a loop, or compiled by XLA")
+        if any("PyFunc" in kind for kind in alone.kinds()):
+            raise NotRepeatable("it calls Python functions")
+        self._values = {copies[id(step.args[number])]: value for number, value in step.values.items()}
+        self._copies = {number: copies[id(step.args[number])] for number in step.values}
+        self._args = [copies[id(each)].opened() if id(each) in copies else each for each in step.args]
+        self._draws = Draws(step.function)
+        self._losses: dict[int, Cell] = {}
+        added = [self._leaving(target, loss) for target, loss in losses.items()]
+        edits: list[Edit] = [alone, step.given, self._draws, Added(added)]
+        self._sibling = Sibling(step.function, edits, optimized=False)
+
+    def __call__(self, moved: Mapping[int, Any] = {}) -> dict[int, float]:
+        """The losses by target, with other values of some variables, by the number of the argument."""
+        self._draws.rewind()
+        with tf.init_scope():
+            for copy, value in {
+                **self._values,
+                **{self._copies[number]: each for number, each in moved.items()},
+            }.items():
+                if value is not None:  # the last run may have changed any of them
+                    copy.write(value)
+            self._sibling(self._args)
+        taken = {target: cell.take() for target, cell in self._losses.items()}
+        return {target: float(value.numpy()) for target, value in taken.items() if value is not None}
+
+    def _leaving(self, target: int, loss: Loss) -> Additions:
+        additions = Additions(loss.tensors[0].graph, f"loss_{target}")
+        with additions.opened():
+            whole = tf.add_n([tf.reduce_sum(tf.cast(each, tf.float32)) for each in loss.tensors])
+            if loss.scale is not None:
+                whole /= tf.cast(loss.scale, tf.float32)
+            self._losses[target] = additions.leave(whole)
+        return additions
