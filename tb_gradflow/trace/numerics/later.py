@@ -197,6 +197,7 @@ def _parts(tensor: Any) -> tuple[Any, ...]:
     return *sums, count, tf.size(magnitude)
 
 
+@np.errstate(all="ignore")
 def _exact_columns(*arrays: Any) -> Array:
     """The `statistics` of arrays, of whatever magnitude; the first three are over the finite elements."""
     rows = []
