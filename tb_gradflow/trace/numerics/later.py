@@ -31,7 +31,7 @@ _COLUMNS = 6
 
 _LONGEST = 1000
 
-_SAFE = (1e-15, 1e15)
+SAFE = (1e-15, 1e15)
 """Largest magnitudes between these have squares and sums of squares inside float32. Squares of elements under 1e-19
 vanish, and gradients that small are what we are here to see."""
 
@@ -173,7 +173,7 @@ def columns_of(tensors: Sequence[Any]) -> Any:
     filled, none = tf.maximum(size, 1), tf.zeros_like(largest)
     columns = [tf.sqrt(2 * squares), largest, total / filled, (size - count) / filled, none, none]
     plain = tf.cast(tf.stack(columns, 1), tf.float32)
-    low, high = (tf.constant(limit, largest.dtype) for limit in _SAFE)
+    low, high = (tf.constant(limit, largest.dtype) for limit in SAFE)
     # Any NaN or Inf among the elements shows in their sum.
     is_plain = tf.math.is_finite(total) & (largest < high) & ((largest > low) | tf.equal(largest, 0))
 
