@@ -38,7 +38,6 @@ from tb_gradflow.trace.graph.variables import (
 )
 from tb_gradflow.trace.numerics.fusion import Needed, apart, may_be_merged, seen_apart
 from tb_gradflow.trace.numerics.loss_scale import ScaledLosses, total
-from tb_gradflow.trace.numerics.statistics import gradient_statistics
 from tb_gradflow.trace.numerics.statistics_table import StatisticsTable
 from tb_gradflow.trace.source.frames import frames_of
 from tb_gradflow.trace.tf_internals.tapes import (
@@ -462,8 +461,8 @@ class Collector:
             seen[ref] = gradient
         if self.keeps_gradients and call.flattener.graph is self.root:
             call.gradients = {ref: gradient for ref, gradient in seen.items() if isinstance(gradient, tf.Tensor)}
-        for dropped, ref, row in self._at_padding(call, seen):
-            call.padded.append((dropped, ref, call.rows.add(row)))
+        for dropped, ref, gradient in self._at_padding(call, seen):
+            call.padded.append((dropped, ref, call.rows.measure(gradient)))
         # The other one comes later in the graph, and may itself be represented by a third.
         for ref in sorted(call.aliases, key=lambda ref: -ref.op):
             if call.aliases[ref] in call.tensors:
@@ -490,9 +489,9 @@ class Collector:
         ops = call.flattener.ops
         for dropped in self._losing():
             ref = self._ref_of_dropped(call, dropped)
-            row = at_padding(dropped, seen, ref, lambda op: ops[op].name)
-            if row is not None:
-                yield dropped, ref or Ref(-1, 0), row
+            gradient = at_padding(dropped, seen, ref, lambda op: ops[op].name)
+            if gradient is not None:
+                yield dropped, ref or Ref(-1, 0), gradient
 
     def _losing(self) -> list[Dropped]:
         """The places where a mask is dropped. A tensor that two layers return counts once."""
@@ -572,7 +571,7 @@ class Collector:
 def _answer(call: Call, gradient: Any) -> Answer:
     if gradient is None:
         return Answer("none", None)
-    return Answer("value", call.rows.add(gradient_statistics(gradient)))
+    return Answer("value", call.rows.measure(gradient))
 
 
 def _filled(gradients: Any, sources: Any) -> Any:

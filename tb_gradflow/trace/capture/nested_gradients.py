@@ -20,7 +20,6 @@ from tb_gradflow.trace.capture.symbols import Symbols
 from tb_gradflow.trace.graph.differentiable import is_differentiable_dtype
 from tb_gradflow.trace.graph.flat_ops import FlatOp, Ref
 from tb_gradflow.trace.graph.gradient_call import Answer
-from tb_gradflow.trace.numerics.statistics import gradient_statistics
 from tb_gradflow.trace.numerics.statistics_table import Block, Row
 from tb_gradflow.trace.tf_internals.patching import replaced
 
@@ -75,7 +74,7 @@ class Inside:
         with self._symbols.own_work():
             block = self._symbols.block()
             for _, each in arrived:
-                block.add(gradient_statistics(each))
+                block.measure(each)
         self.blocks.append((block, [ref for ref, _ in arrived]))
 
 

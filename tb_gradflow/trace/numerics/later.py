@@ -9,10 +9,8 @@ branch of one op.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import itertools
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -47,27 +45,6 @@ class Later:
 
     of: Callable[[Any], Any]
     tensor: Any
-
-
-class _OfThread(threading.local):
-    is_later = False
-
-
-_of_thread = _OfThread()
-
-
-@contextlib.contextmanager
-def measured_later() -> Iterator[None]:
-    """While the context is open, statistics are not computed yet."""
-    before, _of_thread.is_later = _of_thread.is_later, True
-    try:
-        yield
-    finally:
-        _of_thread.is_later = before
-
-
-def is_later() -> bool:
-    return _of_thread.is_later
 
 
 def for_xla(later: Later) -> Later:

@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from tb_gradflow.record.schema import GRADIENT_STATISTICS, VARIABLE_STATISTICS
 from tb_gradflow.trace.numerics import arrays
-from tb_gradflow.trace.numerics.later import SAFE, Later, is_later, statistics
+from tb_gradflow.trace.numerics.later import SAFE, statistics
 
 GRADIENT_COLUMNS = len(GRADIENT_STATISTICS)
 VARIABLE_COLUMNS = len(VARIABLE_STATISTICS)
@@ -25,17 +25,14 @@ def gradient_statistics(gradient: Any) -> Any:
     """float32 `[6]`: norm, largest and mean magnitude over the finite elements, fraction of exact zeros, and the
     numbers of NaN and of infinite elements. An `IndexedSlices` counts as the dense tensor that it represents.
     """
-    if isinstance(gradient, tf.IndexedSlices):
-        gradient = tf.convert_to_tensor(gradient)
-    return Later(statistics, gradient) if is_later() else shared_call(statistics, gradient)
+    return shared_call(statistics, dense(gradient))
 
 
 def gradient_cosine(one: Any, other: Any) -> Any:
     """float32 scalar: the cosine of the angle between two gradients of one variable; NaN if one of them is zero or not
     finite.
     """
-    dense = [tf.convert_to_tensor(each) if isinstance(each, tf.IndexedSlices) else each for each in (one, other)]
-    return shared_call(_cosine, *dense)
+    return shared_call(_cosine, dense(one), dense(other))
 
 
 def variable_statistics(now: Any, before: Any) -> Any:
@@ -55,13 +52,11 @@ def movement_statistics(
     `rate` is `None` if unknown; steps are in proportion to the gradient, or as long as the rate. The length of a step
     is unknown for a gradient that is still scaled.
     """
-    if isinstance(gradient, tf.IndexedSlices):
-        gradient = tf.convert_to_tensor(gradient)
     if remembers is None:
         remembers = tf.zeros(tf.shape(now), tf.bool)
     known = tf.constant(float("nan")) if rate is None else rate
     function = _movement_of_unknown_length if is_scaled else _proportional_movement if is_proportional else _movement
-    return shared_call(function, gradient, before, now, remembers, known)
+    return shared_call(function, dense(gradient), before, now, remembers, known)
 
 
 def _proportional_movement(gradient: Any, before: Any, now: Any, remembers: Any, rate: Any) -> Any:
@@ -82,6 +77,11 @@ def _movement(gradient: Any, before: Any, now: Any, remembers: Any, rate: Any, p
     rounded = unmoved & (rate > 0) & (rate * per_rate < spacing)
     counts = [_count(mask) for mask in (zero, moved, moved & remembers, unmoved, rounded)]
     return tf.stack([*counts, rate])
+
+
+def dense(gradient: Any) -> Any:
+    """A gradient as a tensor: an `IndexedSlices` represents one."""
+    return tf.convert_to_tensor(gradient) if isinstance(gradient, tf.IndexedSlices) else gradient
 
 
 def epsilon_of(dtype: Any) -> float:

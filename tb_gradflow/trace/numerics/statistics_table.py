@@ -13,8 +13,9 @@ from typing import Any
 
 import tensorflow as tf
 
+from tb_gradflow.trace.numerics.later import Later, statistics
 from tb_gradflow.trace.numerics.loss_scale import unscaled
-from tb_gradflow.trace.numerics.statistics import GRADIENT_COLUMNS
+from tb_gradflow.trace.numerics.statistics import GRADIENT_COLUMNS, dense, shared_call
 
 
 class Block:
@@ -43,6 +44,13 @@ class Block:
         """One more row: float32 `[6]`, which `stack` takes in; as it is without a scale of the loss."""
         self._waiting.append(statistics if scale is None else unscaled([statistics], scale)[0])
         return Row(self, self.row_count - 1)
+
+    def measure(self, tensor: Any, scale: Any = None, of: Callable[[Any], Any] = statistics) -> Row:
+        """One more row: what `of` computes from a tensor, by default the statistics of a gradient."""
+        return self.add(self._measured(of, dense(tensor)), scale)
+
+    def _measured(self, of: Callable[[Any], Any], tensor: Any) -> Any:
+        return shared_call(of, tensor)
 
     def stack(self, scale: Any = None) -> None:
         """Takes in the rows that were added since the last time, as they are without a scale of the loss."""
@@ -81,6 +89,9 @@ class LaterBlock(Block):
     def add(self, statistics: Any = None, scale: Any = None) -> Row:
         self._waiting.append((statistics, scale))
         return Row(self, self.row_count - 1)
+
+    def _measured(self, of: Callable[[Any], Any], tensor: Any) -> Any:
+        return Later(of, tensor)
 
     def stack(self, scale: Any = None) -> None:
         self._is_measured = True

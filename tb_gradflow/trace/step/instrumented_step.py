@@ -28,7 +28,6 @@ from tb_gradflow.trace.graph.variables import (
 )
 from tb_gradflow.trace.numerics.statistics import (
     VARIABLE_COLUMNS,
-    gradient_statistics,
     movement_statistics,
     variable_statistics,
 )
@@ -140,7 +139,7 @@ class InstrumentedStep:
         block = Block()
         collector.rows.append(block)
         more = MoreRows(
-            [(name, block.add(gradient_statistics(tensor))) for name, tensor in given],
+            [(name, block.measure(tensor)) for name, tensor in given],
             [(each, block.add(_movement(each, before[each.variable]))) for each in collector.moved(len(before))],
             value_ranges(collector, block, exact=False) if self._settings.tensors == "all" else (),
         )

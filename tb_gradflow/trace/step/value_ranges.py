@@ -19,8 +19,6 @@ from tb_gradflow.trace.graph.flat_ops import FlatOp, consumers
 from tb_gradflow.trace.graph.flatten import Flattener
 from tb_gradflow.trace.graph.reach import influenced_by, needed_for
 from tb_gradflow.trace.numerics.fusion import may_be_merged_into
-from tb_gradflow.trace.numerics.later import Later, is_later
-from tb_gradflow.trace.numerics.statistics import shared_call
 from tb_gradflow.trace.numerics.statistics_table import Block, Row
 
 MOST_RANGES = 64
@@ -66,8 +64,7 @@ def value_ranges(collector: Collector, block: Block, *, exact: bool) -> list[Ran
         seen.add((id(symbol), is_divisor))
         value = collector.symbols.actual(symbol)
         if value is not None:
-            measure = _magnitudes if is_divisor else _range
-            row = block.add(Later(measure, value) if is_later() else shared_call(measure, value))
+            row = block.measure(value, of=_magnitudes if is_divisor else _range)
             found.append(Ranged(flattener, number, place, row))
     return found
 
