@@ -18,7 +18,7 @@ from tensorflow.python.util import tf_stack
 
 from tb_gradflow.record.schema import Layer
 from tb_gradflow.trace.capture.aliases import aliases, only_reads, plain_reads
-from tb_gradflow.trace.capture.instruments import Ask, Instrument, Reading, Request
+from tb_gradflow.trace.capture.instruments import Ask, Instrument, Request
 from tb_gradflow.trace.capture.optimizer_updates import Applied, Moved, applied_by, as_number, rate_in_step
 from tb_gradflow.trace.capture.requested_tensors import is_answer, requested_tensors
 from tb_gradflow.trace.capture.symbols import Symbols
@@ -150,7 +150,7 @@ class Collector:
         if prepared is None:
             return original(tape, target, sources, *rest)
         request, extra = prepared
-        ask, readings = self._read_by_instruments(request, original)
+        ask, measuring = self._through_instruments(request, original)
         fills_zeros = request.call.unconnected == "zero" and self.symbols.fills_zeros(alone=not extra)
         try:
             wanted = [sources, list(extra.values())]
@@ -158,13 +158,13 @@ class Collector:
         except Exception as error:
             self._raised(request, error)
             with self._own_work():
-                for each in readings:
+                for each in measuring:
                     each.failed()
             raise
         with self._own_work(), record.stop_recording():
             self._keep(request, asked, extra, on_the_way)
             request.call.checked = self._checked(request, asked)
-            self._close(request, readings, asked)
+            self._close(request, measuring, asked)
         asked = asked if self._scope.barriers is None else _filled(asked, sources)
         return self.symbols.with_zeros(original, asked, target, sources) if fills_zeros else asked
 
@@ -209,14 +209,14 @@ class Collector:
                 found.append(self._prepare(tape, target, sources, rest, is_inner=is_inner))
         return found[0] if found else None
 
-    def _read_by_instruments(self, request: Request, ask: Ask) -> tuple[Ask, list[Reading]]:
-        """The request to the tape, through all instruments, and their work after the result."""
-        readings: list[Reading] = []
+    def _through_instruments(self, request: Request, ask: Ask) -> tuple[Ask, list[Instrument]]:
+        """The request to the tape, through all instruments; and these in the order in which they get the result."""
+        measuring: list[Instrument] = []
         with self._own_work():
             for each in self.instruments:
-                readings.insert(0, each.reading(request))
-                ask = readings[0].asking(ask)
-        return ask, readings
+                ask = each.asking(request, ask)
+                measuring.insert(0, each)
+        return ask, measuring
 
     def _raised(self, request: Request, error: Exception) -> None:
         """The tape has raised an error, which the step may catch: it then has a loss without a gradient."""
@@ -228,10 +228,10 @@ class Collector:
                     request.call.variables[index] = Answer("error", None)
             self._stack(request)
 
-    def _close(self, request: Request, readings: Sequence[Reading], asked: Any) -> None:
+    def _close(self, request: Request, measuring: Sequence[Instrument], asked: Any) -> None:
         """The results are kept: lets the instruments add to them."""
         call = request.call
-        for each in readings:
+        for each in measuring:
             each.answered(asked)
         call.flattener.extend(backward=True, inner=call.inner)
 
