@@ -23,7 +23,7 @@ from tb_gradflow.trace.graph.gradient_call import Call
 from tb_gradflow.trace.graph.reach import needed_for
 from tb_gradflow.trace.graph.variables import MadeTensor, Owned
 from tb_gradflow.trace.numerics.derived_values import UNNAMED, relation
-from tb_gradflow.trace.source.frames import Frame, frames_of
+from tb_gradflow.trace.source.frames import Frame
 from tb_gradflow.trace.source.user_line import is_users
 
 
@@ -97,21 +97,17 @@ def _is_initial(op: FlatOp) -> bool:
     """Whether Keras has computed it as the value of a variable that had none."""
     return any(
         outer.function == "value" and outer.file.endswith(_KERAS_VARIABLES) and inner.function != "_maybe_autocast"
-        for outer, inner in itertools.pairwise(_stack(op))
+        for outer, inner in itertools.pairwise(op.frames)
     )
 
 
 def _in_function(op: FlatOp) -> Sequence[Frame]:
     """The stack of an op until the user's code in the function that was compiled."""
-    stack = _stack(op)
+    stack = op.frames
     traced = (place for place, frame in enumerate(stack) if frame.function == "func_graph_from_py_func")
     begins = max(traced, default=0)
     first = next((place for place in range(begins, len(stack)) if is_users(stack[place].file)), len(stack))
     return stack[: first + 1]
-
-
-def _stack(op: FlatOp) -> Sequence[Frame]:
-    return op.known.frames if op.known is not None and op.known.frames is not None else frames_of(op.op.traceback)
 
 
 _KERAS_VARIABLES = "/keras/src/backend/common/variables.py"

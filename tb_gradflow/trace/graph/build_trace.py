@@ -403,8 +403,7 @@ class _Builder:
 
     def _origin(self, flat: FlatOp) -> tuple[int | None, str | None]:
         known = flat.known
-        frames = known.frames if known is not None and known.frames is not None else frames_of(flat.op.traceback)
-        source, api = self._sources.of(frames, flat.type)
+        source, api = self._sources.of(flat.frames, flat.type)
         if known is not None and (known.api or flat.type == SNAPSHOT):
             return source, known.api  # the line uses a value from before the step, and does not create it
         return source, api

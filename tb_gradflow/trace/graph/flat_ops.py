@@ -11,7 +11,7 @@ from tensorflow.python.ops import handle_data_util
 
 from tb_gradflow.record.schema import Passes
 from tb_gradflow.trace.graph.custom_gradients import OwnGradient
-from tb_gradflow.trace.source.frames import Frame
+from tb_gradflow.trace.source.frames import Frame, frames_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +98,13 @@ class FlatOp:
     updated: bool = False
     known: Known | None = None
     place: float | None = None
+
+    @property
+    def frames(self) -> Sequence[Frame]:
+        """The stack under which it was created."""
+        if self.known is not None and self.known.frames is not None:
+            return self.known.frames
+        return frames_of(self.op.traceback)
 
 
 @dataclass(slots=True)
