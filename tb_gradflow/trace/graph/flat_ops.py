@@ -140,6 +140,15 @@ def held_by(handle: Any) -> Any:
     return tf.TensorSpec(tf.TensorShape(data.shape_and_type[0].shape), tf.as_dtype(data.shape_and_type[0].dtype))
 
 
+def readers(ops: Sequence[FlatOp]) -> dict[int, list[int]]:
+    """For each variable, the ops that read it."""
+    found: dict[int, list[int]] = {}
+    for index, op in enumerate(ops):
+        if op.reads is not None:
+            found.setdefault(op.reads, []).append(index)
+    return found
+
+
 def consumers(ops: Sequence[FlatOp]) -> Mapping[int, list[int]]:
     """For each op, the ops that consume one of its outputs."""
     found: dict[int, list[int]] = {}

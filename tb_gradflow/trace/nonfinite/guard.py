@@ -101,9 +101,6 @@ class Guard:
         """The argument of that number."""
         return self._handles[number]
 
-    def keep(self, caught: Caught) -> None:
-        self.caught = caught
-
     def failed(self, fault: Exception) -> None:
         self.fault = self.fault or fault
 
@@ -217,7 +214,7 @@ class Unit:
                 if number not in arguments:
                     handle = self.resource(number)
                     arguments[number] = tf.raw_ops.ReadVariableOp(resource=handle, dtype=dtype)
-            self._guard.keep(Caught(self, arguments, self.effects.taken()))
+            self._guard.caught = Caught(self, arguments, self.effects.taken())
 
 
 class _At(Added):

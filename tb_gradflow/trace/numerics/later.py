@@ -52,15 +52,17 @@ def for_xla(later: Later) -> Later:
     return Later(sums, later.tensor) if later.of is statistics else later
 
 
+def wide(tensor: Any) -> Any:
+    """A tensor as float32, or as float64 if it has that precision: in half precision squares are lost."""
+    return tensor if tensor.dtype in (tf.float32, tf.float64) else tf.cast(tensor, tf.float32)
+
+
 def sums(tensor: Any) -> Any:
     """float32 `[6]`, from which `gradient_columns` computes the statistics of a gradient.
 
     Without branches, as XLA needs it: elements are scaled by the largest, as BLAS nrm2 does.
     """
-    magnitude = tf.abs(tensor)
-    if magnitude.dtype not in (tf.float32, tf.float64):
-        magnitude = tf.cast(magnitude, tf.float32)
-    whole = tf.reshape(magnitude, [-1])
+    whole = tf.reshape(wide(tf.abs(tensor)), [-1])
     zero = tf.zeros([], whole.dtype)
     is_finite = tf.math.is_finite(whole)
     flat = tf.where(is_finite, whole, zero)
@@ -164,9 +166,7 @@ def columns_of(tensors: Sequence[Any]) -> Any:
 def _parts(tensor: Any) -> tuple[Any, ...]:
     """Half the sum of squares, the largest magnitude and the sum of magnitudes, and the numbers of elements that are
     not zero and of all."""
-    magnitude = tf.abs(tf.reshape(tensor, [-1]))
-    if magnitude.dtype not in (tf.float32, tf.float64):
-        magnitude = tf.cast(magnitude, tf.float32)
+    magnitude = wide(tf.abs(tf.reshape(tensor, [-1])))
     sums = tf.nn.l2_loss(magnitude), tf.reduce_max(magnitude), tf.reduce_sum(magnitude)
     # When nothing else needs them any more, the signs take the memory of the magnitudes.
     with tf.control_dependencies(sums):

@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from tb_gradflow.record.schema import GRADIENT_STATISTICS, VARIABLE_STATISTICS
 from tb_gradflow.trace.numerics import arrays
-from tb_gradflow.trace.numerics.later import SAFE, statistics
+from tb_gradflow.trace.numerics.later import SAFE, statistics, wide
 
 GRADIENT_COLUMNS = len(GRADIENT_STATISTICS)
 VARIABLE_COLUMNS = len(VARIABLE_STATISTICS)
@@ -110,7 +110,7 @@ def _cosine(one: Any, other: Any) -> Any:
     for each in (one, other):
         if each.dtype.is_complex:
             each = tf.stack([tf.math.real(each), tf.math.imag(each)])
-        flat = tf.reshape(each if each.dtype in (tf.float32, tf.float64) else tf.cast(each, tf.float32), [-1])
+        flat = tf.reshape(wide(each), [-1])
         scaled = tf.math.divide_no_nan(flat, _largest(tf.abs(flat)))
         directions.append(tf.cast(scaled / tf.sqrt(tf.reduce_sum(tf.square(scaled))), tf.float32))
     return tf.reduce_sum(directions[0] * directions[1])
@@ -146,13 +146,7 @@ def _is_safe(largest: Any) -> Any:
 
 
 def _magnitude(tensor: Any) -> Any:
-    """One dimension, as float32, or as float64 if the tensor has that precision: in half precision the squares would be
-    lost.
-    """
-    tensor = tf.abs(tensor)
-    if tensor.dtype not in (tf.float32, tf.float64):
-        tensor = tf.cast(tensor, tf.float32)
-    return tf.reshape(tensor, [-1])
+    return tf.reshape(wide(tf.abs(tensor)), [-1])
 
 
 def _count(mask: Any) -> Any:
