@@ -6,7 +6,7 @@ Only `explain` does this: the step must return the inputs of such functions.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 from tensorflow.python.eager import record
@@ -54,9 +54,8 @@ class GradientChecks:
         if probe.part is None or not values:
             return known
         found = {
-            field.name: [values[f"{_PREFIX}/{name}/{field.name}/{place}"] for place in range(len(tensors))]
-            for field in fields(Fetched)
-            for tensors in (probe.fetches[field.name],)
+            kind: [values[f"{_PREFIX}/{name}/{kind}/{place}"] for place in range(len(tensors))]
+            for kind, tensors in probe.fetches.items()
         }
         return checked(known, probe, Fetched(**found))
 
