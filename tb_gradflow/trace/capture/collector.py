@@ -21,6 +21,7 @@ from tb_gradflow.trace.capture.aliases import aliases, only_reads, plain_reads
 from tb_gradflow.trace.capture.instruments import Ask, Instrument, Request
 from tb_gradflow.trace.capture.optimizer_updates import Applied, Moved, applied_by, as_number, rate_in_step
 from tb_gradflow.trace.capture.requested_tensors import is_answer, requested_tensors
+from tb_gradflow.trace.capture.snapshots import link_snapshots
 from tb_gradflow.trace.capture.symbols import Symbols
 from tb_gradflow.trace.graph.differentiable import is_differentiable_dtype
 from tb_gradflow.trace.graph.dropped_masks import Dropped, at_padding, dropped_by, made_with_mask
@@ -238,6 +239,7 @@ class Collector:
     def finish(self) -> None:
         """The step is over: adds facts that are known only now to the flat ops."""
         self.symbols.finish(self.flattener(self.root), self.calls)
+        link_snapshots(self)
 
     def scaled(self, loss: Any, result: Any) -> None:
         """An optimizer has multiplied a loss by a scale before it is differentiated."""

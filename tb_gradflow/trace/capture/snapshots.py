@@ -10,12 +10,11 @@ import functools
 import itertools
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
 from tb_gradflow.record.schema import COMPILED_EARLY
-from tb_gradflow.trace.capture.collector import Collector
 from tb_gradflow.trace.fidelity.object_graph import attribute_of, kin_of
 from tb_gradflow.trace.graph.flat_ops import FlatOp, Input, Known, Ref, consumers
 from tb_gradflow.trace.graph.flatten import Flattener
@@ -25,6 +24,9 @@ from tb_gradflow.trace.graph.variables import MadeTensor, Owned
 from tb_gradflow.trace.numerics.derived_values import UNNAMED, relation
 from tb_gradflow.trace.source.frames import Frame
 from tb_gradflow.trace.source.user_line import is_users
+
+if TYPE_CHECKING:
+    from tb_gradflow.trace.capture.collector import Collector
 
 
 @dataclass(frozen=True, slots=True)

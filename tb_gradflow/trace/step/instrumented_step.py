@@ -15,7 +15,6 @@ from tb_gradflow.record.schema import Trace
 from tb_gradflow.trace.capture.collector import Collector, Scope
 from tb_gradflow.trace.capture.optimizer_updates import Moved
 from tb_gradflow.trace.capture.patches import gives_way, watching
-from tb_gradflow.trace.capture.snapshots import link_snapshots
 from tb_gradflow.trace.capture.term_gradients import TermGradients
 from tb_gradflow.trace.eager.shadow_symbols import ShadowSymbols
 from tb_gradflow.trace.graph.build_trace import NumberOf, Place
@@ -171,13 +170,13 @@ class OpenStep:
         self.patches.close()
         if error is not None and self.collector.calls and self.collector.fault is None:
             with contextlib.suppress(Exception):
-                _finish(self.collector)
+                self.collector.finish()
                 self._step.tell(self.collector, MoreRows(), error)
 
     def _measured(self, args: Any, kwargs: Any) -> Measured:
         collector, settings = self.collector, self._step.settings
         given = self._step.inputs(args, kwargs)
-        _finish(collector)
+        collector.finish()
         more = self._more_rows(given)
         with_values = _broke(collector, [row for _, row in more.inputs])
         index, places, number_of = self._step.tell(collector, more, None, with_values=with_values)
@@ -217,12 +216,6 @@ class OpenStep:
                 if whole and op.reads is not None and op.reads >= known and op.reads not in found:
                     found[op.reads] = collector.symbols.actual(op.tensors[0])
         return [found.get(number) for number in range(known, len(collector.variables))]
-
-
-def _finish(collector: Collector) -> None:
-    """The step is over: adds facts that are known only now to its structure."""
-    collector.finish()
-    link_snapshots(collector)
 
 
 def _broke(collector: Collector, inputs: Sequence[Row]) -> bool:
