@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -85,14 +85,15 @@ def _initial_in(flattener: Flattener, shapes: Collection[Any]) -> Iterator[Fixed
         # The stack of each op is a hundred lines long.
         if not op.nested or not op.tensors or op.tensors[0].shape not in shapes or not _is_initial(op):
             continue
-        uses = [
-            (user, item.slot)
-            for user in dict.fromkeys(users.get(index, ()))
-            for item in flattener.ops[user].inputs
-            if item.ref.op == index and not _is_initial(flattener.ops[user])
-        ]
+        uses = tuple(use for use in _uses(flattener.ops, users, index) if not _is_initial(flattener.ops[use[0]]))
         if uses:
-            yield Fixed(op.tensors[0], None, tuple(uses), index)
+            yield Fixed(op.tensors[0], None, uses, index)
+
+
+def _uses(ops: Sequence[FlatOp], users: Mapping[int, Sequence[int]], index: int) -> Iterator[tuple[int, int]]:
+    """The flat ops that consume the results of one, and as which input."""
+    for user in dict.fromkeys(users.get(index, ())):
+        yield from ((user, item.slot) for item in ops[user].inputs if item.ref.op == index)
 
 
 def _is_initial(op: FlatOp) -> bool:
@@ -122,13 +123,8 @@ def fixed_in(flattener: Flattener) -> Iterator[Fixed]:
     for index, op in enumerate(flattener.ops):
         if op.type == "Const" and op.tensors[0].dtype.is_floating:
             outer = dict(_captured(op.op.graph)).get(op.tensors[0].name) if op.nested else None
-            uses = [
-                (user, item.slot)
-                for user in dict.fromkeys(users.get(index, ()))
-                for item in flattener.ops[user].inputs
-                if item.ref.op == index
-            ]
-            yield Fixed(op.tensors[0], captured.get(op.tensors[0].name, outer), tuple(uses), index)
+            uses = tuple(_uses(flattener.ops, users, index))
+            yield Fixed(op.tensors[0], captured.get(op.tensors[0].name, outer), uses, index)
     for name, listed in flattener.uses.items():
         if name in captured and captured[name].dtype.is_floating:
             yield Fixed(flattener.graph.get_tensor_by_name(name), captured[name], tuple(listed))

@@ -131,13 +131,18 @@ def _compiled(of: Callable[[Any], Any], dtype: Any, count: int, has_choice: bool
     def measure_if(is_wanted: Any, *tensors: Any) -> Any:
         return tf.cond(is_wanted, lambda: measure(*tensors), lambda: tf.zeros([count, _COLUMNS]))
 
+    tensors = [tf.TensorSpec(None, dtype)] * count
+    if has_choice:
+        return shared_function(measure_if, tf.TensorSpec([], tf.bool), *tensors)
+    return shared_function(measure, *tensors)
+
+
+def shared_function(function: Callable[..., Any], *given: Any) -> Any:
+    """A function that calls share, and that is not inlined in them, compiled for such arguments."""
     # Outside of any graph that is being built, because the function outlives it.
     with tf.init_scope():
-        shared = tf.function(
-            measure_if if has_choice else measure, autograph=False, experimental_attributes={"_noinline": True}
-        )
-        given = [tf.TensorSpec([], tf.bool)] if has_choice else []
-        return shared.get_concrete_function(*given, *[tf.TensorSpec(None, dtype)] * count)
+        shared = tf.function(function, autograph=False, experimental_attributes={"_noinline": True})
+        return shared.get_concrete_function(*given)
 
 
 def statistics(tensor: Any) -> Any:

@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from tb_gradflow.record.schema import GRADIENT_STATISTICS, VARIABLE_STATISTICS
 from tb_gradflow.trace.numerics import arrays
-from tb_gradflow.trace.numerics.later import SAFE, statistics, wide
+from tb_gradflow.trace.numerics.later import SAFE, shared_function, statistics, wide
 
 GRADIENT_COLUMNS = len(GRADIENT_STATISTICS)
 VARIABLE_COLUMNS = len(VARIABLE_STATISTICS)
@@ -99,10 +99,7 @@ def shared_call(function: Callable[..., Any], *tensors: Any) -> Any:
 
 @functools.cache
 def _compiled(function: Callable[..., Any], *dtypes: Any) -> Any:
-    # Outside of any graph that is being built, because the function outlives it.
-    with tf.init_scope():
-        shared = tf.function(function, autograph=False, experimental_attributes={"_noinline": True})
-        return shared.get_concrete_function(*(tf.TensorSpec(None, dtype) for dtype in dtypes))
+    return shared_function(function, *(tf.TensorSpec(None, dtype) for dtype in dtypes))
 
 
 def _cosine(one: Any, other: Any) -> Any:
