@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 
 from tb_gradflow.trace.graph.differentiable import VALUE_FREE
-from tb_gradflow.trace.graph.flat_ops import FlatOp, Ref
+from tb_gradflow.trace.graph.flat_ops import FlatOp, Ref, readers
 from tb_gradflow.trace.graph.gradient_call import Answer
 
 _REARRANGE = frozenset({"Identity", "Reshape", "Squeeze", "ExpandDims", "Transpose"})
@@ -34,14 +34,11 @@ def aliases(ops: Sequence[FlatOp], users: Mapping[int, Sequence[int]], needed: S
 
 def plain_reads(ops: Sequence[FlatOp]) -> dict[int, list[int]]:
     """For each variable that is only read as a whole, at the top level, the ops that read it."""
-    found: dict[int, list[int]] = {}
-    for index, op in enumerate(ops):
-        if op.reads is not None and not op.backward:
-            found.setdefault(op.reads, []).append(index)
+    forward = {variable: [op for op in reads if not ops[op].backward] for variable, reads in readers(ops).items()}
     return {
         variable: reads
-        for variable, reads in found.items()
-        if all(ops[index].type == "ReadVariableOp" and not ops[index].nested for index in reads)
+        for variable, reads in forward.items()
+        if reads and all(ops[index].type == "ReadVariableOp" and not ops[index].nested for index in reads)
     }
 
 

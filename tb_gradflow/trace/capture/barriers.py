@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tb_gradflow.trace.capture.instruments import Ask, Instrument, Reading, Request
+from tb_gradflow.trace.capture.instruments import Ask, Instrument, Request
 from tb_gradflow.trace.graph.differentiable import is_differentiable_dtype
 from tb_gradflow.trace.graph.flatten import results_around
 from tb_gradflow.trace.graph.variables import raw_variable
@@ -23,20 +23,12 @@ class StopsAtBarriers(Instrument):
     def __init__(self, barriers: Collection[str]) -> None:
         self._barriers = barriers
 
-    def reading(self, request: Request) -> Reading:
-        return _Stopping(self._barriers, request.call.flattener.graph) if self._barriers else Reading()
-
-
-class _Stopping(Reading):
-    def __init__(self, barriers: Collection[str], graph: Any) -> None:
-        self._barriers = barriers
-        self._graph = graph
-
-    def asking(self, ask: Ask) -> Ask:
+    def asking(self, request: Request, ask: Ask) -> Ask:
         """For a tape there is no way to say where to stop; `tf.gradients` has one."""
+        graph = request.call.flattener.graph
 
-        def asking(tape: Any, target: Any, sources: Any, grad_ys: Any = None, unconnected: Any = "none") -> Any:
-            ends = {tensor.name: tensor for name in self._barriers for tensor in results_around(self._graph, name)}
+        def stopping(tape: Any, target: Any, sources: Any, grad_ys: Any = None, unconnected: Any = "none") -> Any:
+            ends = {tensor.name: tensor for name in self._barriers for tensor in results_around(graph, name)}
             found = tf.gradients(
                 tf.nest.flatten(target),
                 [raw_variable(source) for source in tf.nest.flatten(sources)],
@@ -46,4 +38,4 @@ class _Stopping(Reading):
             )
             return tf.nest.pack_sequence_as(sources, found)
 
-        return asking
+        return stopping if self._barriers else ask

@@ -18,9 +18,10 @@ from tensorflow.python.util import tf_stack
 
 from tb_gradflow.record.schema import Layer
 from tb_gradflow.trace.capture.aliases import aliases, only_reads, plain_reads
-from tb_gradflow.trace.capture.instruments import Ask, Instrument, Reading, Request
+from tb_gradflow.trace.capture.instruments import Ask, Instrument, Request
 from tb_gradflow.trace.capture.optimizer_updates import Applied, Moved, applied_by, as_number, rate_in_step
 from tb_gradflow.trace.capture.requested_tensors import is_answer, requested_tensors
+from tb_gradflow.trace.capture.snapshots import link_snapshots
 from tb_gradflow.trace.capture.symbols import Symbols
 from tb_gradflow.trace.graph.differentiable import is_differentiable_dtype
 from tb_gradflow.trace.graph.dropped_masks import Dropped, at_padding, dropped_by, made_with_mask
@@ -38,7 +39,6 @@ from tb_gradflow.trace.graph.variables import (
 )
 from tb_gradflow.trace.numerics.fusion import Needed, apart, may_be_merged, seen_apart
 from tb_gradflow.trace.numerics.loss_scale import ScaledLosses, total
-from tb_gradflow.trace.numerics.statistics import gradient_statistics
 from tb_gradflow.trace.numerics.statistics_table import StatisticsTable
 from tb_gradflow.trace.source.frames import frames_of
 from tb_gradflow.trace.tf_internals.tapes import (
@@ -151,7 +151,7 @@ class Collector:
         if prepared is None:
             return original(tape, target, sources, *rest)
         request, extra = prepared
-        ask, readings = self._read_by_instruments(request, original)
+        ask, measuring = self._through_instruments(request, original)
         fills_zeros = request.call.unconnected == "zero" and self.symbols.fills_zeros(alone=not extra)
         try:
             wanted = [sources, list(extra.values())]
@@ -159,13 +159,13 @@ class Collector:
         except Exception as error:
             self._raised(request, error)
             with self._own_work():
-                for each in readings:
+                for each in measuring:
                     each.failed()
             raise
         with self._own_work(), record.stop_recording():
             self._keep(request, asked, extra, on_the_way)
             request.call.checked = self._checked(request, asked)
-            self._close(request, readings, asked)
+            self._close(request, measuring, asked)
         asked = asked if self._scope.barriers is None else _filled(asked, sources)
         return self.symbols.with_zeros(original, asked, target, sources) if fills_zeros else asked
 
@@ -210,14 +210,14 @@ class Collector:
                 found.append(self._prepare(tape, target, sources, rest, is_inner=is_inner))
         return found[0] if found else None
 
-    def _read_by_instruments(self, request: Request, ask: Ask) -> tuple[Ask, list[Reading]]:
-        """The request to the tape, through all instruments, and their work after the result."""
-        readings: list[Reading] = []
+    def _through_instruments(self, request: Request, ask: Ask) -> tuple[Ask, list[Instrument]]:
+        """The request to the tape, through all instruments; and these in the order in which they get the result."""
+        measuring: list[Instrument] = []
         with self._own_work():
             for each in self.instruments:
-                readings.insert(0, each.reading(request))
-                ask = readings[0].asking(ask)
-        return ask, readings
+                ask = each.asking(request, ask)
+                measuring.insert(0, each)
+        return ask, measuring
 
     def _raised(self, request: Request, error: Exception) -> None:
         """The tape has raised an error, which the step may catch: it then has a loss without a gradient."""
@@ -229,16 +229,17 @@ class Collector:
                     request.call.variables[index] = Answer("error", None)
             self._stack(request)
 
-    def _close(self, request: Request, readings: Sequence[Reading], asked: Any) -> None:
+    def _close(self, request: Request, measuring: Sequence[Instrument], asked: Any) -> None:
         """The results are kept: lets the instruments add to them."""
         call = request.call
-        for each in readings:
+        for each in measuring:
             each.answered(asked)
         call.flattener.extend(backward=True, inner=call.inner)
 
     def finish(self) -> None:
         """The step is over: adds facts that are known only now to the flat ops."""
         self.symbols.finish(self.flattener(self.root), self.calls)
+        link_snapshots(self)
 
     def scaled(self, loss: Any, result: Any) -> None:
         """An optimizer has multiplied a loss by a scale before it is differentiated."""
@@ -462,8 +463,8 @@ class Collector:
             seen[ref] = gradient
         if self.keeps_gradients and call.flattener.graph is self.root:
             call.gradients = {ref: gradient for ref, gradient in seen.items() if isinstance(gradient, tf.Tensor)}
-        for dropped, ref, row in self._at_padding(call, seen):
-            call.padded.append((dropped, ref, call.rows.add(row)))
+        for dropped, ref, gradient in self._at_padding(call, seen):
+            call.padded.append((dropped, ref, call.rows.measure(gradient)))
         # The other one comes later in the graph, and may itself be represented by a third.
         for ref in sorted(call.aliases, key=lambda ref: -ref.op):
             if call.aliases[ref] in call.tensors:
@@ -490,9 +491,9 @@ class Collector:
         ops = call.flattener.ops
         for dropped in self._losing():
             ref = self._ref_of_dropped(call, dropped)
-            row = at_padding(dropped, seen, ref, lambda op: ops[op].name)
-            if row is not None:
-                yield dropped, ref or Ref(-1, 0), row
+            gradient = at_padding(dropped, seen, ref, lambda op: ops[op].name)
+            if gradient is not None:
+                yield dropped, ref or Ref(-1, 0), gradient
 
     def _losing(self) -> list[Dropped]:
         """The places where a mask is dropped. A tensor that two layers return counts once."""
@@ -572,7 +573,7 @@ class Collector:
 def _answer(call: Call, gradient: Any) -> Answer:
     if gradient is None:
         return Answer("none", None)
-    return Answer("value", call.rows.add(gradient_statistics(gradient)))
+    return Answer("value", call.rows.measure(gradient))
 
 
 def _filled(gradients: Any, sources: Any) -> Any:

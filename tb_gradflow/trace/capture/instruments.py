@@ -1,5 +1,5 @@
 """Additional measurements of each gradient that a collector may make: its instruments. A collector gets those that the
-step needs: `nested_gradients`, `barriers`, `term_gradients`, `custom_gradient_checks.step_checks`, `step.replicas`.
+step needs: `nested_gradients`, `barriers`, `term_gradients`, `custom_gradient_checks.step_checks`.
 """
 
 from __future__ import annotations
@@ -66,11 +66,12 @@ class Request:
         return self.symbols.graph_now() is self.symbols.root
 
 
-class Reading:
-    """The work of one instrument for one request. This one does nothing."""
+class Instrument:
+    """Measures more of each gradient. This one measures nothing."""
 
-    def asking(self, ask: Ask) -> Ask:
-        """The function that replaces `ask`. It must return what `ask` returns for the same sources."""
+    def asking(self, request: Request, ask: Ask) -> Ask:
+        """A request is about to go to the tape, the only one until the tape has answered: the function that replaces
+        `ask`. It must return what `ask` returns for the same sources."""
         return ask
 
     def answered(self, asked: Any) -> None:
@@ -79,14 +80,6 @@ class Reading:
 
     def failed(self) -> None:
         """The tape has raised an error."""
-
-
-class Instrument:
-    """Measures more of each gradient. This one measures nothing."""
-
-    def reading(self, request: Request) -> Reading:
-        """Its reading for a request, before the request goes to the tape."""
-        return Reading()
 
     def recording(self) -> contextlib.AbstractContextManager[None]:
         """Open while the step runs."""

@@ -15,12 +15,10 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.ops import gradients_util, while_v2
 
-from tb_gradflow.trace.capture.instruments import Ask, Instrument, Reading, Request
-from tb_gradflow.trace.capture.symbols import Symbols
+from tb_gradflow.trace.capture.instruments import Ask, Instrument, Request
 from tb_gradflow.trace.graph.differentiable import is_differentiable_dtype
 from tb_gradflow.trace.graph.flat_ops import FlatOp, Ref
 from tb_gradflow.trace.graph.gradient_call import Answer
-from tb_gradflow.trace.numerics.statistics import gradient_statistics
 from tb_gradflow.trace.numerics.statistics_table import Block, Row
 from tb_gradflow.trace.tf_internals.patching import replaced
 
@@ -28,24 +26,40 @@ Places = dict[int, list[tuple[Any, Ref]]]
 """By the id of a function's graph: its tensors, and the flat ops' outputs for them."""
 
 
-class Inside:
-    """The functions and branches that one call of `tape.gradient` passes through.
+class NestedGradients(Instrument):
+    """Looks inside functions and branches, in a step that is run once.
 
-    Args:
-        places: The tensors to request.
-        symbols: Those of the step.
+    Not inside loops, where an op has a gradient in each iteration, and the record does not show which was first.
 
-    Attributes:
-        blocks: What arrived in each of the functions that compute gradients, and where.
+    Functions that compute gradients are built once: a second call of `tape.gradient` through one of them is not
+    measured. Functions that XLA compiles are left alone.
     """
 
-    def __init__(self, places: Places, symbols: Symbols) -> None:
-        self.blocks: list[tuple[Block, list[Ref]]] = []
-        self._places = places
-        self._symbols = symbols
+    def __init__(self) -> None:
+        self._request: Request
+        self._places: Places = {}
+        self._blocks: list[tuple[Block, list[Ref]]] = []
         self._loops = 0
 
-    def differentiating(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def asking(self, request: Request, ask: Ask) -> Ask:
+        self._request, self._blocks = request, []
+        self._places = _nested_places(request) if request.is_of_step() else {}
+
+        def asking(*args: Any) -> Any:
+            with contextlib.ExitStack() as undo:
+                replaced(undo, gradients_util, "_GradientsHelper", self._differentiating)
+                return ask(*args)
+
+        return asking
+
+    def answered(self, asked: Any) -> None:
+        for block, refs in self._blocks:
+            block.stack(self._request.scale)
+            self._request.rows.append(block)
+            for place, ref in enumerate(refs):
+                self._request.call.tensors[ref] = Answer("value", Row(block, place))
+
+    def _differentiating(self, original: Callable[..., Any]) -> Callable[..., Any]:
         """Replaces the function with which TensorFlow differentiates a function, in the graph that will compute it."""
 
         @functools.wraps(original)
@@ -69,48 +83,16 @@ class Inside:
         return helper
 
     def _keep(self, places: Sequence[tuple[Any, Ref]], inside: Sequence[Any]) -> None:
+        """What has arrived in a function that computes gradients, and where."""
         arrived = [(ref, each) for (_, ref), each in zip(places, inside, strict=True) if each is not None]
         if not arrived:
             return
-        with self._symbols.own_work():
-            block = self._symbols.block()
+        symbols = self._request.symbols
+        with symbols.own_work():
+            block = symbols.block()
             for _, each in arrived:
-                block.add(gradient_statistics(each))
-        self.blocks.append((block, [ref for ref, _ in arrived]))
-
-
-class NestedGradients(Instrument):
-    """Looks inside functions and branches, in a step that is run once.
-
-    Not inside loops, where an op has a gradient in each iteration, and the record does not show which was first.
-
-    Functions that compute gradients are built once: a second call of `tape.gradient` through one of them is not
-    measured. Functions that XLA compiles are left alone.
-    """
-
-    def reading(self, request: Request) -> Reading:
-        return _Nested(request)
-
-
-class _Nested(Reading):
-    def __init__(self, request: Request) -> None:
-        self._request = request
-        self._inside = Inside(_nested_places(request) if request.is_of_step() else {}, request.symbols)
-
-    def asking(self, ask: Ask) -> Ask:
-        def asking(*args: Any) -> Any:
-            with contextlib.ExitStack() as undo:
-                replaced(undo, gradients_util, "_GradientsHelper", self._inside.differentiating)
-                return ask(*args)
-
-        return asking
-
-    def answered(self, asked: Any) -> None:
-        for block, refs in self._inside.blocks:
-            block.stack(self._request.scale)
-            self._request.rows.append(block)
-            for place, ref in enumerate(refs):
-                self._request.call.tensors[ref] = Answer("value", Row(block, place))
+                block.measure(each)
+        self._blocks.append((block, [ref for ref, _ in arrived]))
 
 
 def _nested_places(request: Request) -> Places:

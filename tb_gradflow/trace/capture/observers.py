@@ -7,6 +7,7 @@ take turns where replicas meet: they must not wait for each other here, but unre
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import threading
 from collections.abc import Callable, Hashable, Iterator
@@ -40,19 +41,15 @@ Here = Callable[[], "Look | None"]
 """The observer of the current thread; None if there is none."""
 
 
-Replicas = Callable[[int], "Look | None"]
+Replicas = Callable[[int], Look]
 """The observation of each replica of a step, by its number."""
 
 
-def _no_replica(number: int) -> Look | None:
-    return None
-
-
 class _Looks:
-    """The observations of one thread, at most one: another thread may end it."""
+    """The observation of one thread, if there is any: another thread may end it."""
 
     def __init__(self) -> None:
-        self.now: tuple[Look, ...] = ()
+        self.now: Look | None = None
 
 
 class _OfThread(threading.local):
@@ -91,25 +88,24 @@ class Lookers:
         self._family: Hashable = None
         self._open = 0
         self._installed = contextlib.ExitStack()
-        self._shared: tuple[Any, Replicas] = (None, _no_replica)
+        self._shared: tuple[Any, Replicas] | None = None
         self._gives_way: _Open | None = None
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._in_fork)
 
     @contextlib.contextmanager
-    def looking(
-        self, listener: Collector, of_replica: Callable[[int], Collector | None] = lambda number: None
-    ) -> Iterator[None]:
+    def looking(self, listener: Collector, of_replica: Callable[[int], Collector]) -> Iterator[None]:
         """While the context is open, the listener is notified of every gradient, scaled loss, update and layer of this
         thread, and what `of_replica` returns of those of a replica, which has its own thread. Another thread may close
         it.
         """
-        own, looks = self._of_thread.looks, _looks_of(of_replica)
+        own = self._of_thread.looks
         before, shared = own.now, self._shared
         self._enter()
         try:
-            own.now = (Look(listener),)
+            own.now = Look(listener)
             if not is_replica():
+                looks = functools.cache(lambda number: Look(of_replica(number)))
                 self._shared = tf.compat.v1.get_default_graph(), looks
             yield
         finally:
@@ -124,10 +120,12 @@ class Lookers:
     def here(self) -> Look | None:
         """The observer of this thread; None if there is none."""
         own = self._of_thread.looks.now
-        if own:
-            return own[0]
-        graph, looks = self._shared
-        return looks(replica_here()) if is_replica() and _is_inside(graph) else None
+        if own is not None:
+            return own
+        shared = self._shared
+        if shared is None or not is_replica() or not _is_inside(shared[0]):
+            return None
+        return shared[1](replica_here())
 
     def _enter(self) -> None:
         family = _family()
@@ -154,8 +152,8 @@ class Lookers:
     def _in_fork(self) -> None:
         """In a forked process, which has none of the other threads: their steps will never end."""
         self._free = threading.Condition()
-        if self._open and not self._of_thread.looks.now:
-            self._open, self._gives_way, self._shared = 0, None, (None, _no_replica)
+        if self._open and self._of_thread.looks.now is None:
+            self._open, self._gives_way, self._shared = 0, None, None
             self._installed.close()
 
     def _leave(self) -> None:
@@ -167,18 +165,6 @@ class Lookers:
                 self._gives_way = None
                 self._installed.close()
                 self._free.notify_all()
-
-
-def _looks_of(of_replica: Callable[[int], Collector | None]) -> Replicas:
-    known: dict[int, Look | None] = {}
-
-    def look(number: int) -> Look | None:
-        if number not in known:
-            listener = of_replica(number)
-            known[number] = None if listener is None else Look(listener)
-        return known[number]
-
-    return look
 
 
 def _is_inside(graph: Any) -> bool:

@@ -209,7 +209,7 @@ def _memories_of(optimizer: Any, variable: Any) -> list[Any]:
         if isinstance(optimizer, tf.compat.v1.train.Optimizer):
             found.append(optimizer.get_slot(raw, name))
             continue
-        slots = getattr(optimizer, "_slots", {}).get(_legacy_key(raw), {})
+        slots = getattr(optimizer, "_slots", {}).get(getattr(raw, "_unique_id", None), {})
         found += [slots[name]] if name in slots else []
     return [raw_variable(each) for each in found if is_variable(each)]
 
@@ -226,10 +226,6 @@ def _index_of(optimizer: Any, variable: Any) -> int | None:
 def _slot_names(optimizer: Any) -> Sequence[str]:
     names = getattr(optimizer, "get_slot_names", None)
     return names() if callable(names) else ()
-
-
-def _legacy_key(variable: Any) -> Any:
-    return getattr(variable, "_unique_id", None)
 
 
 def is_any_nonzero(memories: Sequence[Any]) -> Any:

@@ -15,7 +15,7 @@ from typing import Any
 import tensorflow as tf
 
 from tb_gradflow.trace.graph.flat_ops import FlatOp, Ref
-from tb_gradflow.trace.source.frames import PACKAGE, Frame, frames_of
+from tb_gradflow.trace.source.frames import PACKAGE, Frame
 from tb_gradflow.trace.source.user_line import is_users, users_frame
 from tb_gradflow.trace.tf_internals.tapes import flat_sources
 
@@ -190,8 +190,7 @@ def _name_of(node: ast.expr) -> str | None:
 
 def _assigned(op: FlatOp) -> str | None:
     """The name that the user's line gives to the op's result."""
-    known = op.known
-    frames = known.frames if known is not None and known.frames is not None else frames_of(op.op.traceback)
+    frames = op.frames
     index = users_frame(frames)
     if index < 0:
         return None

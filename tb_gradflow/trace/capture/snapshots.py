@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
 from tb_gradflow.record.schema import COMPILED_EARLY
-from tb_gradflow.trace.capture.collector import Collector
 from tb_gradflow.trace.fidelity.object_graph import attribute_of, kin_of
 from tb_gradflow.trace.graph.flat_ops import FlatOp, Input, Known, Ref, consumers
 from tb_gradflow.trace.graph.flatten import Flattener
@@ -23,8 +22,11 @@ from tb_gradflow.trace.graph.gradient_call import Call
 from tb_gradflow.trace.graph.reach import needed_for
 from tb_gradflow.trace.graph.variables import MadeTensor, Owned
 from tb_gradflow.trace.numerics.derived_values import UNNAMED, relation
-from tb_gradflow.trace.source.frames import Frame, frames_of
+from tb_gradflow.trace.source.frames import Frame
 from tb_gradflow.trace.source.user_line import is_users
+
+if TYPE_CHECKING:
+    from tb_gradflow.trace.capture.collector import Collector
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,35 +85,32 @@ def _initial_in(flattener: Flattener, shapes: Collection[Any]) -> Iterator[Fixed
         # The stack of each op is a hundred lines long.
         if not op.nested or not op.tensors or op.tensors[0].shape not in shapes or not _is_initial(op):
             continue
-        uses = [
-            (user, item.slot)
-            for user in dict.fromkeys(users.get(index, ()))
-            for item in flattener.ops[user].inputs
-            if item.ref.op == index and not _is_initial(flattener.ops[user])
-        ]
+        uses = tuple(use for use in _uses(flattener.ops, users, index) if not _is_initial(flattener.ops[use[0]]))
         if uses:
-            yield Fixed(op.tensors[0], None, tuple(uses), index)
+            yield Fixed(op.tensors[0], None, uses, index)
+
+
+def _uses(ops: Sequence[FlatOp], users: Mapping[int, Sequence[int]], index: int) -> Iterator[tuple[int, int]]:
+    """The flat ops that consume the results of one, and as which input."""
+    for user in dict.fromkeys(users.get(index, ())):
+        yield from ((user, item.slot) for item in ops[user].inputs if item.ref.op == index)
 
 
 def _is_initial(op: FlatOp) -> bool:
     """Whether Keras has computed it as the value of a variable that had none."""
     return any(
         outer.function == "value" and outer.file.endswith(_KERAS_VARIABLES) and inner.function != "_maybe_autocast"
-        for outer, inner in itertools.pairwise(_stack(op))
+        for outer, inner in itertools.pairwise(op.frames)
     )
 
 
 def _in_function(op: FlatOp) -> Sequence[Frame]:
     """The stack of an op until the user's code in the function that was compiled."""
-    stack = _stack(op)
+    stack = op.frames
     traced = (place for place, frame in enumerate(stack) if frame.function == "func_graph_from_py_func")
     begins = max(traced, default=0)
     first = next((place for place in range(begins, len(stack)) if is_users(stack[place].file)), len(stack))
     return stack[: first + 1]
-
-
-def _stack(op: FlatOp) -> Sequence[Frame]:
-    return op.known.frames if op.known is not None and op.known.frames is not None else frames_of(op.op.traceback)
 
 
 _KERAS_VARIABLES = "/keras/src/backend/common/variables.py"
@@ -124,13 +123,8 @@ def fixed_in(flattener: Flattener) -> Iterator[Fixed]:
     for index, op in enumerate(flattener.ops):
         if op.type == "Const" and op.tensors[0].dtype.is_floating:
             outer = dict(_captured(op.op.graph)).get(op.tensors[0].name) if op.nested else None
-            uses = [
-                (user, item.slot)
-                for user in dict.fromkeys(users.get(index, ()))
-                for item in flattener.ops[user].inputs
-                if item.ref.op == index
-            ]
-            yield Fixed(op.tensors[0], captured.get(op.tensors[0].name, outer), tuple(uses), index)
+            uses = tuple(_uses(flattener.ops, users, index))
+            yield Fixed(op.tensors[0], captured.get(op.tensors[0].name, outer), uses, index)
     for name, listed in flattener.uses.items():
         if name in captured and captured[name].dtype.is_floating:
             yield Fixed(flattener.graph.get_tensor_by_name(name), captured[name], tuple(listed))

@@ -19,7 +19,6 @@ from tb_gradflow.trace.graph.flatten import Flattener
 from tb_gradflow.trace.graph.gradient_call import Call
 from tb_gradflow.trace.graph.variables import local
 from tb_gradflow.trace.numerics.fusion import is_constant, recomputed
-from tb_gradflow.trace.numerics.later import measured_later
 from tb_gradflow.trace.numerics.statistics_table import Block, LaterBlock
 from tb_gradflow.trace.tf_internals.tapes import recorded_by, zeros_as_asked
 
@@ -94,7 +93,7 @@ class Symbols:
     @contextlib.contextmanager
     def own_work(self) -> Iterator[None]:
         """While the context is open, ops belong to the recorder, not to the step."""
-        with self.of_graph(self.graph_now()).opened(), measured_later():
+        with self.of_graph(self.graph_now()).opened():
             yield
 
     def read(self, variable: Any) -> Any:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Any
 
 import tensorflow as tf
 
 from tb_gradflow.record.schema import Layer
-from tb_gradflow.trace.capture.instruments import Ask, Instrument, Reading, Request
+from tb_gradflow.trace.capture.instruments import Ask, Instrument, Request
 from tb_gradflow.trace.graph.flat_ops import Ref, consumers
 from tb_gradflow.trace.graph.gradient_call import UNMEASURED, TermAnswers
 from tb_gradflow.trace.graph.reach import influenced_by, last_of_scopes
@@ -33,48 +33,48 @@ class TermGradients(Instrument):
 
     def __init__(self, *, exact: bool) -> None:
         self._exact = exact
+        self._request: Request
+        self._noted = Asked()
 
     def recording(self) -> contextlib.AbstractContextManager[None]:
         return tapes_kept()
 
-    def reading(self, request: Request) -> Reading:
-        return _Terms(request, exact=self._exact)
+    def asking(self, request: Request, ask: Ask) -> Ask:
+        self._request, self._noted = request, Asked()
 
-
-class _Terms(Reading):
-    def __init__(self, request: Request, *, exact: bool) -> None:
-        self._request = request
-        self._exact = exact
-        self._noted = Asked()
-
-    def asking(self, ask: Ask) -> Ask:
         def asking(*args: Any) -> Any:
             with request_noted() as self._noted:
                 return ask(*args)
 
         return asking
 
+    def failed(self) -> None:
+        self._noted = Asked()
+
     def answered(self, asked: Any) -> None:
         call = self._request.call
-        if not self._noted.is_known or call.inner or not call.measured:
+        noted, self._noted = self._noted, Asked()  # nothing keeps the tape
+        if not noted.is_known or call.inner or not call.measured:
             return
         try:
-            self._measure()
+            self._measure(noted)
         except Exception as error:  # only the terms are lost, and nothing else of the step
             call.rows.drop_waiting()
             call.terms = TermAnswers(problem=f"{UNMEASURED} {type(error).__name__}: {error}")
 
-    def _measure(self) -> None:
+    def _measure(self, noted: Asked) -> None:
         request, call, symbols = self._request, self._request.call, self._request.symbols
         targets = tf.nest.flatten(request.target)
         flat = [each for each in targets if isinstance(each, tf.Tensor) and symbols.knows(each)]
         if len(flat) != len(targets):
             return
-        given = self._noted.output_gradients or [None] * len(flat)
+        given = noted.output_gradients or [None] * len(flat)
         weights = [tf.ones_like(each) if weight is None else weight for each, weight in zip(flat, given, strict=True)]
         whole = list(zip(map(symbols.symbol, flat), weights, strict=True))
-        summands = summands_of(whole, self._ground())
-        calls = Calls(call.flattener, self._moved(), symbols.actual, exact=self._exact)
+        ops = call.flattener.ops
+        moved = influenced_by(ops, consumers(ops), request.starts())
+        summands = summands_of(whole, self._ground(moved))
+        calls = Calls(call.flattener, moved, symbols.actual, exact=self._exact)
         if not is_replica() and call.flattener.graph is symbols.root:
             summands = calls.opened(summands)
         terms = terms_of(summands, self._layer_behind)
@@ -88,7 +88,7 @@ class _Terms(Reading):
         places = {request.variables.index_of_source(source): place for place, source in enumerate(listed)}
         call.terms = measure(
             terms,
-            self._noted,
+            noted,
             {index: place for index, place in places.items() if index is not None},
             len(listed),
             self._outputs_of_layers(),
@@ -115,9 +115,9 @@ class _Terms(Reading):
         found = {ref: request.symbols.actual(ops[ref.op].tensors[0]) for ref in refs if ref in known}
         return {ref: tensor for ref, tensor in found.items() if tensor is not None}
 
-    def _ground(self) -> Ground:
+    def _ground(self, moved: Set[int]) -> Ground:
+        """`moved` are the flat ops that depend on the sources."""
         request, flattener = self._request, self._request.call.flattener
-        moved = influenced_by(flattener.ops, consumers(flattener.ops), request.starts())
 
         def moves(tensor: Any) -> bool:
             ref = flattener.ref(tensor)
@@ -129,11 +129,6 @@ class _Terms(Reading):
             request.symbols.is_constant,
             lambda op: bool(_layer_of(op.name, request.layers)),
         )
-
-    def _moved(self) -> set[int]:
-        """The flat ops that depend on the sources."""
-        ops = self._request.call.flattener.ops
-        return influenced_by(ops, consumers(ops), self._request.starts())
 
     def _layer_behind(self, tensor: Any) -> str:
         """The layer that a tensor was computed in, or from whose output it was computed; empty if there is none."""

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from tb_gradflow.record.schema import GradientCheck, GradientSample, InputCheck, Response
 from tb_gradflow.trace.custom_gradient_checks.probe import SMALL_FACTOR, Probe
-from tb_gradflow.trace.custom_gradient_checks.subgraph import Running, as_fed, opened
+from tb_gradflow.trace.custom_gradient_checks.subgraph import Running, as_fed, is_floating, opened
 
 Array = npt.NDArray[Any]
 
@@ -53,7 +53,7 @@ def checked(known: GradientCheck, probe: Probe, values: Fetched) -> GradientChec
     if not all(
         np.all(np.isfinite(_plain(each)))
         for each in (*values.fed, *values.results, *values.upstream)
-        if _is_floating(each)
+        if is_floating(np.asarray(each))
     ):
         return replace(known, problem="some of its values are not finite in this step")
     if not any(np.any(_plain(each)) for each in values.upstream):
@@ -264,8 +264,3 @@ def _or_zero(array: Array) -> Array:
 
 def _plain(value: Any) -> Array:
     return np.asarray(value).astype(np.float64)
-
-
-def _is_floating(value: Any) -> bool:
-    array = np.asarray(value)
-    return array.dtype.kind == "f" or array.dtype.name == "bfloat16"

@@ -66,6 +66,15 @@ class Probe:
         present = {name: [each for each in tensors if each is not None] for name, tensors in groups.items()}
         return {"fed": list(self.part.fed), "results": list(self.part.results), **present}
 
+    def take(self, part: Part, upstream: Sequence[Any], returned: Sequence[Any], answered: Sequence[Any]) -> None:
+        """What the gradient function got for each result, and what it returned for each input, for this gradient and
+        for the smaller one. The inputs that feed each argument are known by now."""
+        first = self.own.result_count or 0
+        self.upstream = [tf.convert_to_tensor(each) if each.dtype.is_floating else None for each in upstream]
+        self.returned = [_summed([returned[slot - first] for slot in slots]) for slots in self.slots]
+        self.answered = [_summed([answered[slot - first] for slot in slots]) for slots in self.slots]
+        self.part = part
+
 
 def probe_of(own: OwnGradient, upstream: Sequence[Any]) -> Probe:
     """Prepares the comparison for an op whose results have the gradients `upstream`, None where none arrived.
@@ -79,9 +88,14 @@ def probe_of(own: OwnGradient, upstream: Sequence[Any]) -> Probe:
         probe.part, probe.problem = None, str(reason)
     # The user's function may raise anything, and the report contains what it raised.
     except Exception as error:
-        first = (str(error).strip().splitlines() or [""])[0]
-        probe.part, probe.problem = None, f"{RAISED} {type(error).__name__}: {first}"
+        probe.part, probe.problem = None, raised_by(error)
     return probe
+
+
+def raised_by(error: Exception) -> str:
+    """The problem of a gradient function that has raised something."""
+    first = (str(error).strip().splitlines() or [""])[0]
+    return f"{RAISED} {type(error).__name__}: {first}"
 
 
 def _prepare(probe: Probe, upstream: Sequence[Any]) -> None:
@@ -96,11 +110,7 @@ def _prepare(probe: Probe, upstream: Sequence[Any]) -> None:
         return
     part, probe.slots = part_of(probe.own)
     answered = probe.own.returned([smaller(each) for each in full])
-    first = probe.own.result_count or 0
-    probe.upstream = [each if each.dtype.is_floating else None for each in full]
-    probe.returned = [summed([returned[slot - first] for slot in slots]) for slots in probe.slots]
-    probe.answered = [summed([answered[slot - first] for slot in slots]) for slots in probe.slots]
-    probe.part = part
+    probe.take(part, full, returned, answered)
 
 
 def part_of(own: OwnGradient) -> tuple[Part, list[tuple[int, ...]]]:
@@ -150,7 +160,7 @@ def smaller(gradient: Any) -> Any:
     return gradient * tf.cast(SMALL_FACTOR, gradient.dtype) if gradient.dtype.is_floating else gradient
 
 
-def summed(gradients: Sequence[Any]) -> Any:
+def _summed(gradients: Sequence[Any]) -> Any:
     """Their sum; None if all are None."""
     present = [tf.convert_to_tensor(each) for each in gradients if each is not None]
     if len(present) < 2:

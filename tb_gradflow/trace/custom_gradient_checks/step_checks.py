@@ -6,17 +6,16 @@ Only `explain` does this: the step must return the inputs of such functions.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 from tensorflow.python.eager import record
 
 from tb_gradflow.record.schema import GradientCheck, Trace
-from tb_gradflow.trace.capture.instruments import Ask, Instrument, Reading, Request
+from tb_gradflow.trace.capture.instruments import Ask, Instrument, Request
 from tb_gradflow.trace.custom_gradient_checks.comparison import Fetched, checked
 from tb_gradflow.trace.custom_gradient_checks.probe import PLACES, PLACES_OF_ONE, Probe, probe_of
 from tb_gradflow.trace.graph.custom_gradients import OwnGradient, own_gradient
-from tb_gradflow.trace.graph.gradient_call import Call
 from tb_gradflow.trace.graph.reach import needed_for
 
 _PREFIX = "gradient_check"
@@ -55,15 +54,15 @@ class GradientChecks:
         if probe.part is None or not values:
             return known
         found = {
-            field.name: [values[f"{_PREFIX}/{name}/{field.name}/{place}"] for place in range(len(tensors))]
-            for field in fields(Fetched)
-            for tensors in (probe.fetches[field.name],)
+            kind: [values[f"{_PREFIX}/{name}/{kind}/{place}"] for place in range(len(tensors))]
+            for kind, tensors in probe.fetches.items()
         }
         return checked(known, probe, Fetched(**found))
 
 
 class CustomGradients(Instrument):
-    """Examines custom gradients in a step that TensorFlow traces.
+    """Examines custom gradients in a step that TensorFlow traces: requests the gradients of the results of such
+    functions, too.
 
     Args:
         checks: Where to keep what is needed to compare them.
@@ -71,32 +70,23 @@ class CustomGradients(Instrument):
 
     def __init__(self, checks: GradientChecks) -> None:
         self._checks = checks
+        self._places: list[OwnGradient] = []
+        self._arrived: list[Any] = []
         checks.probes.clear()
-
-    def reading(self, request: Request) -> Reading:
-        is_of_step = request.is_of_step() and request.call.flattener.graph is request.symbols.root
-        return _Looking(request.call, self._checks) if is_of_step else Reading()
 
     def more(self) -> dict[str, Any]:
         return self._checks.fetches()
 
+    def asking(self, request: Request, ask: Ask) -> Ask:
+        is_of_step = request.is_of_step() and request.call.flattener.graph is request.symbols.root
+        self._places = self._found(request) if is_of_step else []
 
-class _Looking(Reading):
-    """Requests the gradients of the results of such functions, too."""
-
-    def __init__(self, call: Call, checks: GradientChecks) -> None:
-        self._call = call
-        self._checks = checks
-        self._places = self._found()
-        self._arrived: list[Any] = []
-
-    def asking(self, ask: Ask) -> Ask:
         def asking(tape: Any, target: Any, wanted: list[Any], *rest: Any) -> list[Any]:
             answers: list[Any] = list(ask(tape, target, [*wanted, [_outputs(own) for own in self._places]], *rest))
             self._arrived = answers.pop()
             return answers
 
-        return asking
+        return asking if is_of_step else ask
 
     def answered(self, asked: Any) -> None:
         self._look(self._arrived)
@@ -109,11 +99,11 @@ class _Looking(Reading):
             for own, gradients in zip(self._places, arrived, strict=False):
                 self._checks.probes[own.op.name] = probe_of(own, gradients)
 
-    def _found(self) -> list[OwnGradient]:
-        ops = self._call.flattener.ops
+    def _found(self, request: Request) -> list[OwnGradient]:
+        ops = request.call.flattener.ops
         found: list[OwnGradient] = []
         met: dict[str, int] = {}
-        for index in sorted(needed_for(ops, [ref.op for ref in self._call.targets]), reverse=True):
+        for index in sorted(needed_for(ops, [ref.op for ref in request.call.targets]), reverse=True):
             known = ops[index].nested or ops[index].op.name in self._checks.probes
             own = None if known else own_gradient(ops[index].op, by_tape=True)
             if own is not None and met.get(own.function, 0) < PLACES_OF_ONE and len(found) < PLACES:

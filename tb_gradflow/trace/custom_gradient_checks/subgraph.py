@@ -243,5 +243,9 @@ def _calls(op: Any) -> bool:
 def as_fed(value: Any, *, is_double: bool) -> Any:
     """A value in the precision that a running part takes."""
     array = np.asarray(value)
-    is_floating = array.dtype.kind == "f" or array.dtype.name == "bfloat16"
-    return array.astype(np.float64) if is_double and is_floating else array
+    return array.astype(np.float64) if is_double and is_floating(array) else array
+
+
+def is_floating(array: Any) -> bool:
+    """Whether a NumPy array has floating numbers, of whatever precision."""
+    return bool(array.dtype.kind == "f" or array.dtype.name == "bfloat16")

@@ -16,11 +16,10 @@ from tensorflow.python.eager import record
 from tb_gradflow.trace.custom_gradient_checks.probe import (
     PLACES,
     PLACES_OF_ONE,
-    RAISED,
     Probe,
     part_of,
+    raised_by,
     smaller,
-    summed,
 )
 from tb_gradflow.trace.custom_gradient_checks.step_checks import GradientChecks
 from tb_gradflow.trace.custom_gradient_checks.subgraph import CannotCutError
@@ -58,8 +57,7 @@ class EagerChecks:
             try:
                 returned = backward(*upstream)
             except Exception as error:
-                said = (str(error).strip().splitlines() or [""])[0]
-                self._checks.probes[own.op.name] = Probe(own, problem=f"{RAISED} {type(error).__name__}: {said}")
+                self._checks.probes[own.op.name] = Probe(own, problem=raised_by(error))
                 raise
             with self._shadow.paused(), record.stop_recording():
                 answered = untaped(backward, *map(smaller, upstream))
@@ -94,9 +92,5 @@ class EagerChecks:
         except CannotCutError as reason:
             probe.problem = str(reason)
             return probe
-        first = answer.own.result_count or 0
-        probe.upstream = [tf.convert_to_tensor(each) if each.dtype.is_floating else None for each in answer.upstream]
-        probe.returned = [summed([answer.returned[slot - first] for slot in slots]) for slots in probe.slots]
-        probe.answered = [summed([answer.answered[slot - first] for slot in slots]) for slots in probe.slots]
-        probe.part = part
+        probe.take(part, answer.upstream, answer.returned, answer.answered)
         return probe

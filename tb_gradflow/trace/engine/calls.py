@@ -106,7 +106,8 @@ def argument_of_root(place: Place, number: int) -> int | None:
 
 def graphs_called(function: Any) -> list[Any]:
     """The graph of a `ConcreteFunction`, and those of the functions that it calls."""
-    return _distinct(place.graph for place in places(function._inference_function))
+    graphs = (place.graph for place in places(function._inference_function))
+    return list({id(graph): graph for graph in graphs if graph is not None}.values())
 
 
 def callers_of(functions: Mapping[str, Any], names: Iterable[str]) -> set[str]:
@@ -117,7 +118,3 @@ def callers_of(functions: Mapping[str, Any], names: Iterable[str]) -> set[str]:
             for func in listed:
                 callers[func.name].add(name)
     return set(reached(names, callers.__getitem__))
-
-
-def _distinct(graphs: Iterable[Any]) -> list[Any]:
-    return list({id(graph): graph for graph in graphs if graph is not None}.values())

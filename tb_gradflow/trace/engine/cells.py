@@ -39,20 +39,16 @@ class Cell:
         weakref.finalize(self, _freed, self._name, dtype, device).atexit = False
 
     def put(self, definition: Definition, name: str, value: str) -> None:
-        """A function writes a value here."""
-        definition.proto.node_def.extend(self.nodes(name, value))
-        definition.run_always(name)
-
-    def nodes(self, name: str, value: str) -> tuple[node_def_pb2.NodeDef, node_def_pb2.NodeDef]:
-        """Two nodes of a function's definition, of this name and below it; the second writes `value` here."""
+        """A function writes a value here, by a node of this name."""
         handle = self.handle(f"{name}/cell")
         write = node_def_pb2.NodeDef(name=name, op="AssignVariableOp", device=self._device)
         write.input.extend([f"{handle.name}:resource:0", value])
         write.attr["dtype"].type = self._dtype.as_datatype_enum
-        return handle, write
+        definition.proto.node_def.extend((handle, write))
+        definition.run_always(name)
 
     def reading(self, name: str) -> tuple[node_def_pb2.NodeDef, node_def_pb2.NodeDef]:
-        """The same for nodes that read it: the value of the second one is what is here."""
+        """Two nodes of a function's definition, of this name and below it: the value of the second is what is here."""
         handle = self.handle(f"{name}/cell")
         read = node_def_pb2.NodeDef(name=name, op="ReadVariableOp", device=self._device)
         read.input.append(f"{handle.name}:resource:0")

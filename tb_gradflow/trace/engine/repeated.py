@@ -19,6 +19,7 @@ from tensorflow.python.framework import func_graph
 from tensorflow.python.ops import handle_data_util
 
 from tb_gradflow.trace.engine.additions import unobserved
+from tb_gradflow.trace.tf_internals.captured_tensors import around
 
 _OF_TAPE = "gradient_tape/"
 """Part of the names of the ops that a tape creates."""
@@ -208,7 +209,7 @@ class _Copy:
                 return
             handle_data_util.copy_handle_data(op.outputs[0], results[0])
             self.graph._function_captures.add_or_replace(id(outer), outer, results[0], is_by_ref=False)
-            origin = self._around(outer)
+            origin = around(outer)
             variable = self._variables.get(id(origin))
             if variable is not None and variable.trainable and tape is not None:
                 tape.watch(variable)
@@ -221,15 +222,6 @@ class _Copy:
         else:
             attributes = [each for name in op.op_def.attr for each in (name.name, op.get_attr(name.name))]
             execute.record_gradient(op.type, list(made.inputs), tuple(attributes), results)
-
-    def _around(self, tensor: Any) -> Any:
-        """What a tensor of an enclosing graph captures."""
-        while hasattr(tensor, "graph") and hasattr(tensor.graph, "captures"):
-            found = next((outer for outer, inner in tensor.graph.captures if inner is tensor), None)
-            if found is None:
-                break
-            tensor = found
-        return tensor
 
 
 def _scopes(name: str) -> Iterator[str]:

@@ -34,7 +34,7 @@ from tb_gradflow.trace.graph.constants_and_data import constants_of, exceeds_hal
 from tb_gradflow.trace.graph.custom_gradients import own_gradient
 from tb_gradflow.trace.graph.deferred_updates import deferred_by, replaced_by
 from tb_gradflow.trace.graph.differentiable import Differentiability, custom_gradient_name, shape_of
-from tb_gradflow.trace.graph.flat_ops import FlatOp, Input, Ref, consumers
+from tb_gradflow.trace.graph.flat_ops import FlatOp, Input, Ref, consumers, readers
 from tb_gradflow.trace.graph.flatten import Flattener
 from tb_gradflow.trace.graph.gradient_call import Answer, Call
 from tb_gradflow.trace.graph.gradient_overrides import overrides_in
@@ -143,7 +143,7 @@ class _Builder:
         graph = self._graph(call.flattener)
         ops = call.flattener.ops
         users = consumers(ops)
-        reads = self._reads(ops)
+        reads = readers(ops)
         needed = needed_for(ops, [ref.op for ref in call.targets])
         sought = {v for v in reads if v in call.variables or v in call.watched or self._looked.variables[v].tracked}
         start = {op for v in sought for op in reads[v] if not ops[op].backward or op in needed}
@@ -356,13 +356,6 @@ class _Builder:
             self._flatteners.append(flattener)
         return self._flatteners.index(flattener)
 
-    def _reads(self, ops: Sequence[FlatOp]) -> dict[int, list[int]]:
-        found: dict[int, list[int]] = {}
-        for index, op in enumerate(ops):
-            if op.reads is not None:
-                found.setdefault(op.reads, []).append(index)
-        return found
-
     def number_of(self, flattener: Flattener, ref: Ref) -> int:
         return self._numbers.get(_Key(self._graph(flattener), ref.op), -1)
 
@@ -403,8 +396,7 @@ class _Builder:
 
     def _origin(self, flat: FlatOp) -> tuple[int | None, str | None]:
         known = flat.known
-        frames = known.frames if known is not None and known.frames is not None else frames_of(flat.op.traceback)
-        source, api = self._sources.of(frames, flat.type)
+        source, api = self._sources.of(flat.frames, flat.type)
         if known is not None and (known.api or flat.type == SNAPSHOT):
             return source, known.api  # the line uses a value from before the step, and does not create it
         return source, api

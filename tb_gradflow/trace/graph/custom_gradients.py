@@ -16,7 +16,7 @@ from tensorflow.python.framework import ops
 
 from tb_gradflow.record.schema import Source
 from tb_gradflow.trace.graph.differentiable import custom_gradient_name, is_overridden
-from tb_gradflow.trace.graph.noted_gradients import written_by_user
+from tb_gradflow.trace.graph.noted_gradients import closure_of, written_by_user
 from tb_gradflow.trace.source.frames import frames_of
 from tb_gradflow.trace.source.user_line import first_meant, is_users
 from tb_gradflow.trace.tf_internals.outside_tapes import untaped
@@ -109,10 +109,7 @@ def _is_called_by_user(op: Any) -> bool:
 
 def cells_of(function: Any) -> dict[str, Any]:
     """The variables that a function captured, by name."""
-    code, closure = getattr(function, "__code__", None), getattr(function, "__closure__", None)
-    if code is None or closure is None:
-        return {}
-    return {name: cell.cell_contents for name, cell in zip(code.co_freevars, closure, strict=True)}
+    return {name: cell.cell_contents for name, cell in closure_of(function).items()}
 
 
 def _name(written: Callable[..., Any], registered: str) -> str:

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tb_gradflow.trace.engine.definitions import BRANCHES
 from tb_gradflow.trace.graph.differentiable import shape_of
 from tb_gradflow.trace.graph.flat_ops import FlatOp, Ref, consumers
-from tb_gradflow.trace.graph.flatten import BRANCHES, Flattener, is_write
+from tb_gradflow.trace.graph.flatten import Flattener, is_write
 from tb_gradflow.trace.graph.gradient_call import Call
 
 # Ops that people apply to a gradient before adding it up: dividing by the number of steps, clipping, casting. A norm

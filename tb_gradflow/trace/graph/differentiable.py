@@ -15,6 +15,7 @@ from tensorflow.python.eager import backprop_util, record
 from tensorflow.python.framework import func_graph, ops
 
 from tb_gradflow.record.schema import Passes
+from tb_gradflow.trace.engine.definitions import CALLS
 from tb_gradflow.trace.graph.noted_gradients import is_of_custom_gradient, returned_by
 from tb_gradflow.trace.tf_internals.outside_tapes import untaped
 
@@ -24,9 +25,6 @@ Signature = tuple[object, ...]
 VALUE_FREE = frozenset(
     {"Shape", "ShapeN", "Size", "Rank", "ZerosLike", "OnesLike", "VariableShape", "TensorListLength"}
 )
-
-
-_CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
 
 
 class Differentiability:
@@ -105,7 +103,7 @@ def _ask(op: Any, by_tape: bool, *, calls_users: bool) -> tuple[Passes, ...]:
         function = gradient_function_of(op, by_tape=by_tape)
     except LookupError:
         # If the function is called eagerly, a tape records the gradient of the whole function.
-        return _per_input(op, "unknown" if by_tape and op.type in _CALLS else "unregistered")
+        return _per_input(op, "unknown" if by_tape and op.type in CALLS else "unregistered")
     if function is None:
         return _per_input(op, "not_differentiable")
     if is_of_custom_gradient(function) and not calls_users:

@@ -14,7 +14,6 @@ import tensorflow as tf
 
 from tb_gradflow.record.schema import HowLost
 from tb_gradflow.trace.graph.flat_ops import Ref
-from tb_gradflow.trace.numerics.statistics import gradient_statistics
 from tb_gradflow.trace.source.frames import PACKAGE
 
 
@@ -113,8 +112,8 @@ def _forgets(layer: Any) -> bool:
 
 
 def at_padding(dropped: Dropped, gradients: Mapping[Ref, Any], ref: Ref | None, name_of: Callable[[int], str]) -> Any:
-    """float32 `[6]`: statistics of the gradient at the masked steps, for the last value that the layer computes with
-    the same steps; if there is none, for its input. `None` if there is neither. The input of a convolution is no
+    """The gradient at the masked steps, zero elsewhere, of the last value that the layer computes with the same steps;
+    if there is none, of its input. `None` if there is neither. The input of a convolution is no
     evidence: its window also covers unmasked steps next to padding.
 
     Args:
@@ -129,7 +128,7 @@ def at_padding(dropped: Dropped, gradients: Mapping[Ref, Any], ref: Ref | None, 
             return None
         # Zeros that replace padding contain nothing of it.
         empty = tf.equal(dropped.given, tf.zeros_like(dropped.given))
-        return gradient_statistics(tf.where(_beside(mask, given) | empty, tf.zeros_like(given), given))
+        return tf.where(_beside(mask, given) | empty, tf.zeros_like(given), given)
     inside = f"{dropped.scope}/"
     of_layer = [each for each in gradients if dropped.scope and name_of(each.op).startswith(inside)]
     fitting = [each for each in sorted(of_layer, key=lambda each: each.op) if _fits(gradients[each], mask)]
@@ -140,7 +139,7 @@ def at_padding(dropped: Dropped, gradients: Mapping[Ref, Any], ref: Ref | None, 
         # In a recurrent layer, the last step contains the state after the last unmasked step, even if it is padding:
         # `x[:, -1]` is right.
         mask = tf.concat([mask[..., :-1], tf.ones_like(mask[..., -1:])], -1)
-    return gradient_statistics(tf.where(_beside(mask, found), tf.zeros_like(found), found))
+    return tf.where(_beside(mask, found), tf.zeros_like(found), found)
 
 
 def _beside(mask: Any, tensor: Any) -> Any:

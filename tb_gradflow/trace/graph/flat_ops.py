@@ -11,7 +11,7 @@ from tensorflow.python.ops import handle_data_util
 
 from tb_gradflow.record.schema import Passes
 from tb_gradflow.trace.graph.custom_gradients import OwnGradient
-from tb_gradflow.trace.source.frames import Frame
+from tb_gradflow.trace.source.frames import Frame, frames_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +99,13 @@ class FlatOp:
     known: Known | None = None
     place: float | None = None
 
+    @property
+    def frames(self) -> Sequence[Frame]:
+        """The stack under which it was created."""
+        if self.known is not None and self.known.frames is not None:
+            return self.known.frames
+        return frames_of(self.op.traceback)
+
 
 @dataclass(slots=True)
 class Scope:
@@ -131,6 +138,15 @@ def held_by(handle: Any) -> Any:
     if data is None or not data.shape_and_type:
         return tf.TensorSpec(None, tf.float32)
     return tf.TensorSpec(tf.TensorShape(data.shape_and_type[0].shape), tf.as_dtype(data.shape_and_type[0].dtype))
+
+
+def readers(ops: Sequence[FlatOp]) -> dict[int, list[int]]:
+    """For each variable, the ops that read it."""
+    found: dict[int, list[int]] = {}
+    for index, op in enumerate(ops):
+        if op.reads is not None:
+            found.setdefault(op.reads, []).append(index)
+    return found
 
 
 def consumers(ops: Sequence[FlatOp]) -> Mapping[int, list[int]]:

@@ -15,11 +15,9 @@ import tensorflow as tf
 from tensorflow.python.framework import function_def_to_graph
 from tensorflow.python.ops import cond_v2, while_v2
 
+from tb_gradflow.trace.engine.definitions import BRANCHES, CALLS, LOOPS
 from tb_gradflow.trace.graph.flat_ops import FlatOp, Input, Known, Ref, Scope, held_by, runs_functions
 
-CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
-BRANCHES = frozenset({"If", "StatelessIf", "Case", "StatelessCase"})
-_WHILES = frozenset({"While", "StatelessWhile"})
 _WRITE_PREFIXES = ("Assign", "ResourceScatter", "ResourceApply", "ResourceSparseApply", "ResourceStridedSliceAssign")
 
 
@@ -152,7 +150,7 @@ class Flattener:
                 self._call(op, frame)
             elif op.type in BRANCHES:
                 self._if(op, frame)
-            elif op.type in _WHILES:
+            elif op.type in LOOPS:
                 self._while(op, frame)
             else:
                 self._plain(op, frame)
@@ -251,7 +249,7 @@ class Flattener:
         self._flatten(body, body.get_operations(), inner)
         self._compiled = around
         for tensor, result in zip(op.outputs, body.outputs, strict=False):
-            self._alias(tensor, result, inner, frame)
+            inner.hand_on(result.name, frame, tensor.name)
 
     def _if(self, op: Any, frame: Scope) -> None:
         branches = cond_v2.get_func_graphs(op)
@@ -325,9 +323,6 @@ class Flattener:
         self._names.add(full)
         return full
 
-    def _alias(self, tensor: Any, result: Any, inner: Scope, frame: Scope) -> None:
-        inner.hand_on(result.name, frame, tensor.name)
-
     def _append(self, flat: FlatOp) -> int:
         flat.backward = self._backward
         flat.compiled = self._compiled
@@ -357,6 +352,6 @@ def function_graph(op: Any, name: str) -> Any:
     if graph is not None:
         return graph
     try:
-        return function_def_to_graph.function_def_to_graph(op.graph._get_function(name).function_def)
+        return function_def_to_graph.function_def_to_graph(function.function_def)
     except (AttributeError, ValueError):
         return None

@@ -95,8 +95,11 @@ def _noted(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _cell_of(function: Any) -> Any:
-    """The variable of a registered gradient function that holds the wrapped one."""
+    """The variable of a registered gradient function that holds the wrapped one; `None` if there is none."""
+    return closure_of(function).get("tape_grad_fn")
+
+
+def closure_of(function: Any) -> dict[str, Any]:
+    """The cells of the variables that a function captured, by name."""
     code, closure = getattr(function, "__code__", None), getattr(function, "__closure__", None)
-    if code is None or closure is None or "tape_grad_fn" not in code.co_freevars:
-        return None
-    return closure[code.co_freevars.index("tape_grad_fn")]
+    return {} if code is None or closure is None else dict(zip(code.co_freevars, closure, strict=True))

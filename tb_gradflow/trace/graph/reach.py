@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
+from tb_gradflow.trace.engine.reached import reached
 from tb_gradflow.trace.graph.differentiable import VALUE_FREE
 from tb_gradflow.trace.graph.flat_ops import FlatOp
 
@@ -35,17 +36,11 @@ def influenced_by(
 
 def needed_for(ops: Sequence[FlatOp], end: Iterable[int]) -> set[int]:
     """The ops on which the value of one of `end` depends, these included."""
-    seen = set(end)
-    stack = list(seen)
-    while stack:
-        op = ops[stack.pop()]
-        if op.type in VALUE_FREE:
-            continue
-        for item in op.inputs:
-            if item.ref.op not in seen:
-                seen.add(item.ref.op)
-                stack.append(item.ref.op)
-    return seen
+
+    def inputs(index: int) -> Iterable[int]:
+        return () if ops[index].type in VALUE_FREE else (item.ref.op for item in ops[index].inputs)
+
+    return set(reached(end, inputs))
 
 
 def last_of_scopes(ops: Sequence[FlatOp], scopes: Collection[str], between: Iterable[int]) -> set[int]:

@@ -101,9 +101,6 @@ class Guard:
         """The argument of that number."""
         return self._handles[number]
 
-    def keep(self, caught: Caught) -> None:
-        self.caught = caught
-
     def failed(self, fault: Exception) -> None:
         self.fault = self.fault or fault
 
@@ -210,7 +207,7 @@ class Unit:
     def _note(self) -> None:
         """Called by the branch."""
         if self._guard.caught is None:
-            self._guard.keep(self.taken())
+            self._guard.caught = self.taken()
 
     def taken(self) -> Caught:
         """The step that it is in, or the last one: what that was given, and what its effects have resulted in.

@@ -1,4 +1,5 @@
-"""Statistics of arrays that are in memory: those of variables, and of how a step has moved them."""
+"""Statistics of arrays that are in memory: those of variables, and of how a step has moved them. What overflows on the
+way warns nobody: the columns say it."""
 
 from __future__ import annotations
 
@@ -36,6 +37,7 @@ def whole_movement(parts: Sequence[Sequence[float]]) -> list[float]:
     return [*columns[:, :-1].sum(0), parts[0][-1]]
 
 
+@np.errstate(all="ignore")
 def variable_columns(now: Array, change: Array | None, before: Array | None) -> list[float]:
     """In the order of `VARIABLE_STATISTICS`; `None` where the value before the step is not known."""
     if change is None or before is None:
@@ -46,6 +48,7 @@ def variable_columns(now: Array, change: Array | None, before: Array | None) -> 
     return [*norms, _nonfinite(before), _nonfinite(now)]
 
 
+@np.errstate(all="ignore")
 def movement_columns(
     gradient: Array,
     before: Array,

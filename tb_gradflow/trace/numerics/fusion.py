@@ -25,6 +25,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import tensorflow as tf
 
+from tb_gradflow.trace.engine.definitions import CALLS
+from tb_gradflow.trace.engine.reached import reached
+
 _FACTORS = frozenset({"Mul", "RealDiv", "Div", "Neg"})
 _TERMS = frozenset({"AddV2", "Add", "Sub", "AddN"})
 _PRODUCTS = frozenset({"MatMul", "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"})
@@ -33,8 +36,6 @@ _PRODUCTS = frozenset({"MatMul", "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"
 _SAME_MEMORY = frozenset({"Identity", "Reshape", "Squeeze", "ExpandDims", "StopGradient", "Snapshot"})
 
 _COPIES = frozenset({"Identity", "StopGradient", "PreventGradient", "Snapshot", "CheckNumerics"})
-
-_CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
 
 # Ops that are cheap enough to run twice.
 _REPEATED = _FACTORS | _TERMS | {"Sum", "Reshape", "Tile", "BroadcastTo", "Identity", "ExpandDims", "Squeeze"}
@@ -77,13 +78,10 @@ class Needed:
 
     @cached_property
     def _names(self) -> set[str]:
-        stack, names = [op for op in self._asked if op.graph is self._graph], set()
-        while stack:
-            op = stack.pop()
-            if op.name not in names and self.is_made(op):
-                names.add(op.name)
-                stack.extend(tensor.op for tensor in op.inputs)
-        return names
+        made = reached(
+            filter(self.is_made, self._asked), lambda op: filter(self.is_made, (tensor.op for tensor in op.inputs))
+        )
+        return {op.name for op in made}
 
 
 def _is_symbolic(value: Any) -> bool:
@@ -179,7 +177,7 @@ def computed_apart(gradients: Sequence[Any]) -> list[Any]:
     function's ops in the place of the call and may merge them with later ones, and here they cannot be repeated."""
     calls: dict[int, list[str]] = {}
     for each in gradients:
-        if each.op.type in _CALLS and id(each.op) not in calls:
+        if each.op.type in CALLS and id(each.op) not in calls:
             calls[id(each.op)] = _types_of_results(each.op)
     merged = _FACTORS | _TERMS
     return [

@@ -9,10 +9,8 @@ branch of one op.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import itertools
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -31,7 +29,7 @@ _COLUMNS = 6
 
 _LONGEST = 1000
 
-_SAFE = (1e-15, 1e15)
+SAFE = (1e-15, 1e15)
 """Largest magnitudes between these have squares and sums of squares inside float32. Squares of elements under 1e-19
 vanish, and gradients that small are what we are here to see."""
 
@@ -49,30 +47,14 @@ class Later:
     tensor: Any
 
 
-class _OfThread(threading.local):
-    is_later = False
-
-
-_of_thread = _OfThread()
-
-
-@contextlib.contextmanager
-def measured_later() -> Iterator[None]:
-    """While the context is open, statistics are not computed yet."""
-    before, _of_thread.is_later = _of_thread.is_later, True
-    try:
-        yield
-    finally:
-        _of_thread.is_later = before
-
-
-def is_later() -> bool:
-    return _of_thread.is_later
-
-
 def for_xla(later: Later) -> Later:
     """The same statistics, or what they follow from, without what XLA cannot compile."""
     return Later(sums, later.tensor) if later.of is statistics else later
+
+
+def wide(tensor: Any) -> Any:
+    """A tensor as float32, or as float64 if it has that precision: in half precision squares are lost."""
+    return tensor if tensor.dtype in (tf.float32, tf.float64) else tf.cast(tensor, tf.float32)
 
 
 def sums(tensor: Any) -> Any:
@@ -80,10 +62,7 @@ def sums(tensor: Any) -> Any:
 
     Without branches, as XLA needs it: elements are scaled by the largest, as BLAS nrm2 does.
     """
-    magnitude = tf.abs(tensor)
-    if magnitude.dtype not in (tf.float32, tf.float64):
-        magnitude = tf.cast(magnitude, tf.float32)
-    whole = tf.reshape(magnitude, [-1])
+    whole = tf.reshape(wide(tf.abs(tensor)), [-1])
     zero = tf.zeros([], whole.dtype)
     is_finite = tf.math.is_finite(whole)
     flat = tf.where(is_finite, whole, zero)
@@ -152,13 +131,18 @@ def _compiled(of: Callable[[Any], Any], dtype: Any, count: int, has_choice: bool
     def measure_if(is_wanted: Any, *tensors: Any) -> Any:
         return tf.cond(is_wanted, lambda: measure(*tensors), lambda: tf.zeros([count, _COLUMNS]))
 
+    tensors = [tf.TensorSpec(None, dtype)] * count
+    if has_choice:
+        return shared_function(measure_if, tf.TensorSpec([], tf.bool), *tensors)
+    return shared_function(measure, *tensors)
+
+
+def shared_function(function: Callable[..., Any], *given: Any) -> Any:
+    """A function that calls share, and that is not inlined in them, compiled for such arguments."""
     # Outside of any graph that is being built, because the function outlives it.
     with tf.init_scope():
-        shared = tf.function(
-            measure_if if has_choice else measure, autograph=False, experimental_attributes={"_noinline": True}
-        )
-        given = [tf.TensorSpec([], tf.bool)] if has_choice else []
-        return shared.get_concrete_function(*given, *[tf.TensorSpec(None, dtype)] * count)
+        shared = tf.function(function, autograph=False, experimental_attributes={"_noinline": True})
+        return shared.get_concrete_function(*given)
 
 
 def statistics(tensor: Any) -> Any:
@@ -173,7 +157,7 @@ def columns_of(tensors: Sequence[Any]) -> Any:
     filled, none = tf.maximum(size, 1), tf.zeros_like(largest)
     columns = [tf.sqrt(2 * squares), largest, total / filled, (size - count) / filled, none, none]
     plain = tf.cast(tf.stack(columns, 1), tf.float32)
-    low, high = (tf.constant(limit, largest.dtype) for limit in _SAFE)
+    low, high = (tf.constant(limit, largest.dtype) for limit in SAFE)
     # Any NaN or Inf among the elements shows in their sum.
     is_plain = tf.math.is_finite(total) & (largest < high) & ((largest > low) | tf.equal(largest, 0))
 
@@ -187,9 +171,7 @@ def columns_of(tensors: Sequence[Any]) -> Any:
 def _parts(tensor: Any) -> tuple[Any, ...]:
     """Half the sum of squares, the largest magnitude and the sum of magnitudes, and the numbers of elements that are
     not zero and of all."""
-    magnitude = tf.abs(tf.reshape(tensor, [-1]))
-    if magnitude.dtype not in (tf.float32, tf.float64):
-        magnitude = tf.cast(magnitude, tf.float32)
+    magnitude = wide(tf.abs(tf.reshape(tensor, [-1])))
     sums = tf.nn.l2_loss(magnitude), tf.reduce_max(magnitude), tf.reduce_sum(magnitude)
     # When nothing else needs them any more, the signs take the memory of the magnitudes.
     with tf.control_dependencies(sums):
@@ -197,6 +179,7 @@ def _parts(tensor: Any) -> tuple[Any, ...]:
     return *sums, count, tf.size(magnitude)
 
 
+@np.errstate(all="ignore")
 def _exact_columns(*arrays: Any) -> Array:
     """The `statistics` of arrays, of whatever magnitude; the first three are over the finite elements."""
     rows = []

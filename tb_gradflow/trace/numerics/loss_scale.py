@@ -23,28 +23,24 @@ class ScaledLosses:
     """Scaled losses of the step's graphs, with a value for each."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[int, str], tuple[Any, Any]] = {}
+        self._known: dict[Any, Any] = {}
 
     def add(self, symbol: Any, known: Any) -> None:
-        """A tensor of a graph, kept alive because an id identifies an object only while it lives."""
-        self._known[_key(symbol)] = symbol, known
+        """A tensor of a graph, with its value."""
+        self._known[symbol.ref()] = known
 
     def behind(self, symbols: Iterable[Any]) -> Any:
         """The value of the scaled loss that one of these tensors is, or is computed from; None if there is none."""
-        pending, seen = list(symbols), set[tuple[int, str]]()
+        pending, seen = list(symbols), set[Any]()
         while self._known and pending and len(seen) < _FAR:
             symbol = pending.pop(0)
-            key = _key(symbol)
+            key = symbol.ref()
             if key in self._known:
-                return self._known[key][1]
+                return self._known[key]
             if key not in seen and symbol.op.type in _HANDING_ON:
                 seen.add(key)
                 pending.extend(symbol.op.inputs)
         return None
-
-
-def _key(symbol: Any) -> tuple[int, str]:
-    return id(symbol.graph), symbol.name
 
 
 def unscaled(rows: Sequence[Any], scale: Any) -> Any:

@@ -1,8 +1,7 @@
-"""Statistics of a tensor in plain TensorFlow ops, the same under XLA, on a GPU and on replicas.
+"""Statistics of a tensor, by the names and in the order of `record.schema`.
 
-Their names and order are those of `record.schema`. Each tensor's statistics are one call of a shared function that is
-not inlined: a graph with twenty more ops for each of a thousand tensors takes a minute to optimise, while a call costs
-ten microseconds.
+Each tensor's statistics are one call of a shared function that is not inlined: a graph with twenty more ops for each of
+a thousand tensors takes a minute to optimise, while a call costs ten microseconds. What is rare is left to NumPy.
 """
 
 from __future__ import annotations
@@ -15,31 +14,25 @@ import numpy as np
 import tensorflow as tf
 
 from tb_gradflow.record.schema import GRADIENT_STATISTICS, VARIABLE_STATISTICS
-from tb_gradflow.trace.numerics.later import Later, is_later, statistics
+from tb_gradflow.trace.numerics import arrays
+from tb_gradflow.trace.numerics.later import SAFE, shared_function, statistics, wide
 
 GRADIENT_COLUMNS = len(GRADIENT_STATISTICS)
 VARIABLE_COLUMNS = len(VARIABLE_STATISTICS)
-
-# Largest magnitudes between these have squares and sums of squares inside float32; outside, the elements are scaled
-# first. Squares of elements under 1e-19 vanish, and gradients that small are what we are here to see.
-_SAFE = (1e-15, 1e15)
 
 
 def gradient_statistics(gradient: Any) -> Any:
     """float32 `[6]`: norm, largest and mean magnitude over the finite elements, fraction of exact zeros, and the
     numbers of NaN and of infinite elements. An `IndexedSlices` counts as the dense tensor that it represents.
     """
-    if isinstance(gradient, tf.IndexedSlices):
-        gradient = tf.convert_to_tensor(gradient)
-    return Later(statistics, gradient) if is_later() else shared_call(_gradient_columns, gradient)
+    return shared_call(statistics, dense(gradient))
 
 
 def gradient_cosine(one: Any, other: Any) -> Any:
     """float32 scalar: the cosine of the angle between two gradients of one variable; NaN if one of them is zero or not
     finite.
     """
-    dense = [tf.convert_to_tensor(each) if isinstance(each, tf.IndexedSlices) else each for each in (one, other)]
-    return shared_call(_cosine, *dense)
+    return shared_call(_cosine, dense(one), dense(other))
 
 
 def variable_statistics(now: Any, before: Any) -> Any:
@@ -59,13 +52,11 @@ def movement_statistics(
     `rate` is `None` if unknown; steps are in proportion to the gradient, or as long as the rate. The length of a step
     is unknown for a gradient that is still scaled.
     """
-    if isinstance(gradient, tf.IndexedSlices):
-        gradient = tf.convert_to_tensor(gradient)
     if remembers is None:
         remembers = tf.zeros(tf.shape(now), tf.bool)
     known = tf.constant(float("nan")) if rate is None else rate
     function = _movement_of_unknown_length if is_scaled else _proportional_movement if is_proportional else _movement
-    return shared_call(function, gradient, before, now, remembers, known)
+    return shared_call(function, dense(gradient), before, now, remembers, known)
 
 
 def _proportional_movement(gradient: Any, before: Any, now: Any, remembers: Any, rate: Any) -> Any:
@@ -84,8 +75,13 @@ def _movement(gradient: Any, before: Any, now: Any, remembers: Any, rate: Any, p
     # Half the distance to the next number: smaller changes are rounded away.
     spacing = tf.abs(tf.cast(before, tf.float32)) * (epsilon_of(before.dtype) / 2)
     rounded = unmoved & (rate > 0) & (rate * per_rate < spacing)
-    counts = [_count(mask, tf.float32) for mask in (zero, moved, moved & remembers, unmoved, rounded)]
+    counts = [_count(mask) for mask in (zero, moved, moved & remembers, unmoved, rounded)]
     return tf.stack([*counts, rate])
+
+
+def dense(gradient: Any) -> Any:
+    """A gradient as a tensor: an `IndexedSlices` represents one."""
+    return tf.convert_to_tensor(gradient) if isinstance(gradient, tf.IndexedSlices) else gradient
 
 
 def epsilon_of(dtype: Any) -> float:
@@ -103,39 +99,7 @@ def shared_call(function: Callable[..., Any], *tensors: Any) -> Any:
 
 @functools.cache
 def _compiled(function: Callable[..., Any], *dtypes: Any) -> Any:
-    # Outside of any graph that is being built, because the function outlives it.
-    with tf.init_scope():
-        shared = tf.function(function, autograph=False, experimental_attributes={"_noinline": True})
-        return shared.get_concrete_function(*(tf.TensorSpec(None, dtype) for dtype in dtypes))
-
-
-def _gradient_columns(gradient: Any) -> Any:
-    magnitude = _magnitude(gradient)
-    size = tf.cast(tf.size(magnitude), magnitude.dtype)
-    count = tf.maximum(size, 1)
-    largest = _largest(magnitude)
-    total = tf.reduce_sum(magnitude)
-    norm = tf.sqrt(2 * tf.nn.l2_loss(magnitude))
-    zeros = (size - tf.reduce_sum(tf.sign(magnitude))) / count
-    none = tf.zeros_like(total)
-    plain = tf.stack([norm, largest, total / count, zeros, none, none])
-    # Any NaN or Inf among the elements shows in their sum.
-    return tf.cond(
-        tf.math.is_finite(total) & _is_safe(largest),
-        lambda: tf.cast(plain, tf.float32),
-        lambda: tf.cast(_careful_columns(magnitude, count), tf.float32),
-    )
-
-
-def _careful_columns(magnitude: Any, count: Any) -> Any:
-    """The same for any tensor, at twice the cost."""
-    finite = tf.where(tf.math.is_finite(magnitude), magnitude, tf.zeros_like(magnitude))
-    largest, norm, total = _scaled_sums(finite)
-    nan_count = _count(tf.math.is_nan(magnitude), magnitude.dtype)
-    inf_count = _count(tf.math.is_inf(magnitude), magnitude.dtype)
-    mean = total / tf.maximum(count - nan_count - inf_count, 1)
-    zeros = _count(tf.equal(magnitude, tf.zeros_like(magnitude)), magnitude.dtype) / count
-    return tf.stack([norm, largest, mean, zeros, nan_count, inf_count])
+    return shared_function(function, *(tf.TensorSpec(None, dtype) for dtype in dtypes))
 
 
 def _cosine(one: Any, other: Any) -> Any:
@@ -143,7 +107,7 @@ def _cosine(one: Any, other: Any) -> Any:
     for each in (one, other):
         if each.dtype.is_complex:
             each = tf.stack([tf.math.real(each), tf.math.imag(each)])
-        flat = tf.reshape(each if each.dtype in (tf.float32, tf.float64) else tf.cast(each, tf.float32), [-1])
+        flat = tf.reshape(wide(each), [-1])
         scaled = tf.math.divide_no_nan(flat, _largest(tf.abs(flat)))
         directions.append(tf.cast(scaled / tf.sqrt(tf.reduce_sum(tf.square(scaled))), tf.float32))
     return tf.reduce_sum(directions[0] * directions[1])
@@ -156,29 +120,17 @@ def _variable_columns(now: Any, before: Any) -> Any:
     def plain() -> Any:
         return tf.cast(tf.stack([*norms, tf.zeros_like(norms[0]), tf.zeros_like(norms[0])]), tf.float32)
 
-    def careful() -> Any:
-        columns = [_careful_norm(value), _careful_norm(change), _nonfinite(_magnitude(before)), _nonfinite(value)]
-        return tf.cast(tf.stack(columns), tf.float32)
+    def exact() -> Any:
+        columns = tf.numpy_function(_exact_columns, [now, now - before, before], tf.float32, stateful=False)
+        return tf.ensure_shape(columns, [VARIABLE_COLUMNS])
 
     # Anything that is not finite before or after shows in the change, or in the value.
     finite = tf.math.is_finite(norms[0]) & tf.math.is_finite(norms[1])
-    return tf.cond(finite & _is_safe(_largest(value)) & _is_safe(_largest(change)), plain, careful)
+    return tf.cond(finite & _is_safe(_largest(value)) & _is_safe(_largest(change)), plain, exact)
 
 
-def _careful_norm(magnitude: Any) -> Any:
-    finite = tf.where(tf.math.is_finite(magnitude), magnitude, tf.zeros_like(magnitude))
-    return _scaled_sums(finite)[1]
-
-
-def _nonfinite(magnitude: Any) -> Any:
-    return _count(~tf.math.is_finite(magnitude), magnitude.dtype)
-
-
-def _scaled_sums(magnitude: Any) -> tuple[Any, Any, Any]:
-    """The largest element, the L2 norm and the sum, scaled by the largest as BLAS nrm2 does."""
-    largest = _largest(magnitude)
-    scaled = tf.math.divide_no_nan(magnitude, largest)
-    return largest, largest * tf.sqrt(tf.reduce_sum(tf.square(scaled))), largest * tf.reduce_sum(scaled)
+def _exact_columns(now: Any, change: Any, before: Any) -> Any:
+    return np.array(arrays.variable_columns(*map(arrays.flat, (now, change, before))), np.float32)
 
 
 def _largest(magnitude: Any) -> Any:
@@ -186,19 +138,13 @@ def _largest(magnitude: Any) -> Any:
 
 
 def _is_safe(largest: Any) -> Any:
-    low, high = (tf.constant(limit, largest.dtype) for limit in _SAFE)
+    low, high = (tf.constant(limit, largest.dtype) for limit in SAFE)
     return tf.equal(largest, tf.zeros_like(largest)) | ((largest > low) & (largest < high))
 
 
 def _magnitude(tensor: Any) -> Any:
-    """One dimension, as float32, or as float64 if the tensor has that precision: in half precision the squares would be
-    lost.
-    """
-    tensor = tf.abs(tensor)
-    if tensor.dtype not in (tf.float32, tf.float64):
-        tensor = tf.cast(tensor, tf.float32)
-    return tf.reshape(tensor, [-1])
+    return tf.reshape(wide(tf.abs(tensor)), [-1])
 
 
-def _count(mask: Any, dtype: Any) -> Any:
-    return tf.reduce_sum(tf.cast(mask, dtype))
+def _count(mask: Any) -> Any:
+    return tf.reduce_sum(tf.cast(mask, tf.float32))

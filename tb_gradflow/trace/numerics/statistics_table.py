@@ -13,8 +13,9 @@ from typing import Any
 
 import tensorflow as tf
 
+from tb_gradflow.trace.numerics.later import Later, statistics
 from tb_gradflow.trace.numerics.loss_scale import unscaled
-from tb_gradflow.trace.numerics.statistics import GRADIENT_COLUMNS
+from tb_gradflow.trace.numerics.statistics import GRADIENT_COLUMNS, dense, shared_call
 
 
 class Block:
@@ -22,10 +23,12 @@ class Block:
 
     Attributes:
         tensor: float32 `[rows, 6]`; `None` before `stack`, and where the statistics are measured elsewhere.
+        is_measured: Whether it has got its rows, though there may be none.
     """
 
     def __init__(self) -> None:
         self.tensor: Any = None
+        self.is_measured = False
         self._stacked = 0
         self._waiting: list[Any] = []
 
@@ -34,22 +37,25 @@ class Block:
         """How many rows it has, those that wait to be stacked included."""
         return self._stacked + len(self._waiting)
 
-    @property
-    def is_measured(self) -> bool:
-        """Whether it has got its rows, though there may be none."""
-        return self.tensor is not None
-
     def add(self, statistics: Any = None, scale: Any = None) -> Row:
         """One more row: float32 `[6]`, which `stack` takes in; as it is without a scale of the loss."""
         self._waiting.append(statistics if scale is None else unscaled([statistics], scale)[0])
         return Row(self, self.row_count - 1)
 
+    def measure(self, tensor: Any, scale: Any = None, of: Callable[[Any], Any] = statistics) -> Row:
+        """One more row: what `of` computes from a tensor, by default the statistics of a gradient."""
+        return self.add(self._measured(of, dense(tensor)), scale)
+
+    def _measured(self, of: Callable[[Any], Any], tensor: Any) -> Any:
+        return shared_call(of, tensor)
+
     def stack(self, scale: Any = None) -> None:
         """Takes in the rows that were added since the last time, as they are without a scale of the loss."""
-        if self.tensor is not None and not self._waiting:
+        if self.is_measured and not self._waiting:
             return
         added = unscaled(self._waiting, scale)
         self.tensor = added if self.tensor is None else tf.concat([self.tensor, added], 0)
+        self.is_measured = True
         self._stacked += len(self._waiting)
         self._waiting = []
 
@@ -72,18 +78,16 @@ class LaterBlock(Block):
         super().__init__()
         self.graph = graph
         self.entries: list[tuple[Any, Any]] = []
-        self._is_measured = False
-
-    @property
-    def is_measured(self) -> bool:
-        return self._is_measured
 
     def add(self, statistics: Any = None, scale: Any = None) -> Row:
         self._waiting.append((statistics, scale))
         return Row(self, self.row_count - 1)
 
+    def _measured(self, of: Callable[[Any], Any], tensor: Any) -> Any:
+        return Later(of, tensor)
+
     def stack(self, scale: Any = None) -> None:
-        self._is_measured = True
+        self.is_measured = True
         self.entries += [(statistics, scale if own is None else own) for statistics, own in self._waiting]
         self._stacked = len(self.entries)
         self._waiting = []

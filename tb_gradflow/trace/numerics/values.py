@@ -11,6 +11,7 @@ from typing import Any
 import tensorflow as tf
 
 from tb_gradflow.record.values import MOST_ROWS
+from tb_gradflow.trace.numerics.later import wide
 from tb_gradflow.trace.numerics.statistics import shared_call
 
 VALUE_COLUMNS = ("smallest", "largest", "zeros", "negative", "nan_count", "inf_count", "negative_inf_count")
@@ -45,9 +46,7 @@ def bad_columns(tensor: Any) -> Any:
 
 
 def _value_columns(tensor: Any) -> Any:
-    flat = tf.reshape(tensor, [-1])
-    if flat.dtype not in (tf.float32, tf.float64):
-        flat = tf.cast(flat, tf.float32)
+    flat = wide(tf.reshape(tensor, [-1]))
     finite, zero = tf.math.is_finite(flat), tf.zeros([], flat.dtype)
     any_finite = tf.reduce_any(finite)
     smallest = tf.reduce_min(tf.where(finite, flat, tf.fill(tf.shape(flat), flat.dtype.max)))
@@ -74,7 +73,7 @@ def _rest(tensor: Any, size: Any) -> Any:
 
 
 def _is_finite(tensor: Any) -> Any:
-    return tf.math.is_finite(tensor if tensor.dtype in (tf.float32, tf.float64) else tf.cast(tensor, tf.float32))
+    return tf.math.is_finite(wide(tensor))
 
 
 def _places(bad: Any) -> Any:

@@ -79,10 +79,9 @@ class Forms:
             self._timed(run, args)
         elif self.guard is None or self.guard.fault is not None:
             run.of(self._switch.plain, args)
-        elif self._guarded is None:
-            self._guarded = Sibling(self._function, self._edits)
-            run.of(self._guarded, args)
         else:
+            if self._guarded is None:
+                self._guarded = Sibling(self._function, self._edits)
             run.of(self._guarded, args)
 
     def is_own(self, error: BaseException) -> bool:

@@ -12,7 +12,6 @@ from typing import Any
 from tb_gradflow.record.schema import Trace
 from tb_gradflow.trace.capture.collector import Collector, Scope
 from tb_gradflow.trace.capture.instruments import Instrument
-from tb_gradflow.trace.capture.snapshots import link_snapshots
 from tb_gradflow.trace.capture.symbols import Symbols
 from tb_gradflow.trace.capture.term_gradients import TermGradients
 from tb_gradflow.trace.engine.repeated import NotRepeatable
@@ -261,10 +260,9 @@ class ObservedSteps:
     def _raised(self, error: BaseException, collector: Collector) -> None:
         """The user's step has raised while it was traced: what was observed until then is reported, and nothing
         replaces that error."""
-        if collector.calls and collector.fault is None:
+        if collector.calls and collector.fault is None and self._observation is not None:
             with contextlib.suppress(Exception):
-                collector.finish()
-                link_snapshots(collector)
+                self._observation.finish()
                 trace = trace_of(seen_in(collector), self._traces, keep_source=self._settings.source)
                 self._traces += 1
                 self._on_trace(trace, error)

@@ -12,8 +12,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from tb_gradflow.trace.engine.definitions import BRANCHES, CALLS
 from tb_gradflow.trace.engine.reached import reached
-from tb_gradflow.trace.graph.flatten import BRANCHES, CALLS
 from tb_gradflow.trace.graph_v1.variables_v1 import MAKERS
 
 _SWITCHES = ("Switch", "RefSwitch")

@@ -28,7 +28,7 @@ class EagerSteps:
     ) -> None:
         self.not_recorded = ""
         self._known = Variables()
-        self._step = InstrumentedStep(_nothing, self._variables, settings, on_trace, inputs, on_fault)
+        self._step = InstrumentedStep(lambda: None, self._variables, settings, on_trace, inputs, on_fault)
         self._open: OpenStep | None = None
         self.has_recorded = self.is_rented = self.is_first = self.tells = False
         self._given: tuple[Sequence[Any], Mapping[str, Any]] = ((), {})
@@ -62,7 +62,3 @@ class EagerSteps:
         known = [owned for owned in self._known if not isinstance(owned.variable, MadeTensor)]
         self._known = Variables(lambda: known)
         return self._known
-
-
-def _nothing() -> None:
-    """A step that is opened and closed is no function."""

@@ -15,7 +15,6 @@ from tb_gradflow.record.schema import PYTHON, SNAPSHOT, Trace
 from tb_gradflow.trace.capture.collector import Collector, Scope
 from tb_gradflow.trace.capture.optimizer_updates import Moved
 from tb_gradflow.trace.capture.patches import gives_way, watching
-from tb_gradflow.trace.capture.snapshots import link_snapshots
 from tb_gradflow.trace.capture.term_gradients import TermGradients
 from tb_gradflow.trace.eager.shadow_symbols import ShadowSymbols
 from tb_gradflow.trace.experiments.eager_step import last_step_of
@@ -31,7 +30,6 @@ from tb_gradflow.trace.graph.variables import (
 )
 from tb_gradflow.trace.numerics.statistics import (
     VARIABLE_COLUMNS,
-    gradient_statistics,
     movement_statistics,
     variable_statistics,
 )
@@ -57,6 +55,11 @@ class InstrumentedStep:
     the exception if the user's step raised one. Everything the measurements need is derived from tensors of the step:
     nothing here runs between steps. `on_fault` is called if the recorder itself fails; the step then goes on to its end
     without measurements. Without `on_fault` the fault is raised.
+
+    Attributes:
+        variables, settings, on_fault: See above.
+        inputs: Names the arguments of the step.
+        questions: The variables that are moved.
     """
 
     def __init__(
@@ -68,26 +71,26 @@ class InstrumentedStep:
         inputs: NameInputs | None = None,
         on_fault: Callable[[Exception], None] | None = None,
     ) -> None:
-        self._name_inputs = inputs if inputs is not None else arguments_of(step)
+        self.inputs = inputs if inputs is not None else arguments_of(step)
+        self.variables = variables
+        self.settings = settings
+        self.on_fault = on_fault or _raised
         self._step = step
-        self._variables = variables
-        self._settings = settings
         self._on_trace = on_trace
-        self._on_fault = on_fault or _raised
+        self.questions = Questions()
         self._traces = 0
-        self._questions = Questions()
 
     def __call__(self, *args: Any, **kwargs: Any) -> tuple[Any, Measured]:
         """What the step returns, and what it measured: nothing if the recorder has failed."""
         found: list[Measured] = []
         outputs = beside(
-            lambda: self._step(*args, **kwargs), lambda: self._observed(found.append, args, kwargs), self._on_fault
+            lambda: self._step(*args, **kwargs), lambda: self._observed(found.append, args, kwargs), self.on_fault
         )
         return outputs, found[0] if found else {}
 
     @contextlib.contextmanager
     def _observed(self, found: Callable[[Measured], None], args: Any, kwargs: Any) -> Iterator[None]:
-        opened = OpenStep(self, *self._begun())
+        opened = OpenStep(self)
         try:
             try:
                 yield
@@ -102,114 +105,29 @@ class InstrumentedStep:
         """Begins a step that is not a function: everything that this thread runs until it is closed. None if that
         fails."""
         try:
-            opened = OpenStep(self, *self._begun())
+            opened = OpenStep(self)
         except Exception as fault:
-            self._on_fault(fault)
+            self.on_fault(fault)
             return None
         gives_way(opened.give_way)
         return opened
 
-    def _begun(self) -> tuple[Collector, list[Any]]:
-        variables, settings = self._variables(), self._settings
-        symbols = ShadowSymbols(variables, settings.checks)
-        # An op that runs once its operands are there rounds in the same way, whoever else reads them.
-        scope = Scope(settings.tensors, exact=False)
-        terms = [TermGradients(exact=False)] if settings.terms else []
-        collector = Collector(variables, symbols, scope, terms)
-        collector.keeps_gradients = settings.checks is not None  # `explain` shows the rows of the batch
-        return collector, _values(variables)
-
-    def _ended(self, collector: Collector, before: list[Any], args: Any, kwargs: Any) -> Measured:
-        try:
-            if collector.fault is not None:
-                raise collector.fault
-            return self._measured(collector, before, args, kwargs)
-        except Exception as fault:
-            self._on_fault(fault)
-            return {}
-
-    def _measured(self, collector: Collector, before: list[Any], args: Any, kwargs: Any) -> Measured:
-        given = self._name_inputs(args, kwargs)
-        _finish(collector)
-        more = self._more_rows(collector, given, before)
-        with_values = _broke(collector, [row for _, row in more.inputs])
-        trace, places, number_of = self._tell(collector, more, None, with_values=with_values)
-        measured = self._measurements(collector, trace.index, before)
-        if with_values:
-            measured |= forward_values(collector.calls, collector.symbols, places, number_of, (args, kwargs))
-            measured |= examples_of(given) if self._settings.examples else {}
-        known = {name: value.numpy() for name, value in measured.items()}
-        return known if with_values else known | self._influences(collector, trace, known)
-
-    def _influences(self, collector: Collector, trace: Trace, measured: Measured) -> Measured:
-        """What is measured in addition if variables are moved. What Python has computed is constant then, so that
-        only a reaction says something where the step leaves TensorFlow."""
-        symbols = collector.symbols
-        new = self._questions.new(trace, measured["gradients"])
-        if not new or not isinstance(symbols, ShadowSymbols):
-            return {}
-        known = {target: loss_of(call, symbols.symbol) for target, call in enumerate(collector.calls)}
-        losses = {target: loss for target, loss in known.items() if loss is not None}
-        found = influences(new, losses, collector.variables, lambda: last_step_of(symbols.shadow))
-        is_whole = all(op.type not in (PYTHON, SNAPSHOT) for op in trace.ops)
-        return found | {"influences": tuple(each for each in found["influences"] if each.reacts or is_whole)}
-
-    def _more_rows(self, collector: Collector, given: Named, before: Sequence[Any]) -> MoreRows:
-        block = Block()
-        collector.rows.append(block)
-        more = MoreRows(
-            [(name, block.add(gradient_statistics(tensor))) for name, tensor in given],
-            [(each, block.add(_movement(each, before[each.variable]))) for each in collector.moved(len(before))],
-            value_ranges(collector, block, exact=False) if self._settings.tensors == "all" else (),
-        )
-        block.stack()
-        return more
-
-    def _tell_of(self, error: BaseException, collector: Collector) -> None:
-        """The user's step has raised an error: what was observed until then is reported, and nothing replaces that
-        error."""
-        if collector.calls and collector.fault is None:
-            with contextlib.suppress(Exception):
-                _finish(collector)
-                self._tell(collector, MoreRows(), error)
-
-    def _tell(
+    def tell(
         self, collector: Collector, more: MoreRows, error: BaseException | None, *, with_values: bool = False
     ) -> tuple[Trace, list[Place], NumberOf]:
+        """A step is over: reports its structure, with the number of its trace."""
         index = self._traces
         self._traces += 1
         root = collector.root if with_values else None
         trace, places, number_of = trace_with(
-            more, seen_in(collector), collector.applied, index, keep_source=self._settings.source, root=root
+            more, seen_in(collector), collector.applied, index, keep_source=self.settings.source, root=root
         )
         self._on_trace(trace, error)
         return trace, places, number_of
 
-    def _measurements(self, collector: Collector, index: int, before: list[Any]) -> Measured:
-        losses = [call.loss for call in collector.calls if call.rows.is_measured]
-        return {
-            "trace": tf.constant(index, tf.int32),
-            "losses": tf.stack(losses) if losses else tf.zeros([0]),
-            "gradients": collector.rows.take(),
-            "variables": _norms(collector.variables, [*before, *self._met(collector, len(before))]),
-            **collector.more(),
-        }
-
-    def _met(self, collector: Collector, known: int) -> list[Any]:
-        """The initial values of the variables that an eager step has read; for the first step of a loop, of all its
-        variables. The values that the step read still exist."""
-        found: dict[int, Any] = {}
-        if known < len(collector.variables):
-            for op in collector.flattener(collector.root).ops:
-                # `ResourceGather` reads some rows only.
-                whole = op.type == "ReadVariableOp" and bool(op.tensors)
-                if whole and op.reads is not None and op.reads >= known and op.reads not in found:
-                    found[op.reads] = collector.symbols.actual(op.tensors[0])
-        return [found.get(number) for number in range(known, len(collector.variables))]
-
 
 class OpenStep:
-    """A step of an eager loop, which has no function: it lasts from here until it is closed.
+    """One step, from here until it is closed.
 
     Attributes:
         collector: Observes it.
@@ -217,17 +135,23 @@ class OpenStep:
         is_lost: Whether its observation has ended before it was over.
     """
 
-    def __init__(self, step: InstrumentedStep, collector: Collector, before: list[Any]) -> None:
-        self._step = step
-        self._before = before
-        self.collector = collector
+    def __init__(self, step: InstrumentedStep) -> None:
+        variables, settings = step.variables(), step.settings
+        # An op that runs once its operands are there rounds in the same way, whoever else reads them.
+        scope = Scope(settings.tensors, exact=False)
+        terms = [TermGradients(exact=False)] if settings.terms else []
+        self._symbols = ShadowSymbols(variables, settings.checks)
+        self.collector = Collector(variables, self._symbols, scope, terms)
+        self.collector.keeps_gradients = settings.checks is not None  # `explain` shows the rows of the batch
         self.is_lost = False
+        self._step = step
+        self._before = [item.variable.read_value() if is_floating(item) else None for item in variables]
         self._thread = threading.current_thread()
         with contextlib.ExitStack() as opened:
             opened.enter_context(faults_go_to(self.collector.fail))
             # A replica is refused when it requests a gradient.
-            opened.enter_context(watching(collector, lambda number: collector))
-            opened.enter_context(collector.recording())
+            opened.enter_context(watching(self.collector, lambda number: self.collector))
+            opened.enter_context(self.collector.recording())
             self.patches = opened.pop_all()
 
     def give_way(self) -> None:
@@ -238,19 +162,80 @@ class OpenStep:
     def closed(self, args: Any, kwargs: Any) -> Measured:
         """The step, which has these arguments, is over: its statistics; none if the recorder failed."""
         self.patches.close()
-        return self._step._ended(self.collector, self._before, args, kwargs)
+        try:
+            if self.collector.fault is not None:
+                raise self.collector.fault
+            return self._measured(args, kwargs)
+        except Exception as fault:
+            self._step.on_fault(fault)
+            return {}
 
     def abandon(self, error: BaseException | None = None) -> None:
-        """The step does not complete. If that is the user's error, what was observed until then is reported."""
+        """The step does not complete. If that is the user's error, what was observed until then is reported, and
+        nothing replaces that error."""
         self.patches.close()
-        if error is not None:
-            self._step._tell_of(error, self.collector)
+        if error is not None and self.collector.calls and self.collector.fault is None:
+            with contextlib.suppress(Exception):
+                self.collector.finish()
+                self._step.tell(self.collector, MoreRows(), error)
 
+    def _measured(self, args: Any, kwargs: Any) -> Measured:
+        collector, settings = self.collector, self._step.settings
+        given = self._step.inputs(args, kwargs)
+        collector.finish()
+        more = self._more_rows(given)
+        with_values = _broke(collector, [row for _, row in more.inputs])
+        trace, places, number_of = self._step.tell(collector, more, None, with_values=with_values)
+        losses = [call.loss for call in collector.calls if call.rows.is_measured]
+        measured = {
+            "trace": tf.constant(trace.index, tf.int32),
+            "losses": tf.stack(losses) if losses else tf.zeros([0]),
+            "gradients": collector.rows.take(),
+            "variables": _norms(collector.variables, [*self._before, *self._met()]),
+            **collector.more(),
+        }
+        if with_values:
+            measured |= forward_values(collector.calls, collector.symbols, places, number_of, (args, kwargs))
+            measured |= examples_of(given) if settings.examples else {}
+        known = {name: value.numpy() for name, value in measured.items()}
+        return known if with_values else known | self._influences(trace, known)
 
-def _finish(collector: Collector) -> None:
-    """The step is over: adds facts that are known only now to its structure."""
-    collector.finish()
-    link_snapshots(collector)
+    def _influences(self, trace: Trace, measured: Measured) -> Measured:
+        """What is measured in addition if variables are moved. What Python has computed is constant then, so that
+        only a reaction says something where the step leaves TensorFlow."""
+        new = self._step.questions.new(trace, measured["gradients"])
+        if not new:
+            return {}
+        symbols, variables = self._symbols, self.collector.variables
+        known = {target: loss_of(call, symbols.symbol) for target, call in enumerate(self.collector.calls)}
+        losses = {target: loss for target, loss in known.items() if loss is not None}
+        found = influences(new, losses, variables, lambda: last_step_of(symbols.shadow))
+        is_whole = all(op.type not in (PYTHON, SNAPSHOT) for op in trace.ops)
+        return found | {"influences": tuple(each for each in found["influences"] if each.reacts or is_whole)}
+
+    def _more_rows(self, given: Named) -> MoreRows:
+        collector, before, block = self.collector, self._before, Block()
+        collector.rows.append(block)
+        more = MoreRows(
+            [(name, block.measure(tensor)) for name, tensor in given],
+            [(each, block.add(_movement(each, before[each.variable]))) for each in collector.moved(len(before))],
+            value_ranges(collector, block, exact=False) if self._step.settings.tensors == "all" else (),
+        )
+        block.stack()
+        return more
+
+    def _met(self) -> list[Any]:
+        """The initial values of the variables that an eager step has read; for the first step of a loop, of all its
+        variables. The values that the step read still exist."""
+        collector, known = self.collector, len(self._before)
+        found: dict[int, Any] = {}
+        if known < len(collector.variables):
+            for op in collector.flattener(collector.root).ops:
+                # `ResourceGather` reads some rows only.
+                whole = op.type == "ReadVariableOp" and bool(op.tensors)
+                if whole and op.reads is not None and op.reads >= known and op.reads not in found:
+                    found[op.reads] = collector.symbols.actual(op.tensors[0])
+        return [found.get(number) for number in range(known, len(collector.variables))]
 
 
 def _broke(collector: Collector, inputs: Sequence[Row]) -> bool:
@@ -275,10 +260,6 @@ def _movement(moved: Moved, before: Any) -> Any:
         is_proportional=applied.is_proportional,
         is_scaled=moved.is_scaled,
     )
-
-
-def _values(variables: Variables) -> list[Any]:
-    return [item.variable.read_value() if is_floating(item) else None for item in variables]
 
 
 def _raised(fault: Exception) -> None:

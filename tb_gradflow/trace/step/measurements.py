@@ -18,9 +18,8 @@ from tb_gradflow.trace.engine.cells import Bundle, Cell
 from tb_gradflow.trace.experiments.loss_alone import Loss, loss_of
 from tb_gradflow.trace.graph.gradient_call import Call
 from tb_gradflow.trace.graph.variables import Variables, has_one_shape, is_floating
-from tb_gradflow.trace.numerics.later import Later, for_xla, gradient_columns, measured_later, sums, table
+from tb_gradflow.trace.numerics.later import Later, for_xla, gradient_columns, sums, table
 from tb_gradflow.trace.numerics.loss_scale import SCALED
-from tb_gradflow.trace.numerics.statistics import gradient_statistics
 from tb_gradflow.trace.numerics.statistics_table import Block, LaterBlock
 from tb_gradflow.trace.step.forward_values import examples_of, forward_values
 from tb_gradflow.trace.step.more_rows import MoreRows, trace_with
@@ -153,10 +152,10 @@ class Measurements:
         """The rows of the step that are not gradients."""
         collector, root = self._collector, self._collector.root
         block = LaterBlock(collector.symbols.of_graph(root).graph)
-        with collector.symbols.of_graph(root).opened(), measured_later():
+        with collector.symbols.of_graph(root).opened():
             self._arguments = arguments_of_graph(root)
             self._inputs = self._named(inputs, called)
-            rows = [(name, block.add(gradient_statistics(tensor))) for name, tensor in self._inputs]
+            rows = [(name, block.measure(tensor)) for name, tensor in self._inputs]
             ranges = value_ranges(collector, block, exact=self._trains) if settings.tensors == "all" else []
             block.stack()
         self._seen.rows.append(block)

@@ -9,7 +9,6 @@ from typing import Any
 
 from tb_gradflow.trace.capture.collector import Collector
 from tb_gradflow.trace.capture.patches import watching
-from tb_gradflow.trace.capture.snapshots import link_snapshots
 from tb_gradflow.trace.engine.calls import graphs_called
 from tb_gradflow.trace.graph.build_trace import Looked
 from tb_gradflow.trace.numerics.statistics_table import StatisticsTable
@@ -48,9 +47,7 @@ class Observation:
         """The step is over, and is about to be run: adds facts that are known only now to its structure, once."""
         if not self._is_finished:
             self._is_finished = True
-            for collector in self.collectors[:1]:
-                collector.finish()
-                link_snapshots(collector)
+            self.collectors[0].finish()
 
     def takes_none_in(self, graph: Any) -> None:
         """A function of this graph was observed, and takes no gradient."""

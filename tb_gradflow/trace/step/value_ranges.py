@@ -19,8 +19,7 @@ from tb_gradflow.trace.graph.flat_ops import FlatOp, consumers
 from tb_gradflow.trace.graph.flatten import Flattener
 from tb_gradflow.trace.graph.reach import influenced_by, needed_for
 from tb_gradflow.trace.numerics.fusion import may_be_merged_into
-from tb_gradflow.trace.numerics.later import Later, is_later
-from tb_gradflow.trace.numerics.statistics import shared_call
+from tb_gradflow.trace.numerics.later import wide
 from tb_gradflow.trace.numerics.statistics_table import Block, Row
 
 MOST_RANGES = 64
@@ -66,8 +65,7 @@ def value_ranges(collector: Collector, block: Block, *, exact: bool) -> list[Ran
         seen.add((id(symbol), is_divisor))
         value = collector.symbols.actual(symbol)
         if value is not None:
-            measure = _magnitudes if is_divisor else _range
-            row = block.add(Later(measure, value) if is_later() else shared_call(measure, value))
+            row = block.measure(value, of=_magnitudes if is_divisor else _range)
             found.append(Ranged(flattener, number, place, row))
     return found
 
@@ -99,9 +97,7 @@ def _is_merged(symbol: Any, taker: Any) -> bool:
 
 def _range(tensor: Any) -> Any:
     """float32 `[6]`, in the order of `RANGE_STATISTICS`."""
-    flat = tf.reshape(tensor, [-1])
-    if flat.dtype not in (tf.float32, tf.float64):
-        flat = tf.cast(flat, tf.float32)
+    flat = wide(tf.reshape(tensor, [-1]))
     finite = tf.math.is_finite(flat)
     smallest = tf.reduce_min(tf.where(finite, flat, tf.fill(tf.shape(flat), flat.dtype.max)))
     largest = tf.reduce_max(tf.where(finite, flat, tf.fill(tf.shape(flat), flat.dtype.min)))

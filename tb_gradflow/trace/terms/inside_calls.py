@@ -10,21 +10,18 @@ from typing import Any
 
 import tensorflow as tf
 
+from tb_gradflow.trace.engine.definitions import CALLING, CALLS
 from tb_gradflow.trace.engine.reached import behind
 from tb_gradflow.trace.graph.flat_ops import FlatOp, Ref
-from tb_gradflow.trace.graph.flatten import CALLS, Flattener, function_graph, is_write
+from tb_gradflow.trace.graph.flatten import Flattener, function_graph, is_write
 from tb_gradflow.trace.numerics.fusion import is_constant, may_be_merged, seen_apart
 from tb_gradflow.trace.terms.linear import Actual, is_small
 from tb_gradflow.trace.terms.summands import Ground, Inside, Summand, summands_of
 from tb_gradflow.trace.terms.written import Written
+from tb_gradflow.trace.tf_internals.captured_tensors import around
 
 _READS = frozenset({"ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VarIsInitializedOp", "VariableShape"})
 """Ops that TensorFlow calls stateful, and that can be run again."""
-
-_FUNCTIONS = frozenset({"If", "Case", "While"}) | CALLS
-"""Ops that run functions: what counts is whether the ops of their bodies can be run again."""
-
-_RUNNING = _FUNCTIONS | {"StatelessIf", "StatelessCase", "StatelessWhile"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +133,7 @@ class Calls:
 
     def _problem_of(self, body: _Body, needed: Mapping[str, Any]) -> str:
         """Why these ops of the body cannot be run again; empty if they can."""
-        functions = tuple(f"{body.path}/{name}/" for name, op in needed.items() if op.type in _RUNNING)
+        functions = tuple(f"{body.path}/{name}/" for name, op in needed.items() if op.type in CALLING)
         inside = [
             (index, each)
             for index, each in self._inside(body.path)
@@ -144,7 +141,8 @@ class Calls:
         ]
         for _, each in inside:
             kind = str(each.op.type)
-            if each.op.op_def.is_stateful and kind not in _READS | _FUNCTIONS:
+            # Of ops that run functions, it counts whether the ops of their bodies can be run again.
+            if each.op.op_def.is_stateful and kind not in _READS | CALLING:
                 why = "changes a variable" if is_write(kind) else f"runs `{kind}`"
                 return f"{why}, which must happen only once in a step"
         read = {each.reads for _, each in inside} - {None}
@@ -182,7 +180,7 @@ class Calls:
 
         # The optimizer of TensorFlow's graphs must not recognise the ops of the step in these.
         again = tf.function(terms_again, autograph=False, experimental_attributes={"_noinline": True})()
-        targets = [_around(self._actual(tensor)) for tensor in body.op.inputs]
+        targets = [around(self._actual(tensor)) for tensor in body.op.inputs]
         return [
             replace(
                 each,
@@ -252,14 +250,3 @@ def _stand_in(needed: dict[str, Any]) -> Actual:
         return made[tensor.name]
 
     return actual
-
-
-def _around(tensor: Any) -> Any:
-    """The tensor as tapes know it: a captured one by the tensor that was captured."""
-    if not tf.is_symbolic_tensor(tensor):
-        return tensor
-    graph = tensor.graph
-    outer = next((outer for outer, inner in getattr(graph, "captures", ()) if inner is tensor), None)
-    if outer is None:
-        return tensor
-    return _around(outer)

@@ -12,7 +12,7 @@ from tb_gradflow.record.schema import COSINES_IN_ROW
 from tb_gradflow.trace.graph.flat_ops import Ref
 from tb_gradflow.trace.graph.gradient_call import TermAnswer, TermAnswers
 from tb_gradflow.trace.numerics.fusion import behind, may_be_merged, recomputed, seen_apart
-from tb_gradflow.trace.numerics.statistics import GRADIENT_COLUMNS, gradient_cosine, gradient_statistics
+from tb_gradflow.trace.numerics.statistics import GRADIENT_COLUMNS, gradient_cosine
 from tb_gradflow.trace.numerics.statistics_table import Block
 from tb_gradflow.trace.terms.linear import Actual
 from tb_gradflow.trace.terms.named import Term
@@ -57,10 +57,9 @@ def measure(
         answer = TermAnswer(term.name, term.kind, ref, term.frames, term.moves, value)
         for variable, place in sources.items():
             if arrived[place] is not None:
-                answer.gradients[variable] = rows.add(gradient_statistics(arrived[place]), scale)
+                answer.gradients[variable] = rows.measure(arrived[place], scale)
         for ref, gradient in zip(outputs, arrived[count:], strict=True):
-            known = None if gradient is None else gradient_statistics(gradient)
-            answer.tensors[ref] = None if known is None else rows.add(known, scale)
+            answer.tensors[ref] = None if gradient is None else rows.measure(gradient, scale)
         found.terms.append(answer)
     for variable, place in sources.items():
         reaching = [arrived[place] for arrived in gradients if arrived[place] is not None]

@@ -105,11 +105,16 @@ def _name_behind(statement: Any, so_far: Written) -> str:
     """
     if so_far.statement is None or (so_far.node is not None and not so_far.totals):
         return ""
-    if not isinstance(statement, (ast.Assign, ast.AnnAssign)):
-        return ""
-    targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-    name = name_of(targets[0], calls=False) if len(targets) == 1 else ""
+    name = _assigned_in(statement)
     return "" if name in so_far.totals else name
+
+
+def _assigned_in(statement: Any) -> str:
+    """The name that a statement gives to a value; empty if there is none, or more than one."""
+    if isinstance(statement, ast.AnnAssign):
+        return name_of(statement.target, calls=False)
+    is_one = isinstance(statement, ast.Assign) and len(statement.targets) == 1
+    return name_of(statement.targets[0], calls=False) if is_one else ""
 
 
 def parts_of(written: Written, op: Any) -> Sequence[Written]:
@@ -165,9 +170,13 @@ def _has_names(node: Any) -> bool:
 
 def dictionary_of(frames: Sequence[Frame]) -> Any:
     """The statement that computes a value as one of a dictionary; None if there is none."""
-    frame = line_of(frames)
-    statement = statement_at(frame.file, frame.line) if frame is not None else None
+    statement = _users_statement(line_of(frames))
     return statement if keys_of(statement) else None
+
+
+def _users_statement(frame: Frame | None) -> Any:
+    """The user's statement that a frame is in; None if it is not in the user's code."""
+    return statement_at(frame.file, frame.line) if frame is not None and is_users(frame.file) else None
 
 
 def keys_of(statement: Any) -> Sequence[str]:
@@ -187,23 +196,18 @@ def keys_of(statement: Any) -> Sequence[str]:
 def begun_by(frames: Sequence[Frame], totals: frozenset[str]) -> str:
     """The initial value of a running total with one of these names."""
     for frame in _inside(frames):
-        statement = statement_at(frame.file, frame.line) if is_users(frame.file) else None
+        statement = _users_statement(frame)
         if isinstance(statement, ast.Assign) and _kept_under(statement) & totals:
             return name_of(statement.value)
     return ""
 
 
 def assigned_by(frames: Sequence[Frame]) -> str:
-    """The name that the statement behind an op gives its result; if it gives none, the function that it calls."""
+    """The name that the statement behind an op gives its result; empty if it gives none."""
     frame = _writer(frames) or next((each for each in reversed(frames) if is_users(each.file)), None)
-    if frame is None or not is_users(frame.file):
-        frame = next((each for each in reversed(_inside(frames)) if is_users(each.file)), None)
-    statement = statement_at(frame.file, frame.line) if frame is not None else None
-    if isinstance(statement, (ast.Assign, ast.AnnAssign)):
-        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-        if len(targets) == 1 and (name := name_of(targets[0], calls=False)):
-            return name
-    return ""
+    if frame is not None and not is_users(frame.file):
+        frame = line_of(frames)
+    return _assigned_in(_users_statement(frame))
 
 
 def is_unnamed_in_layer(frames: Sequence[Frame], name: str) -> bool:
@@ -211,8 +215,7 @@ def is_unnamed_in_layer(frames: Sequence[Frame], name: str) -> bool:
     which says anything about the loss.
     """
     for frame in reversed(_inside(frames)):
-        statement = statement_at(frame.file, frame.line) if is_users(frame.file) else None
-        value = getattr(statement, "value", None)
+        value = getattr(_users_statement(frame), "value", None)
         if isinstance(value, ast.Call) and name_of(value.func, calls=False) == "add_loss":
             is_name = _NAMED.fullmatch(name) and name not in arguments_at(frame.file, frame.line)
             return frame.function.removeprefix("tf__") == "call" and not is_name

@@ -1,4 +1,4 @@
-"""How functions inside a step take the eager tensors that a gradient is requested for."""
+"""How functions take tensors from around them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,20 @@ from tensorflow.core.function.capture.capture_container import FunctionCaptures
 from tb_gradflow.trace.tf_internals.patching import replaced
 
 
+def around(tensor: Any) -> Any:
+    """The tensor as tapes know it: of one that a graph has captured, what was captured, wherever that is."""
+    while hasattr(tensor, "graph") and hasattr(tensor.graph, "captures"):
+        captured = next((outer for outer, inner in tensor.graph.captures if inner is tensor), None)
+        if captured is None:
+            break
+        tensor = captured
+    return tensor
+
+
 @contextlib.contextmanager
 def passed_on(tensors: Collection[Any]) -> Iterator[None]:
-    """While the context is open, a function that is traced inside another takes these tensors from that one.
+    """While the context is open, a function that is traced inside another takes these eager tensors, for which a
+    gradient is requested, from that one.
 
     Otherwise it copies a small tensor as a new constant, which cannot be matched with the tensor.
     """

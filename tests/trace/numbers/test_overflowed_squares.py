@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
 import keras
+import numpy as np
 import pytest
 import tensorflow as tf
 
 import tb_gradflow
 from tb_gradflow.api import Log
+from tests.trace.recording import read
 
 SLOPES = (1.0, 1.0, 1e22, 0.5, 1.0)
 """Of the loss, in each step."""
@@ -75,3 +78,22 @@ def test_a_large_gradient_whose_square_is_finite_holds_back_the_updates_after_it
     assert (finding.cause, finding.severity) == ("gradient_not_applied", "warning"), "nothing moves for 580 steps"
     assert "in step 1 an element of the gradient was 1e+18" in finding.message
     assert "rounded away" in finding.message
+
+
+def test_weights_whose_squares_overflow_warn_nobody(tmp_path: Path) -> None:
+    weights = tf.Variable([1e30, -3e38])
+
+    @tb_gradflow.watch(tmp_path, update_freq=1)
+    @tf.function
+    def step() -> Any:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(weights)
+        weights.assign_sub(tape.gradient(loss, weights))
+
+    with warnings.catch_warnings(), np.errstate(all="raise"):
+        warnings.simplefilter("error", RuntimeWarning)
+        step()
+        step()
+    step.flush()
+
+    assert read(tmp_path).steps == (0, 1)

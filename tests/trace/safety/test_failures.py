@@ -87,7 +87,7 @@ def test_a_fault_while_tracing_ends_the_recording_and_not_the_training(
     def faulty(*args: Any) -> Any:
         raise KeyError("a fault of ours")
 
-    monkeypatch.setattr("tb_gradflow.trace.capture.collector.gradient_statistics", faulty)
+    monkeypatch.setattr("tb_gradflow.trace.capture.collector._answer", faulty)
     with pytest.warns(RuntimeWarning, match="a fault of ours"):
         recorded = train(models.functional, x, y, GradFlowCallback(str(tmp_path), update_freq=1))
 
@@ -119,7 +119,7 @@ def test_a_fault_in_an_eager_step_of_a_fit_is_told_once(tmp_path: Path, monkeypa
 def test_warnings_that_are_errors_do_not_become_errors_of_the_training(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tb_gradflow.trace.capture.collector.gradient_statistics", lambda *args: 1 / 0)
+    monkeypatch.setattr("tb_gradflow.trace.capture.collector._answer", lambda *args: 1 / 0)
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
         trained = train(models.functional, *data(), GradFlowCallback(str(tmp_path)))
@@ -361,7 +361,7 @@ def test_a_relative_directory_stays_where_it_was(tmp_path: Path, monkeypatch: py
 @pytest.mark.parametrize(
     "broken",
     [
-        "tb_gradflow.trace.capture.collector.gradient_statistics",
+        "tb_gradflow.trace.capture.collector._answer",
         "tb_gradflow.trace.capture.collector.needed_for",
         "tb_gradflow.trace.graph.flatten.Flattener.extend",
         "tb_gradflow.trace.step.instrumented_step.owned_variables",

@@ -19,14 +19,8 @@ from tensorflow.python.framework.func_graph import FuncGraph
 
 import tb_gradflow
 from tb_gradflow.trace.tf_internals.private_symbols import SYMBOLS
-from tb_gradflow.trace.tf_internals.used_symbols import (
-    ATTRIBUTES,
-    MODULES,
-    PARTS,
-    Attribute,
-    Module,
-    require_modules,
-)
+from tb_gradflow.trace.tf_internals.used_symbols import MODULES, PARTS, Module, require_modules
+from tests.trace.safety.private_attributes import ATTRIBUTES, Attribute
 
 PACKAGE = Path(tb_gradflow.__file__).parent
 TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(PACKAGE.rglob("*.py"))}
