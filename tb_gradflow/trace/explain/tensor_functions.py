@@ -24,6 +24,7 @@ from tb_gradflow.trace.explain.one_step import explain_function
 from tb_gradflow.trace.fidelity.object_graph import Bindings
 from tb_gradflow.trace.fidelity.rollback import undone
 from tb_gradflow.trace.graph.variables import is_variable, raw_variable
+from tb_gradflow.trace.protection.attention import left_alone
 
 _SEED = 20_261
 
@@ -73,7 +74,7 @@ class TensorFunction:
         """The gradient to check; everything that calls of the function change is restored when the context ends."""
         variables = [leaf for _, leaf in self._leaves if is_variable(leaf)]
         seeds = context.context()._seed, getattr(context.context(), "_rng", None)
-        with undone(lambda: variables, [self._function]) as bindings:
+        with left_alone(), undone(lambda: variables, [self._function]) as bindings:
             self._restored = list(_states(bindings, trainable=False))
             own = {id(raw_variable(variable)) for variable in variables}
             self._trained = [pair for pair in _states(bindings, trainable=True) if id(pair[0]) not in own]

@@ -23,10 +23,10 @@ import tensorflow as tf
 from tensorflow.python.eager import record
 
 from tb_gradflow.trace.program import hooks
-from tb_gradflow.trace.program.attention import claim, is_left_alone, is_over_elsewhere, release
-from tb_gradflow.trace.program.faults import report, reported
 from tb_gradflow.trace.program.recording import Recording
+from tb_gradflow.trace.protection.attention import claim, is_left_alone, is_over_elsewhere, release
 from tb_gradflow.trace.protection.beside import surely
+from tb_gradflow.trace.protection.faults import report, reported
 from tb_gradflow.trace.protection.functions import protected
 
 if TYPE_CHECKING:

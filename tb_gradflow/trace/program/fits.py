@@ -12,9 +12,9 @@ from typing import Any
 import tensorflow as tf
 
 from tb_gradflow.trace.program import eager_loops, hooks
-from tb_gradflow.trace.program.attention import end_what_is_over, is_inside, is_left_alone, left_alone
-from tb_gradflow.trace.program.faults import report, reported
 from tb_gradflow.trace.program.recording import Recording, keep_with, kept_with
+from tb_gradflow.trace.protection.attention import end_what_is_over, is_inside, is_left_alone, left_alone
+from tb_gradflow.trace.protection.faults import report, reported
 from tb_gradflow.trace.protection.functions import protected
 
 

@@ -14,9 +14,9 @@ from tensorflow.python.util import traceback_utils
 
 from tb_gradflow.trace.engine.tracing import Onlooker, onlooker_here
 from tb_gradflow.trace.program import eager_loops, hooks
-from tb_gradflow.trace.program.attention import is_left_alone, left_alone
-from tb_gradflow.trace.program.faults import report
 from tb_gradflow.trace.program.recording import Recording, keep_with, kept_with
+from tb_gradflow.trace.protection.attention import is_left_alone
+from tb_gradflow.trace.protection.faults import report
 from tb_gradflow.trace.protection.functions import chosen, protected
 from tb_gradflow.trace.protection.substitutes import Ours
 
@@ -113,12 +113,8 @@ def _chosen(original: Callable[..., Any], function: Any, *_: Any, **__: Any) -> 
     kept = kept_with(function, recording) or keep_with(function, recording, _watched(recording, function))
     if kept.value is None:
         return original
-    return functools.partial(_called, kept.value)
-
-
-def _called(watched: Callable[..., Any], _: Any, /, *args: Any, **kwargs: Any) -> Any:
-    with left_alone():
-        return watched(*args, **kwargs)
+    watched = kept.value
+    return lambda _, /, *args, **kwargs: watched(*args, **kwargs)
 
 
 def _watched(recording: Recording, function: Any) -> Any:

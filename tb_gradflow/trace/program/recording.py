@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import tensorflow as tf
 
 from tb_gradflow.store.elsewhere import is_elsewhere, local_path
-from tb_gradflow.trace.program.faults import reported
 from tb_gradflow.trace.protection.beside import surely
+from tb_gradflow.trace.protection.faults import reported
 from tb_gradflow.trace.protection.warning import warn
 
 if TYPE_CHECKING:
