@@ -24,13 +24,13 @@ from tb_gradflow.trace.log.cadence import UpdateFreq
 from tb_gradflow.trace.log.options import checked
 from tb_gradflow.trace.log.progress import told_if_long
 from tb_gradflow.trace.log.recorder import Tracing
+from tb_gradflow.trace.log.watched_run import WatchedRun
 from tb_gradflow.trace.observed.observed_steps import ObservedSteps
 from tb_gradflow.trace.protection.attention import left_alone
 from tb_gradflow.trace.protection.training import Protection, protected_method
 from tb_gradflow.trace.protection.warning import warn
 from tb_gradflow.trace.step.eager_steps import EagerSteps
 from tb_gradflow.trace.step.named_inputs import arguments_of
-from tb_gradflow.trace.watched_run import WatchedRun
 
 
 def watch(

@@ -31,9 +31,9 @@ from tb_gradflow.trace.protection.functions import protected
 
 if TYPE_CHECKING:
     from tb_gradflow.record.schema import Trace
+    from tb_gradflow.trace.log.watched_run import WatchedRun
     from tb_gradflow.trace.step.broken_weights import BrokenWeights
     from tb_gradflow.trace.step.instrumented_step import InstrumentedStep, OpenStep
-    from tb_gradflow.trace.watched_run import WatchedRun
 
 MOST_VAIN_LOOKS = 3
 """After this many tapes at a line without a gradient request, tapes at that line are no longer observed."""

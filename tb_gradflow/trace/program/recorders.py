@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from tb_gradflow.trace.engine.tracing import Onlooker
 from tb_gradflow.trace.graph.variables import Variables
-from tb_gradflow.trace.log.options import LATER, checked
-from tb_gradflow.trace.program.recording import Place, PlaceOnDemand, Recording
+from tb_gradflow.trace.log.watched_run import WatchedRun
+from tb_gradflow.trace.program.recording import Place, Recording
 from tb_gradflow.trace.step.instrumented_step import InstrumentedStep
 from tb_gradflow.trace.step.settings import Settings
 from tb_gradflow.trace.watch import Watched
-from tb_gradflow.trace.watched_run import WatchedRun
 
 if TYPE_CHECKING:
     from tb_gradflow.trace.callback import GradFlowCallback
@@ -22,14 +21,14 @@ if TYPE_CHECKING:
 def watching(recording: Recording, function: Any, name: str, onlooker: Callable[[Onlooker], Onlooker]) -> Watched:
     """The replacement of a `tf.function`, whose run of this name begins when it takes a gradient. `onlooker` returns
     what looks on in place of the recorder's own."""
-    watched = Watched(function, _run(recording, name), onlooker)
+    watched = Watched(function, recording.run(name), onlooker)
     recording.keeps(watched)
     return watched
 
 
 def run_of_loop(recording: Recording, name: str) -> WatchedRun:
     """The log of an eager loop, whose run of this name begins with its first recorded step."""
-    run = _run(recording, name)
+    run = recording.run(name)
     run.options.cadence.is_eager = True
     return run
 
@@ -51,10 +50,6 @@ def callback(recording: Recording, place: Place) -> GradFlowCallback:
 def is_recorder(value: Any) -> bool:
     """Whether the program itself records a `fit`."""
     return isinstance(value, _of_keras())
-
-
-def _run(recording: Recording, name: str) -> WatchedRun:
-    return WatchedRun(checked(LATER, **recording.options), compiles=False, place=PlaceOnDemand(recording, name))
 
 
 def _of_keras() -> type[GradFlowCallback]:

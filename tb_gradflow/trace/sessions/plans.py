@@ -34,6 +34,7 @@ class Plan:
         structure: The training.
         execution: The kind of run.
         updates: The ops in it that change variables.
+        index: The number of the trace.
         with_tensors: Whether to fetch the gradients of tensors that are no variables too.
         keep_source: Whether to keep the user's files and lines.
 
@@ -51,6 +52,7 @@ class Plan:
         structure: Structure,
         execution: Execution,
         updates: Sequence[Any],
+        index: int,
         *,
         with_tensors: bool,
         keep_source: bool,
@@ -76,7 +78,7 @@ class Plan:
         self.state = self._state(bool(updates))
         moving = [update for update, _ in self._updates]
         looked = Looked(calls, structure.variables, table, by_tape=False)
-        trace = trace_of(looked, 0, keep_source=keep_source)
+        trace = trace_of(looked, index, keep_source=keep_source)
         self.trace: Trace = replace(
             trace,
             inputs=inputs,
@@ -105,6 +107,7 @@ class Plan:
             for _, tensor in self._structure.variables.sources()
         ]
         return {
+            "trace": self.trace.index,
             "gradients": np.array(rows, "<f4").reshape(-1, 6),
             "variables": np.array(norms, "<f4").reshape(-1, len(UNKNOWN)),
             "losses": np.array([loss(values) for loss in self._losses], "<f4"),
