@@ -10,30 +10,32 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-import os
 import sys
 import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
 from types import CodeType, FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.eager import record
 
+from tb_gradflow.record.schema import Trace
+from tb_gradflow.trace.graph.variables import Variables
+from tb_gradflow.trace.log.recorder import Tracing, fault_message
+from tb_gradflow.trace.log.watched_run import WatchedRun
 from tb_gradflow.trace.program import hooks
 from tb_gradflow.trace.program.recording import Recording
 from tb_gradflow.trace.protection.attention import claim, is_left_alone, is_over_elsewhere, release
 from tb_gradflow.trace.protection.beside import surely
 from tb_gradflow.trace.protection.faults import report, reported
 from tb_gradflow.trace.protection.functions import protected
-
-if TYPE_CHECKING:
-    from tb_gradflow.record.schema import Trace
-    from tb_gradflow.trace.log.watched_run import WatchedRun
-    from tb_gradflow.trace.step.broken_weights import BrokenWeights
-    from tb_gradflow.trace.step.instrumented_step import InstrumentedStep, OpenStep
+from tb_gradflow.trace.protection.warning import warn
+from tb_gradflow.trace.source.user_line import is_users, name_of_line
+from tb_gradflow.trace.step.broken_weights import BrokenWeights
+from tb_gradflow.trace.step.instrumented_step import InstrumentedStep, OpenStep
+from tb_gradflow.trace.step.settings import Settings
 
 MOST_VAIN_LOOKS = 3
 """After this many tapes at a line without a gradient request, tapes at that line are no longer observed."""
@@ -122,15 +124,6 @@ def is_recorded_by_its_author() -> None:
         _of_thread.loop.leave_alone()
 
 
-def name_of_line(file: str, line: int) -> str:
-    """A name for a line, such as `train_31`."""
-    from tb_gradflow.trace.source.user_line import path_in_log, working_directory
-
-    stem, _ = os.path.splitext(os.path.basename(path_in_log(file, working_directory())))
-    stem = stem.replace("[", "").replace("]", "")  # a notebook cell is named `In[3]`
-    return f"{stem}_{line}"
-
-
 def _entering(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def enter(self: Any) -> Any:
@@ -181,8 +174,6 @@ def _begin(recording: Recording, frame: FrameType) -> None:
 
 def _name(frame: FrameType) -> str:
     """The user's own line, if a different one opens the tape."""
-    from tb_gradflow.trace.source.user_line import is_users
-
     found: FrameType | None = frame
     while found is not None and not is_users(found.f_code.co_filename):
         found = found.f_back
@@ -217,7 +208,7 @@ class Loop:
         self._known: list[tuple[Any, Any]] = []
         self._unasked: list[weakref.ref[Any]] = []
         self._instrumented: InstrumentedStep | None = None
-        self._tracing: Any = None
+        self._tracing: Tracing | None = None
         self._broken: BrokenWeights | None = None
 
     @property
@@ -334,8 +325,6 @@ class Loop:
         return step
 
     def _instrument(self) -> InstrumentedStep:
-        from tb_gradflow.trace.program.recorders import step_of_loop
-
         def known() -> Any:
             return [
                 dataclasses.replace(owned, variable=variable)
@@ -343,7 +332,9 @@ class Loop:
                 if (variable := kept()) is not None
             ]
 
-        return step_of_loop(self.recording, known, self._on_trace, self._failed)
+        options = self.recording.options
+        settings = Settings(options["tensors"], bool(options["source"]), terms=bool(options["terms"]))
+        return InstrumentedStep(lambda: None, lambda: Variables(known), settings, self._on_trace, on_fault=self._failed)
 
     def _noting_requests(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def gradient(ask: Callable[..., Any], tape: Any, *rest: Any, **named: Any) -> Any:
@@ -433,17 +424,13 @@ class Loop:
         lasting = [owned for owned in collector.variables if _lasts(owned)]
         self._known = [(_without(owned), weakref.ref(owned.variable)) for owned in lasting]
         if self.recording.options["catch_nonfinite"]:
-            from tb_gradflow.trace.step.broken_weights import BrokenWeights
-
             self._broken = self._broken or BrokenWeights()
             self._broken.watch(lasting)
 
     def _on_trace(self, trace: Trace, error: BaseException | None) -> None:
-        if self._run is None:
-            from tb_gradflow.trace.log.recorder import Tracing
-            from tb_gradflow.trace.program.recorders import run_of_loop
-
-            self._run = run_of_loop(self.recording, self._name)
+        if self._run is None or self._tracing is None:
+            self._run = self.recording.run(self._name)
+            self._run.options.cadence.is_eager = True
             self._tracing = Tracing(self._run.recorder(self._name))
             self.recording.keeps(self)
         asked = {each.variable for each in trace.variable_gradients if each.outcome != "not_asked"}
@@ -460,9 +447,6 @@ class Loop:
         if self._run is not None:
             self._run.protection.ends(fault)
         else:
-            from tb_gradflow.trace.log.recorder import fault_message
-            from tb_gradflow.trace.protection.warning import warn
-
             warn(fault_message(0, fault))
 
 

@@ -19,6 +19,8 @@ from tb_gradflow.trace.protection.attention import is_left_alone
 from tb_gradflow.trace.protection.faults import report
 from tb_gradflow.trace.protection.functions import chosen, protected
 from tb_gradflow.trace.protection.substitutes import Ours
+from tb_gradflow.trace.source.user_line import name_of_line
+from tb_gradflow.trace.watch import Watched
 
 _LIBRARIES = frozenset({"tensorflow", "keras", "tf_keras", "numpy", "tb_gradflow", "builtins"})
 
@@ -122,14 +124,14 @@ def _watched(recording: Recording, function: Any) -> Any:
     plain = _taken_apart(function.python_function)
     if str(getattr(plain, "__module__", "")).partition(".")[0] in _LIBRARIES:
         return None
-    from tb_gradflow.trace.program.recorders import watching
 
     def leave_alone() -> None:
         watched.discard()
         keep_with(function, recording, None)
 
     name = name_of(function.python_function)
-    watched = watching(recording, function, name, lambda steps: Trainer(steps, leave_alone))
+    watched = Watched(function, recording.run(name), lambda steps: Trainer(steps, leave_alone))
+    recording.keeps(watched)
     # An exception has the traceback that TensorFlow gives those of a `tf.function`.
     return traceback_utils.filter_traceback(watched)
 
@@ -140,7 +142,7 @@ def name_of(function: Any) -> str:
     name = str(getattr(plain, "__name__", type(plain).__name__))
     if name != "<lambda>":
         return name
-    return eager_loops.name_of_line(plain.__code__.co_filename, plain.__code__.co_firstlineno)
+    return name_of_line(plain.__code__.co_filename, plain.__code__.co_firstlineno)
 
 
 def _taken_apart(function: Any) -> Any:

@@ -10,17 +10,16 @@ import shutil
 import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import tensorflow as tf
 
 from tb_gradflow.store.elsewhere import is_elsewhere, local_path
+from tb_gradflow.trace.log.options import LATER, checked
+from tb_gradflow.trace.log.watched_run import WatchedRun
 from tb_gradflow.trace.protection.beside import surely
 from tb_gradflow.trace.protection.faults import reported
 from tb_gradflow.trace.protection.warning import warn
-
-if TYPE_CHECKING:
-    from tb_gradflow.trace.log.watched_run import WatchedRun
 
 DEFAULTS: Mapping[str, Any] = {
     "update_freq": "auto",
@@ -144,10 +143,6 @@ class Recording:
 
     def run(self, name: str) -> WatchedRun:
         """The log of a training, whose run of this name begins when there is something to write."""
-        # Imports half of the recorder, so not before something trains.
-        from tb_gradflow.trace.log.options import LATER, checked
-        from tb_gradflow.trace.log.watched_run import WatchedRun
-
         return WatchedRun(checked(LATER, **self.options), place=PlaceOnDemand(self, name))
 
     def keeps(self, recorder: Flushable) -> None:
