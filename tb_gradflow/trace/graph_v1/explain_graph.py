@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
 from tb_gradflow.errors import SetupError
 from tb_gradflow.record.schema import GRADIENT_STATISTICS, VARIABLE_STATISTICS, Outcome, StepRecord, Trace
@@ -21,13 +20,13 @@ from tb_gradflow.trace.custom_gradient_checks.step_checks import GradientChecks
 from tb_gradflow.trace.explain.explanation import Explained
 from tb_gradflow.trace.graph.build_trace import Looked, trace_of
 from tb_gradflow.trace.graph.custom_gradients import OwnGradient, own_gradient
-from tb_gradflow.trace.graph.differentiable import Differentiability, is_differentiable_dtype
-from tb_gradflow.trace.graph.flat_ops import FlatOp, Ref, consumers
+from tb_gradflow.trace.graph.differentiable import Differentiability
+from tb_gradflow.trace.graph.flat_ops import Ref, consumers
 from tb_gradflow.trace.graph.gradient_call import UNMEASURED, Answer, Call, TermAnswers
 from tb_gradflow.trace.graph.reach import influenced_by, needed_for
 from tb_gradflow.trace.graph.variables import listed_sources
 from tb_gradflow.trace.graph_v1.feeding import feeding_kept
-from tb_gradflow.trace.graph_v1.flat_ops_v1 import GraphFlattener
+from tb_gradflow.trace.graph_v1.flat_ops_v1 import GraphFlattener, has_gradient, is_at_the_top
 from tb_gradflow.trace.graph_v1.gradients_v1 import Built, build, norms_of, run, statistics_of
 from tb_gradflow.trace.graph_v1.terms_v1 import BuiltTerm, answers_of, built_terms, fetches_of, rows_of
 from tb_gradflow.trace.graph_v1.updates_v1 import movement_of, movements, run_updates, updates_among
@@ -160,11 +159,17 @@ class _Step:
             self._call.terms = TermAnswers(problem=f"{UNMEASURED} {type(error).__name__}: {error}")
             return []
 
+    @functools.cached_property
+    def _needed(self) -> list[int]:
+        """The flat ops that the loss is computed with, as far as gradients can be requested there."""
+        ops = self._call.flattener.ops
+        needed = needed_for(ops, [ref.op for ref in self._call.targets])
+        return [index for index in sorted(needed) if is_at_the_top(ops[index])]
+
     def _raising(self) -> list[Any]:
         """The ops for which TensorFlow has no gradient."""
-        ops, known = self._call.flattener.ops, Differentiability(calls_users=True)
-        needed = needed_for(ops, [ref.op for ref in self._call.targets])
-        listed = [ops[index].op for index in sorted(needed) if _is_at_the_top(ops[index])]
+        known = Differentiability(calls_users=True)
+        listed = [self._call.flattener.ops[index].op for index in self._needed]
         return [op for op in listed if "unregistered" in known.of(op, by_tape=False)]
 
     def _is_plain(self, record: StepRecord) -> bool:
@@ -179,25 +184,19 @@ class _Step:
         return not broken and bool(np.all((sizes > _PLAIN[0]) & (sizes < _PLAIN[1]))) and np.isfinite(record.losses[0])
 
     def _on_the_way(self) -> dict[Ref, Any]:
-        """The tensors between variables and loss whose gradient can be requested: those in branches and loops of
-        TensorFlow 1 belong to separate frames.
-        """
+        """The tensors between variables and loss whose gradient can be requested."""
         ops = self._call.flattener.ops
-        start = [index for index, op in enumerate(ops) if op.reads is not None]
-        needed = needed_for(ops, [ref.op for ref in self._call.targets])
+        influenced = influenced_by(ops, consumers(ops), [index for index, op in enumerate(ops) if op.reads is not None])
         return {
             Ref(index, number): tensor
-            for index in sorted(influenced_by(ops, consumers(ops), start) & needed)
-            if _is_at_the_top(ops[index])
+            for index in self._needed
+            if index in influenced
             for number, tensor in enumerate(ops[index].tensors)
-            if is_differentiable_dtype(tensor) and tensor.dtype not in (tf.resource, tf.variant)
-            if not tensor.dtype._is_ref_dtype
+            if has_gradient(tensor)
         }
 
     def _own_gradients(self) -> list[OwnGradient]:
-        ops = self._call.flattener.ops
-        needed = needed_for(ops, [ref.op for ref in self._call.targets])
-        listed = [own_gradient(ops[index].op, by_tape=False) for index in sorted(needed) if _is_at_the_top(ops[index])]
+        listed = [own_gradient(self._call.flattener.ops[index].op, by_tape=False) for index in self._needed]
         return [own for own in listed if own is not None]
 
     def _answer(self, built: Built) -> None:
@@ -249,7 +248,3 @@ def _is_an_answer(built: Built) -> bool:
     """Whether the exception is about the graph: no gradient is registered, or a custom gradient raised."""
     raised = any(probe.problem.startswith(RAISED) for probe in built.probes.values())
     return isinstance(built.error, LookupError) or raised
-
-
-def _is_at_the_top(op: FlatOp) -> bool:
-    return not op.nested and op.writes is None
