@@ -88,7 +88,7 @@ def explain_model(
         variables=lambda: owned_variables(model),
         name=str(model.name),
         inputs=batch_of_keras,
-        undone=lambda: undone(lambda: _state_of(model), [model]),
+        undone=lambda: undone(_state_of(model), [model]),
         terms=terms,
     )
     found = _explained(plan, eagerly=bool(model.run_eagerly))
@@ -176,7 +176,7 @@ def explain_function(
         variables=lambda: _called_by(loss_fn, Variables(lambda: owned)),
         name=getattr(loss_fn, "__name__", "loss"),
         inputs=arguments_of(loss_fn),
-        undone=lambda: undone(lambda: [item.variable for item in owned], [loss_fn]),
+        undone=lambda: undone([item.variable for item in owned], [loss_fn]),
         terms=terms,
     )
     found = _explained(plan, eagerly=False)

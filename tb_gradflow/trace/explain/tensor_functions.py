@@ -40,7 +40,7 @@ def takes_tensors(function: Callable[..., Any], args: Sequence[Any]) -> bool:
     """Whether a function computes with TensorFlow: it gets tensors, or returns one."""
     if named_leaves(args, is_tensor):
         return True
-    with undone(list, [function]):
+    with undone([], [function]):
         return is_tensor(function(*copied(args)))
 
 
@@ -74,7 +74,7 @@ class TensorFunction:
         """The gradient to check; everything that calls of the function change is restored when the context ends."""
         variables = [leaf for _, leaf in self._leaves if is_variable(leaf)]
         seeds = context.context()._seed, getattr(context.context(), "_rng", None)
-        with left_alone(), undone(lambda: variables, [self._function]) as bindings:
+        with left_alone(), undone(variables, [self._function]) as bindings:
             self._restored = list(_states(bindings, trainable=False))
             own = {id(raw_variable(variable)) for variable in variables}
             self._trained = [pair for pair in _states(bindings, trainable=True) if id(pair[0]) not in own]
