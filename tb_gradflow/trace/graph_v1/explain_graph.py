@@ -28,12 +28,12 @@ from tb_gradflow.trace.graph.variables import listed_sources
 from tb_gradflow.trace.graph_v1.feeding import feeding_kept
 from tb_gradflow.trace.graph_v1.flat_ops_v1 import GraphFlattener, has_gradient, is_at_the_top
 from tb_gradflow.trace.graph_v1.gradients_v1 import Built, build, norms_of, run, statistics_of
-from tb_gradflow.trace.graph_v1.terms_v1 import BuiltTerm, answers_of, built_terms, fetches_of, rows_of
+from tb_gradflow.trace.graph_v1.terms_v1 import measured_terms
 from tb_gradflow.trace.graph_v1.updates_v1 import movement_of, movements, run_updates, updates_among
 from tb_gradflow.trace.graph_v1.values_v1 import CannotMeasureError, Values, to_be_fed, values_for, with_values_of
 from tb_gradflow.trace.graph_v1.variables_v1 import GraphVariables
 from tb_gradflow.trace.log.recorder import new_session, record_of
-from tb_gradflow.trace.numerics.statistics_table import StatisticsTable
+from tb_gradflow.trace.numerics.statistics_table import Block, StatisticsTable
 
 
 def explain_graph(
@@ -67,7 +67,6 @@ class _Step:
     def __init__(self, loss: Any, variables: GraphVariables, *, terms: bool) -> None:
         self._loss = loss
         self._asks_terms = terms
-        self._terms: list[BuiltTerm] = []
         self._variables = variables
         self._checks = GradientChecks()
         flattener = GraphFlattener(loss.graph, variables.of_handle)
@@ -77,7 +76,8 @@ class _Step:
         target = flattener.ref(loss)
         asked = frozenset(index for index, _ in variables.sources())
         self._call = Call(flattener, () if target is None else (target,), None, (), "none", asked)
-        self._rows = StatisticsTable([self._call.rows])
+        self._term_rows = Block()
+        self._rows = StatisticsTable([self._call.rows, self._term_rows])
 
     def explained(self, tries: Iterable[Values]) -> Explained:
         """The result for the first of these values that gives one. Raises CannotMeasureError if none does."""
@@ -88,8 +88,8 @@ class _Step:
                 return self.unmeasured("")
             try:
                 # Invented inputs say nothing about single terms.
-                self._terms = [] if values.invented else self._built_terms
-                fetched = run(built, values, {**self._fetches(built), **fetches_of(self._terms)})
+                terms = TermAnswers() if values.invented else self._terms
+                fetched = run(built, values, self._fetches(built, terms))
             except CannotMeasureError as error:
                 reason = to_be_fed(values.invented) if values.invented else str(error)
                 continue
@@ -97,8 +97,7 @@ class _Step:
             if values.invented and not self._is_plain(record):
                 reason = to_be_fed(values.invented)
                 continue
-            if self._terms:
-                self._call.terms = answers_of(self._terms, self._call.flattener, self._call.rows)
+            self._call.terms = terms
             arrives = any(answer.row is not None for answer in self._call.variables.values())
             notes = [values.note, _invention(values.invented) if arrives else "", _IN_PART if built.is_partial else ""]
             trace = self._checks.filled(self._trace(*notes), fetched)
@@ -149,15 +148,15 @@ class _Step:
         return built
 
     @functools.cached_property
-    def _built_terms(self) -> list[BuiltTerm]:
+    def _terms(self) -> TermAnswers:
         if not self._asks_terms or self._built.error is not None:
-            return []
+            return TermAnswers()
         sources = dict(self._variables.sources())
         try:
-            return built_terms(self._loss, self._call.flattener, sources, self._built)
+            return measured_terms(self._loss, self._call.flattener, sources, self._built, self._term_rows)
         except Exception as error:  # only the terms are missing from the report
-            self._call.terms = TermAnswers(problem=f"{UNMEASURED} {type(error).__name__}: {error}")
-            return []
+            self._term_rows.drop_waiting()
+            return TermAnswers(problem=f"{UNMEASURED} {type(error).__name__}: {error}")
 
     @functools.cached_property
     def _needed(self) -> list[int]:
@@ -208,14 +207,15 @@ class _Step:
         for ref, gradient in built.tensors.items():
             self._call.tensors[ref] = Answer(missing, None) if gradient is None else Answer("value", rows.add())
 
-    def _fetches(self, built: Built) -> dict[str, Any]:
+    def _fetches(self, built: Built, terms: TermAnswers) -> dict[str, Any]:
+        rows = {"terms": self._term_rows.tensor} if terms.terms else {}
         gradients = [each for each in (*built.variables.values(), *built.tensors.values()) if each is not None]
         numbered = {f"gradient/{row}": gradient for row, gradient in enumerate(gradients)}
-        return {"loss": built.loss, **numbered, **self._checks.fetches()}
+        return {"loss": built.loss, **numbered, **rows, **self._checks.fetches()}
 
     def _record(self, fetched: Mapping[str, Any], values: Values) -> StepRecord:
         rows = [statistics_of(value) for name, value in fetched.items() if name.startswith("gradient/")]
-        rows += rows_of(self._terms, fetched)
+        rows += [list(row) for row in fetched.get("terms", ())]
         norms = [norms_of(values.variables.get(tensor.op.name, ())) for _, tensor in self._variables.sources()]
         return record_of({"losses": np.sum(fetched["loss"]), "gradients": rows, "variables": norms}, 0)
 
