@@ -153,7 +153,7 @@ class _Step:
             return TermAnswers()
         sources = dict(self._variables.sources())
         try:
-            return measured_terms(self._loss, self._call.flattener, sources, self._built, self._term_rows)
+            return measured_terms(self._loss, self._call.flattener, self._moved, sources, self._built, self._term_rows)
         except Exception as error:  # only the terms are missing from the report
             self._term_rows.drop_waiting()
             return TermAnswers(problem=f"{UNMEASURED} {type(error).__name__}: {error}")
@@ -164,6 +164,12 @@ class _Step:
         ops = self._call.flattener.ops
         needed = needed_for(ops, [ref.op for ref in self._call.targets])
         return [index for index in sorted(needed) if is_at_the_top(ops[index])]
+
+    @functools.cached_property
+    def _moved(self) -> set[int]:
+        """The flat ops that depend on a variable."""
+        ops = self._call.flattener.ops
+        return influenced_by(ops, consumers(ops), [index for index, op in enumerate(ops) if op.reads is not None])
 
     def _raising(self) -> list[Any]:
         """The ops for which TensorFlow has no gradient."""
@@ -184,13 +190,11 @@ class _Step:
 
     def _on_the_way(self) -> dict[Ref, Any]:
         """The tensors between variables and loss whose gradient can be requested."""
-        ops = self._call.flattener.ops
-        influenced = influenced_by(ops, consumers(ops), [index for index, op in enumerate(ops) if op.reads is not None])
         return {
             Ref(index, number): tensor
             for index in self._needed
-            if index in influenced
-            for number, tensor in enumerate(ops[index].tensors)
+            if index in self._moved
+            for number, tensor in enumerate(self._call.flattener.ops[index].tensors)
             if has_gradient(tensor)
         }
 

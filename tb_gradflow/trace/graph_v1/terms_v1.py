@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 import tensorflow as tf
 
-from tb_gradflow.trace.graph.flat_ops import consumers
 from tb_gradflow.trace.graph.flatten import Flattener
 from tb_gradflow.trace.graph.gradient_call import TermAnswers
-from tb_gradflow.trace.graph.reach import influenced_by
 from tb_gradflow.trace.graph_v1.gradients_v1 import Built
 from tb_gradflow.trace.graph_v1.graph_copy import twin_of
 from tb_gradflow.trace.numerics.fusion import is_constant
@@ -37,11 +35,11 @@ class _AskedInGraph(Asked):
 
 
 def measured_terms(
-    loss: Any, flattener: Flattener, sources: Mapping[int, Any], built: Built, rows: Block
+    loss: Any, flattener: Flattener, moved: Set[int], sources: Mapping[int, Any], built: Built, rows: Block
 ) -> TermAnswers:
-    """The terms of the loss, whose rows in the copy are added to `rows`; none if it is not a sum of several."""
-    ops = flattener.ops
-    moved = influenced_by(ops, consumers(ops), [number for number, op in enumerate(ops) if op.reads is not None])
+    """The terms of the loss, whose rows in the copy are added to `rows`; none if it is not a sum of several. `moved`
+    are the flat ops that depend on a variable.
+    """
 
     def moves(tensor: Any) -> bool:
         ref = flattener.ref(tensor)

@@ -153,7 +153,7 @@ def _leaving(original: Callable[..., Any]) -> Callable[..., Any]:
         if vars(self).pop("_tb_gradflow_counted", False):
             _of_thread.tapes -= 1
             if _of_thread.loop is not None and _of_thread.tapes == 0 and error and error[1] is not None:
-                _of_thread.loop.attempt(_of_thread.loop.fails, error[1])
+                _of_thread.loop.attempt(_of_thread.loop.abandon, error[1])
         return result
 
     return leave
@@ -293,10 +293,6 @@ class Loop:
         """Called in a forked process."""
         self._ending = threading.Lock()  # a thread of the parent may hold the other one
         self.abandon()
-
-    def fails(self, error: BaseException) -> None:
-        """Called when the program has raised in its step."""
-        self.abandon(error)
 
     def _refuses(self, error: BaseException) -> None:
         """Called when an optimizer has raised. A later step is recorded all the same, with the gradients that the
