@@ -29,7 +29,7 @@ from tb_gradflow.trace.graph_v1.feeding import feeding_kept
 from tb_gradflow.trace.graph_v1.flat_ops_v1 import GraphFlattener, has_gradient, is_at_the_top
 from tb_gradflow.trace.graph_v1.gradients_v1 import Built, build, norms_of, run, statistics_of
 from tb_gradflow.trace.graph_v1.terms_v1 import measured_terms
-from tb_gradflow.trace.graph_v1.updates_v1 import movement_of, movements, run_updates, updates_among
+from tb_gradflow.trace.graph_v1.updates_v1 import Ran, Update, movement_of, movements, run_updates, updates_among
 from tb_gradflow.trace.graph_v1.values_v1 import CannotMeasureError, Values, to_be_fed, values_for, with_values_of
 from tb_gradflow.trace.graph_v1.variables_v1 import GraphVariables
 from tb_gradflow.trace.log.recorder import new_session, record_of
@@ -93,40 +93,28 @@ class _Step:
             except CannotMeasureError as error:
                 reason = to_be_fed(values.invented) if values.invented else str(error)
                 continue
-            record = self._record(fetched, values)
+            moved = [] if values.invented else self._updates(values)
+            record = self._record(fetched, values, moved)
             if values.invented and not self._is_plain(record):
                 reason = to_be_fed(values.invented)
                 continue
             self._call.terms = terms
             arrives = any(answer.row is not None for answer in self._call.variables.values())
             notes = [values.note, _invention(values.invented) if arrives else "", _IN_PART if built.is_partial else ""]
-            trace = self._checks.filled(self._trace(*notes), fetched)
-            if not values.invented:
-                trace, record = self._with_updates(trace, record, values)
+            trace = self._checks.filled(self._trace(notes, moved), fetched)
             return Explained(new_session(self._loss.op.name), trace, record)
         raise CannotMeasureError(reason)
 
-    def _with_updates(self, trace: Trace, record: StepRecord, values: Values) -> tuple[Trace, StepRecord]:
-        """The same, with the effect of the optimizers in the graph on the variables, as far as they can be run."""
+    def _updates(self, values: Values) -> list[tuple[Update, Ran]]:
+        """What the optimizers in the graph do to the variables, as far as they can be run."""
         updates = updates_among(self._loss.graph.get_operations(), dict(self._variables.sources()))
         if not updates:
-            return trace, record
+            return []
         try:
             ran = run_updates(self._built, with_values_of(values, [update.op for update in updates]), updates)
         except CannotMeasureError:
-            return trace, record
-        gradients = np.frombuffer(record.gradients, "<f4").reshape(-1, len(GRADIENT_STATISTICS))
-        rows = [movement_of(update, each) for update, each in zip(updates, ran, strict=True)]
-        norms = np.frombuffer(record.variables, "<f4").reshape(-1, len(VARIABLE_STATISTICS)).copy()
-        for update, each in zip(updates, ran, strict=True):
-            norms[update.variable, VARIABLE_STATISTICS.index("update_norm")] = np.linalg.norm(each.after - each.before)
-        trace = replace(
-            trace,
-            optimizers=tuple(update.optimizer for update in updates),
-            movements=movements(updates, self._rows),
-        )
-        whole = np.concatenate([gradients, np.array(rows, "<f4")])
-        return trace, replace(record, gradients=whole.tobytes(), variables=norms.tobytes())
+            return []
+        return list(zip(updates, ran, strict=True))
 
     def unmeasured(self, note: str) -> Explained:
         """The result from the structure alone, and why no more was measured."""
@@ -136,7 +124,7 @@ class _Step:
             note = f"`tf.gradients` raises {type(built.error).__name__} for this loss: {said}"
         elif built.error is not None:
             note = ""
-        trace = self._checks.filled(self._trace(note), {})
+        trace = self._checks.filled(self._trace([note], []), {})
         return Explained(new_session(self._loss.op.name), trace, None)
 
     @functools.cached_property
@@ -217,15 +205,26 @@ class _Step:
         numbered = {f"gradient/{row}": gradient for row, gradient in enumerate(gradients)}
         return {"loss": built.loss, **numbered, **rows, **self._checks.fetches()}
 
-    def _record(self, fetched: Mapping[str, Any], values: Values) -> StepRecord:
+    def _record(self, fetched: Mapping[str, Any], values: Values, moved: Sequence[tuple[Update, Ran]]) -> StepRecord:
         rows = [statistics_of(value) for name, value in fetched.items() if name.startswith("gradient/")]
         rows += [list(row) for row in fetched.get("terms", ())]
+        rows += [movement_of(update, ran) for update, ran in moved]
         norms = [norms_of(values.variables.get(tensor.op.name, ())) for _, tensor in self._variables.sources()]
+        for update, ran in moved:
+            norms[update.variable][VARIABLE_STATISTICS.index("update_norm")] = float(
+                np.linalg.norm(ran.after - ran.before)
+            )
         return record_of({"losses": np.sum(fetched["loss"]), "gradients": rows, "variables": norms}, 0)
 
-    def _trace(self, *notes: str) -> Trace:
+    def _trace(self, notes: Sequence[str], moved: Sequence[tuple[Update, Ran]]) -> Trace:
         trace = trace_of(Looked([self._call], self._variables, self._rows, by_tape=False), 0)
-        return replace(trace, notes=(*trace.notes, *filter(None, notes)))
+        updates = [update for update, _ in moved]
+        return replace(
+            trace,
+            notes=(*trace.notes, *filter(None, notes)),
+            optimizers=tuple(update.optimizer for update in updates),
+            movements=movements(updates, self._rows),
+        )
 
 
 # Gradients of invented numbers in this range show that a gradient arrives, and need no further comment.
