@@ -216,11 +216,6 @@ class Loop:
         """Whether a step of it is being recorded."""
         return self._open is not None
 
-    def flush(self) -> None:
-        """Makes everything recorded so far readable."""
-        if self._run is not None:
-            self._run.flush()
-
     def leave_alone(self) -> None:
         """Called if the program records this loop itself."""
         self.abandon()
@@ -428,7 +423,6 @@ class Loop:
             self._run = self.recording.run(self._name)
             self._run.options.cadence.is_eager = True
             self._tracing = Tracing(self._run.recorder(self._name))
-            self.recording.keeps(self)
         asked = {each.variable for each in trace.variable_gradients if each.outcome != "not_asked"}
         # The first step builds layers, as any first call of a model does. Only a later step shows whether it creates
         # them anew.

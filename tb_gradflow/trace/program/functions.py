@@ -131,7 +131,6 @@ def _watched(recording: Recording, function: Any) -> Any:
 
     name = name_of(function.python_function)
     watched = Watched(function, recording.run(name), lambda steps: Trainer(steps, leave_alone))
-    recording.keeps(watched)
     # An exception has the traceback that TensorFlow gives those of a `tf.function`.
     return traceback_utils.filter_traceback(watched)
 

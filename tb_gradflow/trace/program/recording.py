@@ -143,7 +143,9 @@ class Recording:
 
     def run(self, name: str) -> WatchedRun:
         """The log of a training, whose run of this name begins when there is something to write."""
-        return WatchedRun(checked(LATER, **self.options), place=PlaceOnDemand(self, name))
+        run = WatchedRun(checked(LATER, **self.options), place=PlaceOnDemand(self, name))
+        self.keeps(run)
+        return run
 
     def keeps(self, recorder: Flushable) -> None:
         """Registers something to flush when the program ends."""

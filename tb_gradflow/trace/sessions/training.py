@@ -31,8 +31,6 @@ class Recording(Protocol):
 
     def counts(self, run: WatchedRun) -> None: ...
 
-    def keeps(self, recorder: Any) -> None: ...
-
     def warn_once(self, message: str) -> None: ...
 
 
@@ -67,7 +65,6 @@ class Training:
         self._make_structure = structure
         self._structure: Structure | None = None
         self._run = recording.run(name)
-        recording.keeps(self._run)
         self.protection = self._run.protection
         self._tracing: Tracing | None = None
         self._plans = 0
