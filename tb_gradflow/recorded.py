@@ -12,13 +12,6 @@ from tb_gradflow.on_import import OnImport
 TENSORFLOW = ("tensorflow", "keras", "tf_keras")
 """Whichever comes first loads the recorder."""
 
-_OWN = (
-    "tb_gradflow.trace.watch",
-    "tb_gradflow.trace.summaries",
-    "tb_gradflow.trace.explain.one_step",
-    "tb_gradflow.trace.explain.tensor_functions",
-)
-
 
 class Recorded:
     """The trainings that run between `start` and `stop`.
@@ -44,8 +37,7 @@ class Recorded:
         self._options = options or {}
         self._tell = tell
         self._see = see
-        self._begins = begins
-        self._waiting = OnImport((*TENSORFLOW, *_OWN), self._imported, self._is_about_to_import)
+        self._waiting = OnImport(TENSORFLOW, self._start, lambda name: begins())
         # Modules of the recorder, and the recording that they started.
         self._hooks: Any = None
         self._recording: Any = None
@@ -77,13 +69,6 @@ class Recorded:
     def names(self) -> list[str]:
         """The names of the runs, relative to the log directory."""
         return [] if self._recording is None else [place.name for place in self._recording.runs]
-
-    def _is_about_to_import(self, name: str) -> None:
-        if name in TENSORFLOW:
-            self._begins()
-
-    def _imported(self, name: str) -> None:
-        self._start(name)
 
     def _start(self, imported: str | None = None) -> None:
         if "tensorflow" not in sys.modules:

@@ -13,7 +13,7 @@ from typing import Any
 
 from tb_gradflow.trace.capture.collector import Tensors
 from tb_gradflow.trace.fit.callback_base import KerasCallback
-from tb_gradflow.trace.fit.fitted_steps import EagerFit, ObservedFit
+from tb_gradflow.trace.fit.fitted_steps import EagerFit
 from tb_gradflow.trace.fit.flags import FlagsWithoutEffect
 from tb_gradflow.trace.fit.keras2 import check_backend, fitting
 from tb_gradflow.trace.fit.keras3 import Fitting, TrainFunction
@@ -22,7 +22,9 @@ from tb_gradflow.trace.fit.train_function import StandIn, owner, put
 from tb_gradflow.trace.graph.variables import has_weights
 from tb_gradflow.trace.log.cadence import UpdateFreq
 from tb_gradflow.trace.log.options import checked
+from tb_gradflow.trace.log.progress import told_if_long
 from tb_gradflow.trace.log.recorder import Recorder, Tracing, fault_message, index_of, new_session
+from tb_gradflow.trace.observed.observed_steps import ObservedSteps
 from tb_gradflow.trace.protection.training import Protection, protected_method
 from tb_gradflow.trace.protection.warning import warn
 from tb_gradflow.trace.step.measurements import Measured
@@ -88,7 +90,7 @@ class GradFlowCallback(KerasCallback):
         self.protection = Protection(self._report_fault, self._restored, self._written)
         # The model's own training function; None while nothing is recorded. An attribute: what reads it cannot fail.
         self.plain: TrainFunction | None = None
-        self._steps: ObservedFit | EagerFit | None = None
+        self._steps: ObservedSteps | EagerFit | None = None
         self._tracing = Tracing()
         self._fitting: Fitting | None = None
         self._count = StepCount()
@@ -118,7 +120,7 @@ class GradFlowCallback(KerasCallback):
         self._began = time.perf_counter()
         self.plain = self.model.train_function  # another callback may have compiled the model anew
         self._count.execution_begins(batch)
-        self._steps.begins_with(self.plain, is_due=self._is_due())
+        self._steps.begins(is_due=self._is_due())
         put(self.model, StandIn(self.model, self.plain, self._steps, self))
         self._epoch_begins = False
         self._ready = time.perf_counter()
@@ -190,12 +192,14 @@ class GradFlowCallback(KerasCallback):
             self._first_step = self._count.now
         self.plain = self.model.train_function
 
-    def _made(self, fitted: Fitting) -> ObservedFit | EagerFit:
-        settings, tracing = self._options.settings, self._tracing
+    def _made(self, fitted: Fitting) -> ObservedSteps | EagerFit:
+        settings, on_trace, on_fault = self._options.settings, self._tracing.finished, self.protection.ends
         self._options.cadence.is_eager = fitted.is_eager
         if fitted.is_eager:
-            return EagerFit(fitted, settings, tracing.finished, self.protection.ends)
-        return ObservedFit(fitted, settings, tracing, self.protection.ends)
+            return EagerFit(fitted, settings, on_trace, on_fault)
+        return ObservedSteps(
+            fitted.variables, settings, fitted.inputs, on_trace, on_fault, told_if_long, fitted.counter
+        )
 
     def _is_alone(self) -> bool:
         """Whether no other recorder has this fit. Two would replace each other's function, so the first records."""

@@ -37,6 +37,7 @@ from tb_gradflow.trace.graph.variables import Variables, distinct, local, raw_va
 from tb_gradflow.trace.log.summary_writer import WriterRecorder, before_flush
 from tb_gradflow.trace.numerics.statistics import GRADIENT_COLUMNS, gradient_statistics, variable_statistics
 from tb_gradflow.trace.numerics.statistics_table import StatisticsTable
+from tb_gradflow.trace.protection.attention import left_to_author
 from tb_gradflow.trace.protection.functions import in_step
 from tb_gradflow.trace.protection.training import Protection, protected_function, protected_method
 from tb_gradflow.trace.protection.warning import warn
@@ -56,6 +57,7 @@ def _report_fault(error: Exception) -> None:
 # Inside a `tf.function` AutoGraph would convert everything that is called here, and the log would keep the converted
 # code as the user's. TensorFlow ships no type information.
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+@left_to_author()
 @protected_function(SetupError, _report_fault)
 def record_gradients(loss: Any, variables: Sequence[Any], gradients: Sequence[Any], name: str) -> None:
     """See `tb_gradflow.summary.gradients`."""

@@ -24,12 +24,13 @@ from tb_gradflow.trace.log.cadence import UpdateFreq
 from tb_gradflow.trace.log.options import checked
 from tb_gradflow.trace.log.progress import told_if_long
 from tb_gradflow.trace.log.recorder import Tracing
+from tb_gradflow.trace.log.watched_run import WatchedRun
 from tb_gradflow.trace.observed.observed_steps import ObservedSteps
+from tb_gradflow.trace.protection.attention import left_alone
 from tb_gradflow.trace.protection.training import Protection, protected_method
 from tb_gradflow.trace.protection.warning import warn
 from tb_gradflow.trace.step.eager_steps import EagerSteps
 from tb_gradflow.trace.step.named_inputs import arguments_of
-from tb_gradflow.trace.watched_run import WatchedRun
 
 
 def watch(
@@ -109,16 +110,17 @@ class Watched:
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         plain = functools.partial(self._plain, *args, **kwargs)
-        # Inside another compiled function it is a part of that function's step.
-        if not tf.executing_eagerly():
-            return plain()
-        return self.protection.accompany(
-            plain,
-            begins=lambda: self._begins(args, kwargs),
-            looking_on=self._looking_on,
-            ended=self._ended,
-            raised=self._raised,
-        )
+        with left_alone():
+            # Inside another compiled function it is a part of that function's step.
+            if not tf.executing_eagerly():
+                return plain()
+            return self.protection.accompany(
+                plain,
+                begins=lambda: self._begins(args, kwargs),
+                looking_on=self._looking_on,
+                ended=self._ended,
+                raised=self._raised,
+            )
 
     def _begins(self, args: Any, kwargs: Any) -> None:
         self._began = time.perf_counter()

@@ -36,12 +36,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 PACKAGE = "tb_gradflow.trace"
 
-PROTECTING = (
-    "/protection/",
-    "/fit/callback_base.py",
-    "/program/faults.py",
-    "/program/attention.py",
-)
+PROTECTING = ("/protection/", "/fit/callback_base.py")
 """What keeps the faults of all others from the training, and what answers with constants: somebody has to be last."""
 
 _REACHED = "__tb_gradflow_reached__"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tensorflow.python.eager import record
@@ -34,9 +34,8 @@ class CustomGradients:
         self._checks = checks
         self._ops: list[tuple[Any, list[Passes]]] = []
 
-    @contextlib.contextmanager
-    def watching(self) -> Iterator[None]:
-        """While the context is open, custom gradients are recorded."""
+    def watch(self, undo: contextlib.ExitStack) -> None:
+        """Until `undo` is closed, custom gradients are recorded."""
 
         def noting(original: Callable[..., Any]) -> Callable[..., Any]:
             def record_operation(
@@ -48,9 +47,7 @@ class CustomGradients:
 
             return record_operation
 
-        with contextlib.ExitStack() as undo:
-            replaced(undo, record, "record_operation", noting)
-            yield
+        replaced(undo, record, "record_operation", noting)
 
     def tell(self, flattener: Flattener) -> None:
         """Records in the flat ops which arguments got a gradient."""

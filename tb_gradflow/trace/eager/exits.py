@@ -9,8 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +19,7 @@ import tensorflow as tf
 from tb_gradflow.record.schema import PYTHON
 from tb_gradflow.trace.eager.shadow import Shadow
 from tb_gradflow.trace.graph.flat_ops import Known
+from tb_gradflow.trace.protection.functions import Delegate
 from tb_gradflow.trace.source.frames import PACKAGE, Frame, stack_now
 from tb_gradflow.trace.source.user_line import api_name, first_meant, users_frame
 from tb_gradflow.trace.tf_internals.patching import replaced
@@ -75,16 +75,13 @@ class Exits:
         self._seen: set[tuple[int, str, int]] = set()
         self._functions: list[str] = []
 
-    @contextmanager
-    def watching(self) -> Iterator[None]:
-        """While the context is open, exits are recorded."""
-        with contextlib.ExitStack() as undo:
-            replaced(undo, EAGER_BASE, "_numpy", self._method)
-            for module, prefix in ((np, "np"), (np.linalg, "np.linalg")):
-                for name, function in list(vars(module).items()):
-                    if callable(function) and not isinstance(function, type) and not name.startswith("_"):
-                        replaced(undo, module, name, self._lookout(f"{prefix}.{name}"))
-            yield
+    def watch(self, undo: contextlib.ExitStack) -> None:
+        """Until `undo` is closed, exits are recorded."""
+        replaced(undo, EAGER_BASE, "_numpy", self._method)
+        for module, prefix in ((np, "np"), (np.linalg, "np.linalg")):
+            for name, function in list(vars(module).items()):
+                if callable(function) and not isinstance(function, type) and not name.startswith("_"):
+                    replaced(undo, module, name, functools.partial(self._lookout, f"{prefix}.{name}"))
 
     def _method(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def _numpy(tensor: Any) -> Any:
@@ -94,8 +91,18 @@ class Exits:
 
         return _numpy
 
-    def _lookout(self, name: str) -> Callable[[Any], Any]:
-        return lambda original: _Function(original, functools.partial(self._called, name))
+    def _lookout(self, name: str, original: Any) -> Any:
+        """A NumPy function that also reports its tensor arguments."""
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            given = [*args, *kwargs.values()]
+            flat = [each for value in given for each in (value if type(value) in (list, tuple) else (value,))]
+            if all(isinstance(each, (np.ndarray, np.generic)) or not hasattr(each, "__array__") for each in flat):
+                return original(*args, **kwargs)
+            tensors = [each for each in flat if isinstance(each, EagerTensor)]
+            return self._called(name, tensors, functools.partial(original, *args, **kwargs))
+
+        return Delegate(call, original)
 
     def _called(self, name: str, tensors: Sequence[Any], function: Callable[[], Any]) -> Any:
         """Runs a NumPy function on eager tensors, or on values that may contain one."""
@@ -179,23 +186,3 @@ def _way_out(frames: Sequence[Frame]) -> _Way | None:
 
 
 _KERAS, _TENSORFLOW = f"{os.sep}keras{os.sep}", f"{os.sep}tensorflow{os.sep}"
-
-
-class _Function:
-    """A NumPy function that also reports its tensor arguments."""
-
-    def __init__(self, original: Any, called: Callable[..., Any]) -> None:
-        functools.update_wrapper(self, original, updated=())
-        self._original = original
-        self._called = called
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        given = [*args, *kwargs.values()]
-        flat = [each for argument in given for each in (argument if type(argument) in (list, tuple) else (argument,))]
-        if all(isinstance(each, (np.ndarray, np.generic)) or not hasattr(each, "__array__") for each in flat):
-            return self._original(*args, **kwargs)
-        tensors = [each for each in flat if isinstance(each, EagerTensor)]
-        return self._called(tensors, functools.partial(self._original, *args, **kwargs))
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._original, name)

@@ -20,7 +20,7 @@ from tensorflow.python.eager.polymorphic_function import atomic_function
 from tensorflow.python.framework import constant_op, func_graph, op_callbacks, op_def_library, op_def_registry, ops
 
 from tb_gradflow.trace.graph.flat_ops import Known
-from tb_gradflow.trace.protection.functions import heard, hearer_of_faults, raising
+from tb_gradflow.trace.protection.functions import hearer_of_faults, in_step, raising
 from tb_gradflow.trace.source.frames import Frame, stack_now
 from tb_gradflow.trace.tf_internals.patching import replaced
 
@@ -81,7 +81,7 @@ class Shadow:
             replaced(undo, pywrap_tfe, "TFE_Py_FastPathExecute", lambda original: falls_back, raises=True)
             replaced(undo, atomic_function.AtomicFunction, "call_flat", self._noting_function)
             replaced(undo, constant_op, "convert_to_eager_tensor", self._noting_place)
-            listener = heard(self._heard, hearer_of_faults())
+            listener = in_step(self._heard, None, hearer_of_faults())
             op_callbacks.add_op_callback(listener)
             undo.callback(_remove, listener, context.context().op_callbacks)
             yield

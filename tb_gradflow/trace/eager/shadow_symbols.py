@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -18,7 +19,7 @@ from tb_gradflow.trace.eager.exits import Exits
 from tb_gradflow.trace.eager.returns import link_returns
 from tb_gradflow.trace.eager.shadow import Shadow
 from tb_gradflow.trace.eager.unseen_exits import UNSEEN, link_by_value
-from tb_gradflow.trace.eager.untaken_branches import Branches
+from tb_gradflow.trace.eager.untaken_branches import watch_branches
 from tb_gradflow.trace.graph.flat_ops import Known
 from tb_gradflow.trace.graph.flatten import Flattener
 from tb_gradflow.trace.graph.gradient_call import Call
@@ -59,7 +60,6 @@ class ShadowSymbols(Symbols):
         self._exits = Exits(self.shadow, lambda tensor: variables.index_of_source(tensor) is not None)
         self._checks = EagerChecks(self.shadow, checks) if checks is not None else None
         self._custom = CustomGradients(self.shadow, self._checks)
-        self._branches = Branches(self.shadow)
 
     def _give_up(self) -> None:
         self.fault = SetupError(TOO_LONG)
@@ -73,12 +73,10 @@ class ShadowSymbols(Symbols):
 
     @contextmanager
     def recording(self) -> Iterator[None]:
-        with (
-            self.shadow.listening(),
-            self._custom.watching(),
-            self._branches.watching(),
-            self._exits.watching(),
-        ):
+        with self.shadow.listening(), contextlib.ExitStack() as undo:
+            self._custom.watch(undo)
+            watch_branches(undo, self.shadow)
+            self._exits.watch(undo)
             yield
 
     @contextmanager

@@ -8,8 +8,7 @@ condition, which a compiled step passes to an op, so an op is added for it here.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -23,52 +22,46 @@ from tb_gradflow.trace.source.frames import stack_now
 from tb_gradflow.trace.tf_internals.patching import replaced
 
 
-class Branches:
-    """The branches of one eager step."""
+def watch_branches(undo: contextlib.ExitStack, shadow: Shadow) -> None:
+    """Until `undo` is closed, branches that an eager step does not take are traced."""
 
-    def __init__(self, shadow: Shadow) -> None:
-        self._shadow = shadow
-
-    @contextmanager
-    def watching(self) -> Iterator[None]:
-        """While the context is open, branches that are not taken are traced."""
-        with contextlib.ExitStack() as undo:
-            replaced(undo, cond, "_eager_cond_implementation", self._looking)
-            yield
-
-    def _looking(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def looking(original: Callable[..., Any]) -> Callable[..., Any]:
         def eager_cond(pred: Any, true_fn: Any, false_fn: Any, *rest: Any) -> Any:
             began = ops.uid()
             result = original(pred, true_fn, false_fn, *rest)
-            if not self._shadow.is_paused:
-                with self._shadow.paused():
-                    self._look(false_fn if pred else true_fn)
-                    self._decide(pred, [each for each in _eager_tensors(result) if each._id > began])
+            if not shadow.is_paused:
+                with shadow.paused():
+                    _look(shadow, false_fn if pred else true_fn)
+                    _decide(shadow, pred, [each for each in _eager_tensors(result) if each._id > began])
             return result
 
         return eager_cond
 
-    def _decide(self, pred: Any, results: Sequence[Any]) -> None:
-        """From now on, the results of the taken branch come from an op that depends on the condition."""
-        [condition] = [self._shadow.known_symbol(each) for each in _eager_tensors(pred)] or [None]
-        if condition is None:
-            return
-        known = Known("If", ("not_differentiable", "yes"), api="tf.cond", frames=stack_now())
-        for tensor in results:
-            value = self._shadow.symbol(tensor)
-            chosen = self._shadow.make_opaque("cond", [condition, value], [value.dtype], known).outputs[0]
-            chosen.set_shape(value.shape)
-            self._shadow.keep(chosen, tensor)
+    replaced(undo, cond, "_eager_cond_implementation", looking)
 
-    def _look(self, branch: Callable[[], Any]) -> None:
-        known = Known("If", "not_differentiable", api="tf.cond", frames=stack_now())
-        aside = func_graph.FuncGraph("gradflow_untaken")
-        # This branch was not meant to run, so whatever it raises is ignored.
-        with record.stop_recording(), aside.as_default(), contextlib.suppress(Exception):
-            branch()
-        for handle, _ in aside.captures:
-            if handle.dtype == tf.resource:
-                self._shadow.make_opaque("untaken", [self._shadow.symbol(handle)], [tf.float32], known)
+
+def _decide(shadow: Shadow, pred: Any, results: Sequence[Any]) -> None:
+    """From now on, the results of the taken branch come from an op that depends on the condition."""
+    [condition] = [shadow.known_symbol(each) for each in _eager_tensors(pred)] or [None]
+    if condition is None:
+        return
+    known = Known("If", ("not_differentiable", "yes"), api="tf.cond", frames=stack_now())
+    for tensor in results:
+        value = shadow.symbol(tensor)
+        chosen = shadow.make_opaque("cond", [condition, value], [value.dtype], known).outputs[0]
+        chosen.set_shape(value.shape)
+        shadow.keep(chosen, tensor)
+
+
+def _look(shadow: Shadow, branch: Callable[[], Any]) -> None:
+    known = Known("If", "not_differentiable", api="tf.cond", frames=stack_now())
+    aside = func_graph.FuncGraph("gradflow_untaken")
+    # This branch was not meant to run, so whatever it raises is ignored.
+    with record.stop_recording(), aside.as_default(), contextlib.suppress(Exception):
+        branch()
+    for handle, _ in aside.captures:
+        if handle.dtype == tf.resource:
+            shadow.make_opaque("untaken", [shadow.symbol(handle)], [tf.float32], known)
 
 
 def _eager_tensors(nest: Any) -> list[Any]:

@@ -37,6 +37,7 @@ from tb_gradflow.trace.fidelity.rollback import undone
 from tb_gradflow.trace.graph.differentiable import is_differentiable_dtype
 from tb_gradflow.trace.graph.variables import GivenTensor, Owned, Variables, listed_sources, raw_variable
 from tb_gradflow.trace.log.recorder import index_of, new_session, record_of, with_failure
+from tb_gradflow.trace.protection.attention import left_alone
 from tb_gradflow.trace.source.frames import Frame, stack_now
 from tb_gradflow.trace.source.variable_names import names_in
 from tb_gradflow.trace.step.instrumented_step import InstrumentedStep, owned_variables
@@ -45,6 +46,7 @@ from tb_gradflow.trace.step.settings import Settings
 from tb_gradflow.trace.tf_internals.captured_tensors import passed_on
 
 
+@left_alone()
 def explain_model(
     model: Any,
     x: Any,
@@ -86,7 +88,7 @@ def explain_model(
         variables=lambda: owned_variables(model),
         name=str(model.name),
         inputs=batch_of_keras,
-        undone=lambda: undone(lambda: _state_of(model), [model]),
+        undone=lambda: undone(_state_of(model), [model]),
         terms=terms,
     )
     found = _explained(plan, eagerly=bool(model.run_eagerly))
@@ -122,6 +124,7 @@ def _check_model(model: Any) -> None:
     raise SetupError(f"explain takes a compiled Keras model or a function that returns a loss, got a {kind}")
 
 
+@left_alone()
 def explain_function(
     loss_fn: Callable[..., Any],
     args: Sequence[Any],
@@ -173,7 +176,7 @@ def explain_function(
         variables=lambda: _called_by(loss_fn, Variables(lambda: owned)),
         name=getattr(loss_fn, "__name__", "loss"),
         inputs=arguments_of(loss_fn),
-        undone=lambda: undone(lambda: [item.variable for item in owned], [loss_fn]),
+        undone=lambda: undone([item.variable for item in owned], [loss_fn]),
         terms=terms,
     )
     found = _explained(plan, eagerly=False)

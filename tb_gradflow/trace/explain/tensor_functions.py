@@ -24,6 +24,7 @@ from tb_gradflow.trace.explain.one_step import explain_function
 from tb_gradflow.trace.fidelity.object_graph import Bindings
 from tb_gradflow.trace.fidelity.rollback import undone
 from tb_gradflow.trace.graph.variables import is_variable, raw_variable
+from tb_gradflow.trace.protection.attention import left_alone
 
 _SEED = 20_261
 
@@ -39,7 +40,7 @@ def takes_tensors(function: Callable[..., Any], args: Sequence[Any]) -> bool:
     """Whether a function computes with TensorFlow: it gets tensors, or returns one."""
     if named_leaves(args, is_tensor):
         return True
-    with undone(list, [function]):
+    with undone([], [function]):
         return is_tensor(function(*copied(args)))
 
 
@@ -55,7 +56,7 @@ class TensorFunction:
     def __init__(self, function: Callable[..., Any], args: Sequence[Any], gradient: Callable[..., Any] | None) -> None:
         self._function, self._gradient = function, gradient
         self._args = tuple(replaced(each, _becomes_tensor, iter(_tensors(each))) for each in args)
-        self._leaves = [(name, leaf) for name, leaf in named_leaves(self._args, _is_leaf) if _dtype(leaf).is_floating]
+        self._leaves = [(name, leaf) for name, leaf in named_leaves(self._args, is_tensor) if _dtype(leaf).is_floating]
         if not self._leaves:
             raise SetupError(
                 "check_gradients: `args` contains no floating-point tensors, arrays or numbers; split a complex "
@@ -73,7 +74,7 @@ class TensorFunction:
         """The gradient to check; everything that calls of the function change is restored when the context ends."""
         variables = [leaf for _, leaf in self._leaves if is_variable(leaf)]
         seeds = context.context()._seed, getattr(context.context(), "_rng", None)
-        with undone(lambda: variables, [self._function]) as bindings:
+        with left_alone(), undone(variables, [self._function]) as bindings:
             self._restored = list(_states(bindings, trainable=False))
             own = {id(raw_variable(variable)) for variable in variables}
             self._trained = [pair for pair in _states(bindings, trainable=True) if id(pair[0]) not in own]
@@ -121,7 +122,7 @@ class TensorFunction:
         return Problem(self._value, compared, (*map(not_compared, left_out), *self._complex()))
 
     def _complex(self) -> Iterator[str]:
-        for name, leaf in named_leaves(self._args, _is_leaf):
+        for name, leaf in named_leaves(self._args, is_tensor):
             if _dtype(leaf).is_complex:
                 yield f"Argument {name} was not compared: it is complex. Pass its real and its imaginary part."
 
@@ -157,7 +158,7 @@ class TensorFunction:
 
     def _taken(self, args: tuple[Any, ...]) -> tuple[list[Array | None], float]:
         """The gradient of each leaf, and the machine epsilon of the function's result."""
-        given = [leaf for _, leaf in named_leaves(args, _is_leaf) if _dtype(leaf).is_floating]
+        given = [leaf for _, leaf in named_leaves(args, is_tensor) if _dtype(leaf).is_floating]
         with tf.GradientTape() as tape:
             tape.watch([raw_variable(each) for each in given])
             result = self._function(*args)
@@ -243,7 +244,7 @@ def _coarsest(trace: Trace) -> float:
 
 def _by_leaf(given: Any, gradient: Any) -> Iterator[Any]:
     """The user's gradient of each floating leaf of one argument: nested like the argument."""
-    own = [(name, leaf) for name, leaf in leaves(given, _is_leaf) if _dtype(leaf).is_floating]
+    own = [(name, leaf) for name, leaf in leaves(given, is_tensor) if _dtype(leaf).is_floating]
     if len(own) == 1 and own[0][0] == "":
         yield gradient
         return
@@ -257,10 +258,6 @@ def _states(bindings: Bindings, *, trainable: bool) -> Iterator[tuple[Any, Any]]
         raw = raw_variable(variable)
         if isinstance(raw, tf.Variable) and variable.trainable == trainable:
             yield raw, raw.numpy()
-
-
-def _is_leaf(value: Any) -> bool:
-    return is_tensor(value)
 
 
 def _becomes_tensor(value: Any) -> bool:

@@ -58,17 +58,17 @@ class Bindings:
     def rebound(self) -> dict[int, str]:
         """For each `tf.Variable`, by identity, that has since been replaced by a tensor: the place."""
         return {
-            id(raw_variable(place.value)): place.name for place in self._places if isinstance(held(place), tf.Tensor)
+            id(raw_variable(place.value)): place.name for place in self._places if isinstance(_held(place), tf.Tensor)
         }
 
     def restore(self) -> None:
         """Restores the variables."""
         for place in self._places:
-            if held(place) is not place.value:
+            if _held(place) is not place.value:
                 place.put(place.value)
 
 
-def held(place: Place) -> Any:
+def _held(place: Place) -> Any:
     """The current value of a place; `None` if the place no longer exists."""
     try:
         return place.get()
@@ -77,14 +77,7 @@ def held(place: Place) -> Any:
 
 
 def _places(roots: Sequence[Any]) -> Iterator[Place]:
-    for holder in _holders(roots):
-        for place in slots(holder):
-            if isinstance(place.value, (tf.Variable, keras.Variable)):
-                yield place
-
-
-def _holders(roots: Sequence[Any]) -> Iterator[Any]:
-    """The objects that can be reached from `roots` and may hold something, each once."""
+    """The places of variables that can be reached from `roots`."""
     seen: set[int] = set()
     level = [each for root in roots for each in _parts(root)]
     for _ in range(_DEPTH):
@@ -93,9 +86,11 @@ def _holders(roots: Sequence[Any]) -> Iterator[Any]:
             if id(holder) in seen or len(seen) > _MOST_PLACES:
                 continue
             seen.add(id(holder))
-            yield holder
-            values = [place.value for place in slots(holder)]
-            following.extend(each for value in values if _may_hold(value) for each in _parts(value))
+            for place in _slots(holder):
+                if isinstance(place.value, (tf.Variable, keras.Variable)):
+                    yield place
+                elif _may_hold(place.value):
+                    following.extend(_parts(place.value))
         level = following
 
 
@@ -103,13 +98,13 @@ def _parts(holder: Any) -> Sequence[Any]:
     return (holder.__func__, holder.__self__) if isinstance(holder, types.MethodType) else (holder,)
 
 
-def slots(holder: Any) -> Iterator[Place]:
+def _slots(holder: Any) -> Iterator[Place]:
     """The places in `holder`. Empty for data: a container of ten thousand elements does not contain variables or
     settings."""
     if isinstance(holder, (dict, list, tuple)) and len(holder) > _MOST_ENTRIES:
         return
     if isinstance(holder, types.FunctionType):
-        yield from closure(holder)
+        yield from _closure(holder)
         for name in holder.__code__.co_names:
             if name in holder.__globals__:
                 yield _item(name, holder.__globals__, name)
@@ -131,7 +126,7 @@ def _kept(value: Any) -> None:
     """A tuple cannot be changed."""
 
 
-def closure(function: Any) -> Iterator[Place]:
+def _closure(function: Any) -> Iterator[Place]:
     """The variables that a function has from the functions around it."""
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:
@@ -162,9 +157,7 @@ def _may_hold(value: Any) -> bool:
     """Whether to search inside: the user's objects and Keras's, but not TensorFlow's own or whole modules."""
     if isinstance(value, (types.FunctionType, types.MethodType, dict, list, tuple)):
         return True
-    if isinstance(value, (types.ModuleType, type, tf.Tensor, tf.Variable, keras.Variable)):
-        return False
-    return hasattr(value, "__dict__")
+    return not isinstance(value, (types.ModuleType, type, tf.Tensor)) and hasattr(value, "__dict__")
 
 
 def kin_of(owned: Owned) -> set[int]:

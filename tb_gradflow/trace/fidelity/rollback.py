@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,12 +20,12 @@ from tb_gradflow.trace.protection.beside import surely
 
 
 @contextlib.contextmanager
-def undone(state: Callable[[], list[Any]], roots: Sequence[Any]) -> Iterator[Bindings]:
+def undone(state: Sequence[Any], roots: Sequence[Any]) -> Iterator[Bindings]:
     """Restores everything that a step changes: the variables of `state` and those that can be reached from `roots`, the
     places that hold them, and the generators of Python, NumPy and TensorFlow.
     """
     bindings = Bindings(roots)
-    before = dict(_values([*state(), *bindings.variables, *_generator()]))
+    before = dict(_values([*state, *bindings.variables, *_generator()]))
     python, numpy, eager = random.getstate(), np.random.get_state(), _eager_seeds()
     try:
         yield bindings

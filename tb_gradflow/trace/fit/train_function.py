@@ -7,7 +7,8 @@ from typing import Any
 
 from tensorflow.python.eager.polymorphic_function import polymorphic_function
 
-from tb_gradflow.trace.fit.fitted_steps import EagerFit, ObservedFit
+from tb_gradflow.trace.fit.fitted_steps import EagerFit
+from tb_gradflow.trace.observed.observed_steps import ObservedSteps
 
 
 class StandIn:
@@ -20,7 +21,7 @@ class StandIn:
         recorder: Whose it is.
     """
 
-    def __init__(self, model: Any, plain: Any, steps: EagerFit | ObservedFit, recorder: Any) -> None:
+    def __init__(self, model: Any, plain: Any, steps: ObservedSteps | EagerFit, recorder: Any) -> None:
         self._model = model
         self._plain = plain
         self._steps = steps
@@ -31,8 +32,10 @@ class StandIn:
         protection = self.__self__.protection
         if protection.is_over:
             return self._plain(iterator)
-        run = protection.attempt(self._steps.function, self._plain) or self._plain
-        return protection.accompany(lambda: run(iterator), looking_on=self._steps.looking_on)
+        steps, run = self._steps, self._plain
+        if isinstance(steps, EagerFit):
+            run = protection.attempt(steps.function, run) or run
+        return protection.accompany(lambda: run(iterator), looking_on=steps.looking_on)
 
 
 def traced(function: Any) -> Iterator[Any]:

@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
 from tb_gradflow.errors import SetupError
 from tb_gradflow.record.schema import GRADIENT_STATISTICS, VARIABLE_STATISTICS, Outcome, StepRecord, Trace
@@ -21,20 +20,20 @@ from tb_gradflow.trace.custom_gradient_checks.step_checks import GradientChecks
 from tb_gradflow.trace.explain.explanation import Explained
 from tb_gradflow.trace.graph.build_trace import Looked, trace_of
 from tb_gradflow.trace.graph.custom_gradients import OwnGradient, own_gradient
-from tb_gradflow.trace.graph.differentiable import Differentiability, is_differentiable_dtype
-from tb_gradflow.trace.graph.flat_ops import FlatOp, Ref, consumers
+from tb_gradflow.trace.graph.differentiable import Differentiability
+from tb_gradflow.trace.graph.flat_ops import Ref, consumers
 from tb_gradflow.trace.graph.gradient_call import UNMEASURED, Answer, Call, TermAnswers
 from tb_gradflow.trace.graph.reach import influenced_by, needed_for
 from tb_gradflow.trace.graph.variables import listed_sources
 from tb_gradflow.trace.graph_v1.feeding import feeding_kept
-from tb_gradflow.trace.graph_v1.flat_ops_v1 import GraphFlattener
+from tb_gradflow.trace.graph_v1.flat_ops_v1 import GraphFlattener, has_gradient, is_at_the_top
 from tb_gradflow.trace.graph_v1.gradients_v1 import Built, build, norms_of, run, statistics_of
-from tb_gradflow.trace.graph_v1.terms_v1 import BuiltTerm, answers_of, built_terms, fetches_of, rows_of
-from tb_gradflow.trace.graph_v1.updates_v1 import movement_of, movements, run_updates, updates_among
+from tb_gradflow.trace.graph_v1.terms_v1 import measured_terms
+from tb_gradflow.trace.graph_v1.updates_v1 import Ran, Update, movement_of, movements, run_updates, updates_among
 from tb_gradflow.trace.graph_v1.values_v1 import CannotMeasureError, Values, to_be_fed, values_for, with_values_of
 from tb_gradflow.trace.graph_v1.variables_v1 import GraphVariables
 from tb_gradflow.trace.log.recorder import new_session, record_of
-from tb_gradflow.trace.numerics.statistics_table import StatisticsTable
+from tb_gradflow.trace.numerics.statistics_table import Block, StatisticsTable
 
 
 def explain_graph(
@@ -68,7 +67,6 @@ class _Step:
     def __init__(self, loss: Any, variables: GraphVariables, *, terms: bool) -> None:
         self._loss = loss
         self._asks_terms = terms
-        self._terms: list[BuiltTerm] = []
         self._variables = variables
         self._checks = GradientChecks()
         flattener = GraphFlattener(loss.graph, variables.of_handle)
@@ -78,7 +76,8 @@ class _Step:
         target = flattener.ref(loss)
         asked = frozenset(index for index, _ in variables.sources())
         self._call = Call(flattener, () if target is None else (target,), None, (), "none", asked)
-        self._rows = StatisticsTable([self._call.rows])
+        self._term_rows = Block()
+        self._rows = StatisticsTable([self._call.rows, self._term_rows])
 
     def explained(self, tries: Iterable[Values]) -> Explained:
         """The result for the first of these values that gives one. Raises CannotMeasureError if none does."""
@@ -89,46 +88,33 @@ class _Step:
                 return self.unmeasured("")
             try:
                 # Invented inputs say nothing about single terms.
-                self._terms = [] if values.invented else self._built_terms
-                fetched = run(built, values, {**self._fetches(built), **fetches_of(self._terms)})
+                terms = TermAnswers() if values.invented else self._terms
+                fetched = run(built, values, self._fetches(built, terms))
             except CannotMeasureError as error:
                 reason = to_be_fed(values.invented) if values.invented else str(error)
                 continue
-            record = self._record(fetched, values)
+            moved = [] if values.invented else self._updates(values)
+            record = self._record(fetched, values, moved)
             if values.invented and not self._is_plain(record):
                 reason = to_be_fed(values.invented)
                 continue
-            if self._terms:
-                self._call.terms = answers_of(self._terms, self._call.flattener, self._call.rows)
+            self._call.terms = terms
             arrives = any(answer.row is not None for answer in self._call.variables.values())
             notes = [values.note, _invention(values.invented) if arrives else "", _IN_PART if built.is_partial else ""]
-            trace = self._checks.filled(self._trace(*notes), fetched)
-            if not values.invented:
-                trace, record = self._with_updates(trace, record, values)
+            trace = self._checks.filled(self._trace(notes, moved), fetched)
             return Explained(new_session(self._loss.op.name), trace, record)
         raise CannotMeasureError(reason)
 
-    def _with_updates(self, trace: Trace, record: StepRecord, values: Values) -> tuple[Trace, StepRecord]:
-        """The same, with the effect of the optimizers in the graph on the variables, as far as they can be run."""
+    def _updates(self, values: Values) -> list[tuple[Update, Ran]]:
+        """What the optimizers in the graph do to the variables, as far as they can be run."""
         updates = updates_among(self._loss.graph.get_operations(), dict(self._variables.sources()))
         if not updates:
-            return trace, record
+            return []
         try:
             ran = run_updates(self._built, with_values_of(values, [update.op for update in updates]), updates)
         except CannotMeasureError:
-            return trace, record
-        gradients = np.frombuffer(record.gradients, "<f4").reshape(-1, len(GRADIENT_STATISTICS))
-        rows = [movement_of(update, each) for update, each in zip(updates, ran, strict=True)]
-        norms = np.frombuffer(record.variables, "<f4").reshape(-1, len(VARIABLE_STATISTICS)).copy()
-        for update, each in zip(updates, ran, strict=True):
-            norms[update.variable, VARIABLE_STATISTICS.index("update_norm")] = np.linalg.norm(each.after - each.before)
-        trace = replace(
-            trace,
-            optimizers=tuple(update.optimizer for update in updates),
-            movements=movements(updates, self._rows),
-        )
-        whole = np.concatenate([gradients, np.array(rows, "<f4")])
-        return trace, replace(record, gradients=whole.tobytes(), variables=norms.tobytes())
+            return []
+        return list(zip(updates, ran, strict=True))
 
     def unmeasured(self, note: str) -> Explained:
         """The result from the structure alone, and why no more was measured."""
@@ -138,7 +124,7 @@ class _Step:
             note = f"`tf.gradients` raises {type(built.error).__name__} for this loss: {said}"
         elif built.error is not None:
             note = ""
-        trace = self._checks.filled(self._trace(note), {})
+        trace = self._checks.filled(self._trace([note], []), {})
         return Explained(new_session(self._loss.op.name), trace, None)
 
     @functools.cached_property
@@ -150,21 +136,33 @@ class _Step:
         return built
 
     @functools.cached_property
-    def _built_terms(self) -> list[BuiltTerm]:
+    def _terms(self) -> TermAnswers:
         if not self._asks_terms or self._built.error is not None:
-            return []
+            return TermAnswers()
         sources = dict(self._variables.sources())
         try:
-            return built_terms(self._loss, self._call.flattener, sources, self._built)
+            return measured_terms(self._loss, self._call.flattener, self._moved, sources, self._built, self._term_rows)
         except Exception as error:  # only the terms are missing from the report
-            self._call.terms = TermAnswers(problem=f"{UNMEASURED} {type(error).__name__}: {error}")
-            return []
+            self._term_rows.drop_waiting()
+            return TermAnswers(problem=f"{UNMEASURED} {type(error).__name__}: {error}")
+
+    @functools.cached_property
+    def _needed(self) -> list[int]:
+        """The flat ops that the loss is computed with, as far as gradients can be requested there."""
+        ops = self._call.flattener.ops
+        needed = needed_for(ops, [ref.op for ref in self._call.targets])
+        return [index for index in sorted(needed) if is_at_the_top(ops[index])]
+
+    @functools.cached_property
+    def _moved(self) -> set[int]:
+        """The flat ops that depend on a variable."""
+        ops = self._call.flattener.ops
+        return influenced_by(ops, consumers(ops), [index for index, op in enumerate(ops) if op.reads is not None])
 
     def _raising(self) -> list[Any]:
         """The ops for which TensorFlow has no gradient."""
-        ops, known = self._call.flattener.ops, Differentiability(calls_users=True)
-        needed = needed_for(ops, [ref.op for ref in self._call.targets])
-        listed = [ops[index].op for index in sorted(needed) if _is_at_the_top(ops[index])]
+        known = Differentiability(calls_users=True)
+        listed = [self._call.flattener.ops[index].op for index in self._needed]
         return [op for op in listed if "unregistered" in known.of(op, by_tape=False)]
 
     def _is_plain(self, record: StepRecord) -> bool:
@@ -179,25 +177,17 @@ class _Step:
         return not broken and bool(np.all((sizes > _PLAIN[0]) & (sizes < _PLAIN[1]))) and np.isfinite(record.losses[0])
 
     def _on_the_way(self) -> dict[Ref, Any]:
-        """The tensors between variables and loss whose gradient can be requested: those in branches and loops of
-        TensorFlow 1 belong to separate frames.
-        """
-        ops = self._call.flattener.ops
-        start = [index for index, op in enumerate(ops) if op.reads is not None]
-        needed = needed_for(ops, [ref.op for ref in self._call.targets])
+        """The tensors between variables and loss whose gradient can be requested."""
         return {
             Ref(index, number): tensor
-            for index in sorted(influenced_by(ops, consumers(ops), start) & needed)
-            if _is_at_the_top(ops[index])
-            for number, tensor in enumerate(ops[index].tensors)
-            if is_differentiable_dtype(tensor) and tensor.dtype not in (tf.resource, tf.variant)
-            if not tensor.dtype._is_ref_dtype
+            for index in self._needed
+            if index in self._moved
+            for number, tensor in enumerate(self._call.flattener.ops[index].tensors)
+            if has_gradient(tensor)
         }
 
     def _own_gradients(self) -> list[OwnGradient]:
-        ops = self._call.flattener.ops
-        needed = needed_for(ops, [ref.op for ref in self._call.targets])
-        listed = [own_gradient(ops[index].op, by_tape=False) for index in sorted(needed) if _is_at_the_top(ops[index])]
+        listed = [own_gradient(self._call.flattener.ops[index].op, by_tape=False) for index in self._needed]
         return [own for own in listed if own is not None]
 
     def _answer(self, built: Built) -> None:
@@ -209,20 +199,32 @@ class _Step:
         for ref, gradient in built.tensors.items():
             self._call.tensors[ref] = Answer(missing, None) if gradient is None else Answer("value", rows.add())
 
-    def _fetches(self, built: Built) -> dict[str, Any]:
+    def _fetches(self, built: Built, terms: TermAnswers) -> dict[str, Any]:
+        rows = {"terms": self._term_rows.tensor} if terms.terms else {}
         gradients = [each for each in (*built.variables.values(), *built.tensors.values()) if each is not None]
         numbered = {f"gradient/{row}": gradient for row, gradient in enumerate(gradients)}
-        return {"loss": built.loss, **numbered, **self._checks.fetches()}
+        return {"loss": built.loss, **numbered, **rows, **self._checks.fetches()}
 
-    def _record(self, fetched: Mapping[str, Any], values: Values) -> StepRecord:
+    def _record(self, fetched: Mapping[str, Any], values: Values, moved: Sequence[tuple[Update, Ran]]) -> StepRecord:
         rows = [statistics_of(value) for name, value in fetched.items() if name.startswith("gradient/")]
-        rows += rows_of(self._terms, fetched)
+        rows += [list(row) for row in fetched.get("terms", ())]
+        rows += [movement_of(update, ran) for update, ran in moved]
         norms = [norms_of(values.variables.get(tensor.op.name, ())) for _, tensor in self._variables.sources()]
+        for update, ran in moved:
+            norms[update.variable][VARIABLE_STATISTICS.index("update_norm")] = float(
+                np.linalg.norm(ran.after - ran.before)
+            )
         return record_of({"losses": np.sum(fetched["loss"]), "gradients": rows, "variables": norms}, 0)
 
-    def _trace(self, *notes: str) -> Trace:
+    def _trace(self, notes: Sequence[str], moved: Sequence[tuple[Update, Ran]]) -> Trace:
         trace = trace_of(Looked([self._call], self._variables, self._rows, by_tape=False), 0)
-        return replace(trace, notes=(*trace.notes, *filter(None, notes)))
+        updates = [update for update, _ in moved]
+        return replace(
+            trace,
+            notes=(*trace.notes, *filter(None, notes)),
+            optimizers=tuple(update.optimizer for update in updates),
+            movements=movements(updates, self._rows),
+        )
 
 
 # Gradients of invented numbers in this range show that a gradient arrives, and need no further comment.
@@ -249,7 +251,3 @@ def _is_an_answer(built: Built) -> bool:
     """Whether the exception is about the graph: no gradient is registered, or a custom gradient raised."""
     raised = any(probe.problem.startswith(RAISED) for probe in built.probes.values())
     return isinstance(built.error, LookupError) or raised
-
-
-def _is_at_the_top(op: FlatOp) -> bool:
-    return not op.nested and op.writes is None

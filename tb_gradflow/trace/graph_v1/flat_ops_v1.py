@@ -16,7 +16,7 @@ from tb_gradflow.trace.graph.differentiable import is_differentiable_dtype
 from tb_gradflow.trace.graph.flat_ops import FlatOp, Input, Ref
 from tb_gradflow.trace.graph.flatten import Flattener
 from tb_gradflow.trace.graph_v1.values_v1 import is_initialiser
-from tb_gradflow.trace.graph_v1.variables_v1 import MAKERS
+from tb_gradflow.trace.graph_v1.variables_v1 import MAKERS, changes_variable
 
 _CONDITIONS = frozenset({"Switch", "RefSwitch"})
 _ROUTING = frozenset(
@@ -32,7 +32,6 @@ _ARRAYS = (
     "TensorArrayConcat",
     "TensorArraySplit",
 )
-_WRITES = ("Assign", "Scatter", "StridedSliceAssign", "Apply", "SparseApply", "Resource")
 
 # Ops for saving, logging and initializing a model compute no part of the loss.
 _SERVICE = frozenset(
@@ -112,7 +111,7 @@ class GraphFlattener(Flattener):
         variable = held[0]
         if op.type in _HANDS_ON_HANDLE and any(_is_handle(tensor) for tensor in op.outputs):
             frame.handles.update((tensor.name, variable) for tensor in op.outputs if _is_handle(tensor))
-        elif op.type.startswith(_WRITES) and op.type != "ResourceGather" and op.type != "ResourceGatherNd":
+        elif changes_variable(op.type):
             if not is_initialiser(op):
                 flat.writes = variable if variable >= 0 else None
         elif op.type not in _SERVICE:
@@ -129,7 +128,7 @@ class GraphFlattener(Flattener):
                 continue
             seen.add(before.name)
             ours = any(frame.handles.get(tensor.name) == variable for tensor in before.inputs)
-            if ours and before.type.startswith(_WRITES):
+            if ours and changes_variable(before.type):
                 found.append(Ref(self._index[before.name], 0))
             elif before.type in ("NoOp", "Identity"):
                 stack.extend(before.control_inputs)
@@ -145,6 +144,19 @@ class GraphFlattener(Flattener):
                 known = any(item.slot == slot for item in flat.inputs)
                 if tensor.op.type.endswith("NextIteration") and ref is not None and not known:
                     flat.inputs.append(Input(ref, slot, "yes", carried=True))
+
+
+def is_at_the_top(op: FlatOp) -> bool:
+    """Whether the gradient of its results can be requested: those in branches and loops of TensorFlow 1 belong to
+    separate frames.
+    """
+    return not op.nested and op.writes is None
+
+
+def has_gradient(tensor: Any) -> bool:
+    """Whether a tensor is of a type that `tf.gradients` has a gradient for."""
+    is_value = tensor.dtype not in (tf.resource, tf.variant) and not tensor.dtype._is_ref_dtype
+    return is_value and is_differentiable_dtype(tensor)
 
 
 def in_order(operations: Sequence[Any]) -> list[Any]:

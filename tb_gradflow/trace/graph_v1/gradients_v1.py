@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ import tensorflow as tf
 from tb_gradflow.trace.custom_gradient_checks.probe import PLACES, Probe, probe_of
 from tb_gradflow.trace.graph.custom_gradients import OwnGradient
 from tb_gradflow.trace.graph.flat_ops import Ref
-from tb_gradflow.trace.graph_v1.graph_copy import copied, own_in_copy, twin_of
+from tb_gradflow.trace.graph_v1.graph_copy import copied, twin_of
 from tb_gradflow.trace.graph_v1.values_v1 import CannotMeasureError, Values
 
 Array = npt.NDArray[Any]
@@ -55,7 +55,7 @@ def build(
     """
     twin = copied(loss.graph)
     built = Built(twin, twin_of(loss, twin))
-    places = [own_in_copy(each, twin) for each in own[:PLACES]]
+    places = [replace(each, op=twin.get_operation_by_name(each.op.name)) for each in own[:PLACES]]
     outputs = [list(each.op.outputs)[: len(each.results)] for each in places]
     asked = [twin_of(tensor, twin) for tensor in (*sources.values(), *on_the_way.values())]
     flat = [tensor for tensors in outputs for tensor in tensors]

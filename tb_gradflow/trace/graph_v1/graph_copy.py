@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import tensorflow as tf
 from tensorflow.core.framework import graph_pb2
 from tensorflow.python.framework import func_graph, meta_graph, ops
 
-from tb_gradflow.trace.graph.custom_gradients import OwnGradient
 from tb_gradflow.trace.graph.differentiable import custom_gradient_name
 
 _CONTEXTS = ["cond_context", "while_context"]
@@ -82,8 +80,3 @@ def _brought_over(graph: Any, original: Any, twin: Any) -> Callable[..., Sequenc
 def twin_of(tensor: Any, twin: Any) -> Any:
     """The tensor of the copy that corresponds to `tensor` in the original."""
     return twin.get_tensor_by_name(tensor.name)
-
-
-def own_in_copy(own: OwnGradient, twin: Any) -> OwnGradient:
-    """The same custom gradient, for the copy's op."""
-    return replace(own, op=twin.get_operation_by_name(own.op.name))

@@ -19,6 +19,9 @@ from tb_gradflow.trace.numerics.statistics_table import Block, StatisticsTable
 
 _PREFIXES = ("ResourceApply", "Apply")
 
+GIVEN = ("grad", "lr")
+"""The names of the inputs that show what an update does."""
+
 # The names of the ops' inputs that keep earlier gradients which move weights later.
 _MEMORIES = frozenset({"m", "mom", "linear"})
 
@@ -79,8 +82,9 @@ def updates_among(operations: Iterable[Any], sources: Mapping[int, Any]) -> list
         index = by_name.get(op.inputs[0].op.name) if op.type.startswith(_PREFIXES) and op.inputs else None
         names = [argument.name for argument in op.op_def.input_arg] if index is not None else []
         if index is not None and len(names) == len(op.inputs):
-            # Plain gradient descent has another name for its gradient.
-            given = {"grad" if name == "delta" else name: tensor for name, tensor in zip(names, op.inputs, strict=True)}
+            given = dict(zip(names, op.inputs, strict=True))
+            if "delta" in given:  # plain gradient descent has other names
+                given |= {"lr": given["alpha"], "grad": given["delta"]}
             found.setdefault(index, []).append(Update(index, op, given))
     return [listed[0] for listed in found.values() if len(listed) == 1]
 
@@ -117,7 +121,7 @@ def run_updates(built: Built, values: Values, updates: Sequence[Update]) -> list
         (number, name): twin_of(tensor, twin)
         for number, update in enumerate(updates)
         for name, tensor in update.given.items()
-        if name in ("grad", "lr", "alpha")
+        if name in GIVEN
     }
     with opened(built, values) as session:
         ops = [twin.get_operation_by_name(update.op.name) for update in updates]
@@ -129,7 +133,7 @@ def run_updates(built: Built, values: Values, updates: Sequence[Update]) -> list
             before=np.asarray(values.variables[update.op.inputs[0].op.name]),
             after=np.asarray(now),
             memories=[np.asarray(values.variables[tensor.op.name]) for tensor in update.memories],
-            rate=float(seen.get((number, "lr"), seen.get((number, "alpha"), np.nan))),
+            rate=float(seen.get((number, "lr"), np.nan)),
         )
         for number, (update, now) in enumerate(zip(updates, after, strict=True))
     ]

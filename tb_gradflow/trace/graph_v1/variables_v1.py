@@ -11,9 +11,16 @@ from typing import Any
 import tensorflow as tf
 
 from tb_gradflow.errors import SetupError
+from tb_gradflow.trace.graph.flatten import is_write
 from tb_gradflow.trace.graph.variables import Owned, Variables, raw_variable
 
 MAKERS = frozenset({"VarHandleOp", "VariableV2", "Variable"})
+_WRITES_OF_REFERENCES = ("Assign", "Scatter", "StridedSliceAssign", "Apply", "SparseApply")
+
+
+def changes_variable(op_type: str) -> bool:
+    """Whether ops of a type change a variable of either kind."""
+    return is_write(op_type) or op_type.startswith(_WRITES_OF_REFERENCES) or op_type == "ResourceCountUpTo"
 
 
 class GraphVariables(Variables):
@@ -25,7 +32,7 @@ class GraphVariables(Variables):
     def __init__(self, graph: Any, asked: Iterable[Any]) -> None:
         super().__init__()
         self._names: dict[str, int] = {}
-        for variable in _parts(asked):
+        for variable in parts_of(asked):
             self._admit(graph, variable)
 
     def sources(self) -> Iterator[tuple[int, Any]]:
@@ -73,8 +80,8 @@ def source_of(variable: Any) -> Any:
     return handle if isinstance(handle, tf.Tensor) else variable._ref()
 
 
-def _parts(asked: Iterable[Any]) -> Iterator[Any]:
-    """A partitioned variable as its component variables."""
-    for variable in asked:
+def parts_of(variables: Iterable[Any]) -> Iterator[Any]:
+    """The variables, a partitioned one as its component variables."""
+    for variable in variables:
         parts = getattr(variable, "_get_variable_list", None)
         yield from parts() if parts is not None else (variable,)

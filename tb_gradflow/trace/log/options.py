@@ -49,8 +49,8 @@ def checked(
     catch_nonfinite: bool,
     expected: Sequence[str],
     source: bool,
-    terms: bool = False,
-    examples: bool = False,
+    terms: bool,
+    examples: bool,
 ) -> Options:
     """Raises SetupError if an argument is wrong, or if `log_dir` cannot be written, unless it is `LATER`."""
     if tensors not in ("all", "layers", "variables"):

@@ -10,30 +10,32 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-import os
 import sys
 import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
 from types import CodeType, FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.eager import record
 
+from tb_gradflow.record.schema import Trace
+from tb_gradflow.trace.graph.variables import Variables
+from tb_gradflow.trace.log.recorder import Tracing, fault_message
+from tb_gradflow.trace.log.watched_run import WatchedRun
 from tb_gradflow.trace.program import hooks
-from tb_gradflow.trace.program.attention import claim, is_left_alone, is_over_elsewhere, release
-from tb_gradflow.trace.program.faults import report, reported
 from tb_gradflow.trace.program.recording import Recording
+from tb_gradflow.trace.protection.attention import claim, is_left_alone, is_over_elsewhere, release
 from tb_gradflow.trace.protection.beside import surely
+from tb_gradflow.trace.protection.faults import report, reported
 from tb_gradflow.trace.protection.functions import protected
-
-if TYPE_CHECKING:
-    from tb_gradflow.record.schema import Trace
-    from tb_gradflow.trace.step.broken_weights import BrokenWeights
-    from tb_gradflow.trace.step.instrumented_step import InstrumentedStep, OpenStep
-    from tb_gradflow.trace.watched_run import WatchedRun
+from tb_gradflow.trace.protection.warning import warn
+from tb_gradflow.trace.source.user_line import is_users, name_of_line
+from tb_gradflow.trace.step.broken_weights import BrokenWeights
+from tb_gradflow.trace.step.instrumented_step import InstrumentedStep, OpenStep
+from tb_gradflow.trace.step.settings import Settings
 
 MOST_VAIN_LOOKS = 3
 """After this many tapes at a line without a gradient request, tapes at that line are no longer observed."""
@@ -122,15 +124,6 @@ def is_recorded_by_its_author() -> None:
         _of_thread.loop.leave_alone()
 
 
-def name_of_line(file: str, line: int) -> str:
-    """A name for a line, such as `train_31`."""
-    from tb_gradflow.trace.source.user_line import path_in_log, working_directory
-
-    stem, _ = os.path.splitext(os.path.basename(path_in_log(file, working_directory())))
-    stem = stem.replace("[", "").replace("]", "")  # a notebook cell is named `In[3]`
-    return f"{stem}_{line}"
-
-
 def _entering(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def enter(self: Any) -> Any:
@@ -160,7 +153,7 @@ def _leaving(original: Callable[..., Any]) -> Callable[..., Any]:
         if vars(self).pop("_tb_gradflow_counted", False):
             _of_thread.tapes -= 1
             if _of_thread.loop is not None and _of_thread.tapes == 0 and error and error[1] is not None:
-                _of_thread.loop.attempt(_of_thread.loop.fails, error[1])
+                _of_thread.loop.attempt(_of_thread.loop.abandon, error[1])
         return result
 
     return leave
@@ -181,8 +174,6 @@ def _begin(recording: Recording, frame: FrameType) -> None:
 
 def _name(frame: FrameType) -> str:
     """The user's own line, if a different one opens the tape."""
-    from tb_gradflow.trace.source.user_line import is_users
-
     found: FrameType | None = frame
     while found is not None and not is_users(found.f_code.co_filename):
         found = found.f_back
@@ -217,18 +208,13 @@ class Loop:
         self._known: list[tuple[Any, Any]] = []
         self._unasked: list[weakref.ref[Any]] = []
         self._instrumented: InstrumentedStep | None = None
-        self._tracing: Any = None
+        self._tracing: Tracing | None = None
         self._broken: BrokenWeights | None = None
 
     @property
     def is_open(self) -> bool:
         """Whether a step of it is being recorded."""
         return self._open is not None
-
-    def flush(self) -> None:
-        """Makes everything recorded so far readable."""
-        if self._run is not None:
-            self._run.flush()
 
     def leave_alone(self) -> None:
         """Called if the program records this loop itself."""
@@ -303,10 +289,6 @@ class Loop:
         self._ending = threading.Lock()  # a thread of the parent may hold the other one
         self.abandon()
 
-    def fails(self, error: BaseException) -> None:
-        """Called when the program has raised in its step."""
-        self.abandon(error)
-
     def _refuses(self, error: BaseException) -> None:
         """Called when an optimizer has raised. A later step is recorded all the same, with the gradients that the
         optimizer refused: the log would otherwise end with the step before, in which nothing was wrong."""
@@ -334,8 +316,6 @@ class Loop:
         return step
 
     def _instrument(self) -> InstrumentedStep:
-        from tb_gradflow.trace.program.recorders import step_of_loop
-
         def known() -> Any:
             return [
                 dataclasses.replace(owned, variable=variable)
@@ -343,7 +323,9 @@ class Loop:
                 if (variable := kept()) is not None
             ]
 
-        return step_of_loop(self.recording, known, self._on_trace, self._failed)
+        options = self.recording.options
+        settings = Settings(options["tensors"], bool(options["source"]), terms=bool(options["terms"]))
+        return InstrumentedStep(lambda: None, lambda: Variables(known), settings, self._on_trace, on_fault=self._failed)
 
     def _noting_requests(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def gradient(ask: Callable[..., Any], tape: Any, *rest: Any, **named: Any) -> Any:
@@ -432,19 +414,14 @@ class Loop:
         lasting = [owned for owned in collector.variables if _lasts(owned)]
         self._known = [(_without(owned), weakref.ref(owned.variable)) for owned in lasting]
         if self.recording.options["catch_nonfinite"]:
-            from tb_gradflow.trace.step.broken_weights import BrokenWeights
-
             self._broken = self._broken or BrokenWeights()
             self._broken.watch(lasting)
 
     def _on_trace(self, trace: Trace, error: BaseException | None) -> None:
-        if self._run is None:
-            from tb_gradflow.trace.log.recorder import Tracing
-            from tb_gradflow.trace.program.recorders import run_of_loop
-
-            self._run = run_of_loop(self.recording, self._name)
+        if self._run is None or self._tracing is None:
+            self._run = self.recording.run(self._name)
+            self._run.options.cadence.is_eager = True
             self._tracing = Tracing(self._run.recorder(self._name))
-            self.recording.keeps(self)
         asked = {each.variable for each in trace.variable_gradients if each.outcome != "not_asked"}
         # The first step builds layers, as any first call of a model does. Only a later step shows whether it creates
         # them anew.
@@ -459,9 +436,6 @@ class Loop:
         if self._run is not None:
             self._run.protection.ends(fault)
         else:
-            from tb_gradflow.trace.log.recorder import fault_message
-            from tb_gradflow.trace.protection.warning import warn
-
             warn(fault_message(0, fault))
 
 

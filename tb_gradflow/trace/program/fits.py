@@ -5,17 +5,21 @@ from __future__ import annotations
 import functools
 import inspect
 import os
+import random
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
 from tb_gradflow.trace.program import eager_loops, hooks
-from tb_gradflow.trace.program.attention import end_what_is_over, is_inside, is_left_alone, left_alone
-from tb_gradflow.trace.program.faults import report, reported
 from tb_gradflow.trace.program.recording import Recording, keep_with, kept_with
+from tb_gradflow.trace.protection.attention import end_what_is_over, is_inside, is_left_alone, left_alone
+from tb_gradflow.trace.protection.faults import report, reported
 from tb_gradflow.trace.protection.functions import protected
+
+if TYPE_CHECKING:
+    from tb_gradflow.trace.callback import GradFlowCallback
 
 
 class Batches:
@@ -191,9 +195,8 @@ def _recording() -> Recording | None:
 
 
 def _may_record(callbacks: Any) -> bool:
-    from tb_gradflow.trace.program.recorders import is_recorder
-
-    return not any(is_recorder(each) for each in _listed(getattr(callbacks, "callbacks", callbacks)))
+    listed = _listed(getattr(callbacks, "callbacks", callbacks))
+    return not any(isinstance(each, _callback_class()) for each in listed)
 
 
 def _listed(callbacks: Any) -> list[Any]:
@@ -208,11 +211,20 @@ def _known(recording: Recording, model: Any) -> Batches | None:
     if kept is None:
         kept = keep_with(model, recording, None)
         with reported():
-            from tb_gradflow.trace.program.recorders import callback
-
             place = recording.begin(str(getattr(model, "name", None) or type(model).__name__))
             if place is not None:
-                kept.value = Batches(model, callback(recording, place))
+                kept.value = Batches(model, _callback_class()(place.log_dir, **recording.options))
                 recording.keeps(kept.value.recorder)
     found: Batches | None = kept.value
     return found
+
+
+def _callback_class() -> type[GradFlowCallback]:
+    """Imports Keras 3, which a program of Keras 2 may not have done: see `tb_gradflow.__getattr__`."""
+    state = random.getstate()
+    try:
+        from tb_gradflow.trace.callback import GradFlowCallback
+
+        return GradFlowCallback
+    finally:
+        random.setstate(state)

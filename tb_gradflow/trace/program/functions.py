@@ -14,11 +14,13 @@ from tensorflow.python.util import traceback_utils
 
 from tb_gradflow.trace.engine.tracing import Onlooker, onlooker_here
 from tb_gradflow.trace.program import eager_loops, hooks
-from tb_gradflow.trace.program.attention import is_left_alone, left_alone
-from tb_gradflow.trace.program.faults import report
 from tb_gradflow.trace.program.recording import Recording, keep_with, kept_with
+from tb_gradflow.trace.protection.attention import is_left_alone
+from tb_gradflow.trace.protection.faults import report
 from tb_gradflow.trace.protection.functions import chosen, protected
 from tb_gradflow.trace.protection.substitutes import Ours
+from tb_gradflow.trace.source.user_line import name_of_line
+from tb_gradflow.trace.watch import Watched
 
 _LIBRARIES = frozenset({"tensorflow", "keras", "tf_keras", "numpy", "tb_gradflow", "builtins"})
 
@@ -113,12 +115,8 @@ def _chosen(original: Callable[..., Any], function: Any, *_: Any, **__: Any) -> 
     kept = kept_with(function, recording) or keep_with(function, recording, _watched(recording, function))
     if kept.value is None:
         return original
-    return functools.partial(_called, kept.value)
-
-
-def _called(watched: Callable[..., Any], _: Any, /, *args: Any, **kwargs: Any) -> Any:
-    with left_alone():
-        return watched(*args, **kwargs)
+    watched = kept.value
+    return lambda _, /, *args, **kwargs: watched(*args, **kwargs)
 
 
 def _watched(recording: Recording, function: Any) -> Any:
@@ -126,14 +124,13 @@ def _watched(recording: Recording, function: Any) -> Any:
     plain = _taken_apart(function.python_function)
     if str(getattr(plain, "__module__", "")).partition(".")[0] in _LIBRARIES:
         return None
-    from tb_gradflow.trace.program.recorders import watching
 
     def leave_alone() -> None:
         watched.discard()
         keep_with(function, recording, None)
 
     name = name_of(function.python_function)
-    watched = watching(recording, function, name, lambda steps: Trainer(steps, leave_alone))
+    watched = Watched(function, recording.run(name), lambda steps: Trainer(steps, leave_alone))
     # An exception has the traceback that TensorFlow gives those of a `tf.function`.
     return traceback_utils.filter_traceback(watched)
 
@@ -144,7 +141,7 @@ def name_of(function: Any) -> str:
     name = str(getattr(plain, "__name__", type(plain).__name__))
     if name != "<lambda>":
         return name
-    return eager_loops.name_of_line(plain.__code__.co_filename, plain.__code__.co_firstlineno)
+    return name_of_line(plain.__code__.co_filename, plain.__code__.co_firstlineno)
 
 
 def _taken_apart(function: Any) -> Any:

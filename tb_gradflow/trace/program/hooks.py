@@ -11,9 +11,10 @@ from collections.abc import Callable
 from typing import Any
 
 from tb_gradflow.errors import SetupError
-from tb_gradflow.trace.program.faults import report, reported
 from tb_gradflow.trace.program.recording import Recording
+from tb_gradflow.trace.protection.attention import is_inside, leaving
 from tb_gradflow.trace.protection.beside import surely
+from tb_gradflow.trace.protection.faults import report, reported
 from tb_gradflow.trace.protection.warning import warn
 
 _current: Recording | None = None
@@ -95,6 +96,7 @@ def _tensorflow(module: Any) -> None:
 
     functions.install()
     eager_loops.install(module)
+    leaving.extend((functions.is_recorded_by_its_author, eager_loops.is_recorded_by_its_author))
     try:
         from tb_gradflow.trace.sessions import installation
     except SetupError as lacking:
@@ -105,8 +107,6 @@ def _tensorflow(module: Any) -> None:
 
 def _of_sessions() -> Recording | None:
     """The recording to which a session of this thread belongs."""
-    from tb_gradflow.trace.program.attention import is_inside
-
     return None if _current is None or is_inside() else _current
 
 
@@ -116,23 +116,5 @@ def _keras(module: Any) -> None:
     fits.install(module)
 
 
-def _own(*functions: str) -> Callable[[Any], None]:
-    def install(module: Any) -> None:
-        from tb_gradflow.trace.program import own_recorders
-
-        own_recorders.install(module, functions)
-
-    return install
-
-
-HOOKS: dict[str, Callable[[Any], None]] = {
-    "tensorflow": _tensorflow,
-    "keras": _keras,
-    "tf_keras": _keras,
-    # Where a program records itself, it is left alone.
-    "tb_gradflow.trace.watch": _own("Watched.__call__"),
-    "tb_gradflow.trace.summaries": _own("record_gradients"),
-    "tb_gradflow.trace.explain.one_step": _own("explain_model", "explain_function"),
-    "tb_gradflow.trace.explain.tensor_functions": _own("TensorFunction.opened"),
-}
+HOOKS: dict[str, Callable[[Any], None]] = {"tensorflow": _tensorflow, "keras": _keras, "tf_keras": _keras}
 """What to do when a module is imported, by its name."""

@@ -10,17 +10,16 @@ import shutil
 import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import tensorflow as tf
 
 from tb_gradflow.store.elsewhere import is_elsewhere, local_path
-from tb_gradflow.trace.program.faults import reported
+from tb_gradflow.trace.log.options import LATER, checked
+from tb_gradflow.trace.log.watched_run import WatchedRun
 from tb_gradflow.trace.protection.beside import surely
+from tb_gradflow.trace.protection.faults import reported
 from tb_gradflow.trace.protection.warning import warn
-
-if TYPE_CHECKING:
-    from tb_gradflow.trace.log.options import Options
 
 DEFAULTS: Mapping[str, Any] = {
     "update_freq": "auto",
@@ -83,7 +82,7 @@ class Recording:
         self._tell = tell
         self.see = see
         self._recorders: weakref.WeakSet[Any] = weakref.WeakSet()
-        self._aside: dict[Place, weakref.WeakMethod[Callable[[], None]]] = {}
+        self._aside: dict[str, weakref.WeakMethod[Callable[[], None]]] = {}
         self._failed = False
         self._told: set[str] = set()
 
@@ -125,34 +124,28 @@ class Recording:
                 else:
                     shutil.rmtree(place.log_dir)
 
-    def set_aside(self, place: Place, discard: Callable[[], None]) -> None:
-        """Registers a run that is no training, and matters only if the program trains nothing else.
+    def set_aside(self, run: WatchedRun) -> None:
+        """Registers a run that has begun and is no training: it matters only if the program trains nothing else."""
+        self._aside[run.options.log_dir] = weakref.WeakMethod(run.discard)
 
-        Args:
-            place: The run.
-            discard: The method of its recorder that drops it.
-        """
-        self._aside[place] = weakref.WeakMethod(discard)
-
-    def counts(self, place: Place) -> None:
-        """The run is a training after all."""
-        self._aside.pop(place, None)
+    def counts(self, run: WatchedRun) -> None:
+        """It is a training after all."""
+        self._aside.pop(run.options.log_dir, None)
 
     def settle(self) -> None:
         """Called at the end: drops what was set aside, if there are other runs."""
-        if any(place not in self._aside for place in self.runs):
-            for place, known in list(self._aside.items()):
-                discard = known()
-                if discard is not None:
-                    discard()
-                self.drop(place)
+        aside = [place for place in self.runs if place.log_dir in self._aside]
+        for place in aside if len(aside) < len(self.runs) else ():
+            discard = self._aside[place.log_dir]()
+            if discard is not None:
+                discard()
+            self.drop(place)
 
-    def checked(self, place: Place) -> Options:
-        """The options of a recorder of that run."""
-        # Imports half of the recorder, so not before something trains.
-        from tb_gradflow.trace.log.options import checked
-
-        return checked(place.log_dir, **self.options)
+    def run(self, name: str) -> WatchedRun:
+        """The log of a training, whose run of this name begins when there is something to write."""
+        run = WatchedRun(checked(LATER, **self.options), place=PlaceOnDemand(self, name))
+        self.keeps(run)
+        return run
 
     def keeps(self, recorder: Flushable) -> None:
         """Registers something to flush when the program ends."""

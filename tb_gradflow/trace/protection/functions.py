@@ -22,29 +22,30 @@ Part = Callable[[tuple[Any, ...], dict[str, Any], "Called"], Any]
 """What a call of the original returned, as the call returns it that it stands for; with the latter's arguments."""
 
 
-class _Hearers(threading.local):
+class _OfThread(threading.local):
     def __init__(self) -> None:
-        self.listed: list[Failed] = []
+        self.calls: list[Called] = []
+        self.hearers: list[Failed] = []
 
 
-_hearers = _Hearers()
+_of_thread = _OfThread()
 
 
 @contextlib.contextmanager
 def faults_go_to(failed: Failed) -> Iterator[None]:
     """While the context is open, faults of this thread's replacements are reported there. Another thread may close
     it."""
-    listed = _hearers.listed
-    listed.append(failed)
+    hearers = _of_thread.hearers
+    hearers.append(failed)
     try:
         yield
     finally:
-        listed.remove(failed)
+        hearers.remove(failed)
 
 
 def hearer_of_faults() -> Failed:
     """The current receiver of faults. If there is none, faults are raised, because no training is running."""
-    return _hearers.listed[-1] if _hearers.listed else _raised
+    return _of_thread.hearers[-1] if _of_thread.hearers else _raised
 
 
 def _raised(fault: Exception) -> None:
@@ -78,14 +79,6 @@ class Called:
         self.error: BaseException | None = None
 
 
-class _OfThread(threading.local):
-    def __init__(self) -> None:
-        self.calls: list[Called] = []
-
-
-_of_thread = _OfThread()
-
-
 def protected(
     original: Callable[..., Any],
     wrap: Callable[[Any], Any],
@@ -116,7 +109,7 @@ def protected(
         return result
 
     called = _like(noted, original)
-    ours = wrap(called if isinstance(original, types.FunctionType) else _Delegate(called, original))
+    ours = wrap(called if isinstance(original, types.FunctionType) else Delegate(called, original))
 
     def stand_in(*args: Any, **kwargs: Any) -> Any:
         if use is not None and use.is_over:
@@ -139,7 +132,7 @@ def protected(
         return original(*args, **kwargs)
 
     made = _like(stand_in, original)
-    return made if isinstance(ours, types.FunctionType) else _Delegate(made, ours)
+    return made if isinstance(ours, types.FunctionType) else Delegate(made, ours)
 
 
 def chosen(original: Callable[..., Any], choose: Callable[..., Callable[..., Any]], failed: Failed) -> Any:
@@ -157,8 +150,13 @@ def chosen(original: Callable[..., Any], choose: Callable[..., Callable[..., Any
     return _like(stand_in, original)
 
 
-class _Delegate:
-    """Replaces a callable that is more than a function: those of NumPy have methods."""
+class Delegate:
+    """Replaces a callable that is more than a function: those of NumPy have methods.
+
+    Args:
+        call: What it does.
+        of: The callable.
+    """
 
     def __init__(self, call: Callable[..., Any], of: Any) -> None:
         functools.update_wrapper(self, call, updated=())
@@ -197,26 +195,16 @@ def preceded(function: Callable[..., Any], action: Callable[[], None]) -> Callab
 
 
 def in_step(function: Callable[..., Any], answer: Any, failed: Failed) -> Callable[..., Any]:
-    """The Python function of an op in a running step. The op returns `answer` if the function fails."""
+    """A function that TensorFlow calls in a running step, as an op or after each op. It returns `answer`, even if it
+    fails.
+    """
 
-    def call(*args: Any) -> Any:
+    def call(*args: Any, **kwargs: Any) -> Any:
         try:
-            function(*args)
+            function(*args, **kwargs)
         except Exception as fault:
             failed(fault)
         return answer
-
-    return call
-
-
-def heard(listener: Callable[..., None], failed: Failed) -> Callable[..., None]:
-    """The callback of TensorFlow after each op; its faults do not reach the op's caller."""
-
-    def call(*args: Any, **kwargs: Any) -> None:
-        try:
-            listener(*args, **kwargs)
-        except Exception as fault:
-            failed(fault)
 
     return call
 

@@ -14,14 +14,12 @@ import tensorflow as tf
 
 from tb_gradflow.trace.engine.definitions import BRANCHES, CALLS
 from tb_gradflow.trace.engine.reached import reached
-from tb_gradflow.trace.graph_v1.variables_v1 import MAKERS
+from tb_gradflow.trace.graph_v1.variables_v1 import MAKERS, changes_variable
 
 _SWITCHES = ("Switch", "RefSwitch")
 _EXITS = ("Exit", "RefExit")
 _JOINS = ("Merge", "RefMerge", *_EXITS)
 _HANDS_ON_VARIABLE = frozenset({"Identity", "RefIdentity", "Enter", "RefEnter", *_SWITCHES})
-_WRITES = ("Assign", "Scatter", "StridedSliceAssign", "Apply", "SparseApply")
-_WRITES_OF_RESOURCES = ("ResourceApply", "ResourceSparseApply", "ResourceScatter", "ResourceStridedSliceAssign")
 _SHARES_MEMORY = _HANDS_ON_VARIABLE | {
     "Reshape",
     "Squeeze",
@@ -89,7 +87,7 @@ class Execution:
         changes = [
             (op, maker)
             for op in self.ops.values()
-            if _is_write(op.type) and op.inputs and op.inputs[0].dtype._is_ref_dtype
+            if changes_variable(op.type) and op.inputs and op.inputs[0].dtype._is_ref_dtype
             for maker in [maker_of(op.inputs[0])]
             if maker is not None
         ]
@@ -143,7 +141,7 @@ class Execution:
                 op = self.ops[name]
                 if op.type in _SHARES_MEMORY:
                     stack.extend(op.outputs)
-                elif not _is_write(op.type):
+                elif not changes_variable(op.type):
                     yield name
 
     @cached_property
@@ -179,16 +177,12 @@ def _context_of(op: Any) -> Any:
 def variables_written_by(op: Any) -> Iterator[str]:
     """The names of the ops that create the variables that an op changes."""
     if op.type in _FUNCTIONS:
-        if any(types_in(op, _is_write)):
+        if any(types_in(op, changes_variable)):
             yield from filter(None, (maker_of(tensor) for tensor in op.inputs))
-    elif op.inputs and _is_write(op.type):
+    elif op.inputs and changes_variable(op.type):
         maker = maker_of(op.inputs[0])
         if maker is not None:
             yield maker
-
-
-def _is_write(op_type: str) -> bool:
-    return op_type.startswith(_WRITES) or op_type.startswith(_WRITES_OF_RESOURCES)
 
 
 def maker_of(tensor: Any) -> str | None:

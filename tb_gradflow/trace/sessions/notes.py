@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +16,7 @@ from tb_gradflow.trace.sessions.structure import Structure
 from tb_gradflow.trace.sessions.training import Recording, Training
 from tb_gradflow.trace.source.frames import Frame
 from tb_gradflow.trace.source.loss_names import requested_in
-from tb_gradflow.trace.source.user_line import is_users, path_in_log, working_directory
+from tb_gradflow.trace.source.user_line import is_users, name_of_line, path_in_log, working_directory
 
 MOST_KINDS = 256
 """A program that adds ops in each step runs something else each time."""
@@ -154,9 +153,7 @@ def _is_applied(request: Request) -> bool:
 def name_of(frames: Sequence[Frame]) -> str:
     """The name of a training: the user's line that requests its gradient, such as `train_31`."""
     frame = _users_frame(frames)
-    stem, _ = os.path.splitext(os.path.basename(path_in_log(frame.file, working_directory())))
-    stem = stem.replace("[", "").replace("]", "")  # a notebook cell is named `In[3]`
-    return f"{stem}_{frame.line}"
+    return name_of_line(frame.file, frame.line)
 
 
 def _users_frame(frames: Sequence[Frame]) -> Frame:

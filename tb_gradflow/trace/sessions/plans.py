@@ -13,7 +13,7 @@ from tb_gradflow.record.schema import Input, Trace
 from tb_gradflow.trace.graph.build_trace import Looked, trace_of
 from tb_gradflow.trace.graph.gradient_call import Answer, Call
 from tb_gradflow.trace.graph_v1.gradients_v1 import statistics_of
-from tb_gradflow.trace.graph_v1.updates_v1 import Ran, Update, movement_of, movements, updates_among
+from tb_gradflow.trace.graph_v1.updates_v1 import GIVEN, Ran, Update, movement_of, movements, updates_among
 from tb_gradflow.trace.graph_v1.values_v1 import CannotMeasureError, value_of
 from tb_gradflow.trace.numerics.statistics_table import Block, StatisticsTable
 from tb_gradflow.trace.sessions.exact import Recipe, Values, recipe_for
@@ -34,6 +34,7 @@ class Plan:
         structure: The training.
         execution: The kind of run.
         updates: The ops in it that change variables.
+        index: The number of the trace.
         with_tensors: Whether to fetch the gradients of tensors that are no variables too.
         keep_source: Whether to keep the user's files and lines.
 
@@ -51,6 +52,7 @@ class Plan:
         structure: Structure,
         execution: Execution,
         updates: Sequence[Any],
+        index: int,
         *,
         with_tensors: bool,
         keep_source: bool,
@@ -76,7 +78,7 @@ class Plan:
         self.state = self._state(bool(updates))
         moving = [update for update, _ in self._updates]
         looked = Looked(calls, structure.variables, table, by_tape=False)
-        trace = trace_of(looked, 0, keep_source=keep_source)
+        trace = trace_of(looked, index, keep_source=keep_source)
         self.trace: Trace = replace(
             trace,
             inputs=inputs,
@@ -105,6 +107,7 @@ class Plan:
             for _, tensor in self._structure.variables.sources()
         ]
         return {
+            "trace": self.trace.index,
             "gradients": np.array(rows, "<f4").reshape(-1, 6),
             "variables": np.array(norms, "<f4").reshape(-1, len(UNKNOWN)),
             "losses": np.array([loss(values) for loss in self._losses], "<f4"),
@@ -221,7 +224,7 @@ class Plan:
 
     def _recipes_of(self, update: Update) -> Mapping[str, Recipe] | None:
         """How to get what an update is given; `None` if that is not possible."""
-        found = {name: self._recipe_for(tensor) for name, tensor in update.given.items() if name in _GIVEN}
+        found = {name: self._recipe_for(tensor) for name, tensor in update.given.items() if name in GIVEN}
         if found.get("grad") is None or value_tensor(update.op.inputs[0]) is None:
             return None
         if any(value_tensor(memory) is None for memory in update.memories):
@@ -230,7 +233,7 @@ class Plan:
 
     def _ran(self, update: Update, recipes: Mapping[str, Recipe], values: Values, before: Values, after: Values) -> Ran:
         name = update.op.inputs[0].op.name
-        rate = recipes.get("lr", recipes.get("alpha"))
+        rate = recipes.get("lr")
         return Ran(
             gradient=recipes["grad"].compute(values),
             before=before[name],
@@ -247,9 +250,6 @@ class Plan:
         memories = [memory for update, _ in self._updates for memory in update.memories]
         found.update((each.op.name, value_tensor(each)) for each in (*sources, *memories))
         return {name: tensor for name, tensor in found.items() if tensor is not None}
-
-
-_GIVEN = ("grad", "lr", "alpha")
 
 
 def value_tensor(variable: Any) -> Any:

@@ -11,8 +11,8 @@ from tb_gradflow.record.schema import Passes
 from tb_gradflow.trace.engine.reached import behind
 from tb_gradflow.trace.graph.differentiable import custom_gradient_name, is_differentiable_dtype
 from tb_gradflow.trace.graph.flat_ops import Ref
-from tb_gradflow.trace.graph_v1.flat_ops_v1 import GraphFlattener
-from tb_gradflow.trace.graph_v1.variables_v1 import GraphVariables, source_of
+from tb_gradflow.trace.graph_v1.flat_ops_v1 import GraphFlattener, has_gradient, is_at_the_top
+from tb_gradflow.trace.graph_v1.variables_v1 import GraphVariables, parts_of, source_of
 from tb_gradflow.trace.sessions.executions import maker_of
 from tb_gradflow.trace.sessions.requests import Request
 
@@ -55,19 +55,10 @@ class Structure:
             op = self.flattener.graph.get_operation_by_name(name)
             for tensor, gradient in zip(op.outputs, gradients.arriving, strict=False):
                 ref = self.flattener.ref(tensor)
-                if gradient is None or ref is None or tensor.name in ends or not _has_gradient(tensor):
+                if gradient is None or ref is None or tensor.name in ends or not has_gradient(tensor):
                     continue
-                flat = self.flattener.ops[ref.op]
-                if not flat.nested and flat.writes is None:
+                if is_at_the_top(self.flattener.ops[ref.op]):
                     yield ref, gradient
-
-
-def _has_gradient(tensor: Any) -> bool:
-    return (
-        is_differentiable_dtype(tensor)
-        and tensor.dtype not in (tf.resource, tf.variant)
-        and not tensor.dtype._is_ref_dtype
-    )
 
 
 def _asked(
@@ -116,13 +107,9 @@ def _needed_for_targets(requests: Sequence[Request]) -> set[str]:
 
 def _variables_of(graph: Any) -> Mapping[str, Any]:
     """The variables of a graph, by the names of their handles or references."""
-    found: dict[str, Any] = {}
-    for collection in graph.get_all_collection_keys():
-        for each in graph.get_collection(collection):
-            if isinstance(each, tf.Variable):
-                parts = getattr(each, "_get_variable_list", None)
-                found.update((source_of(part).name, part) for part in (parts() if parts is not None else (each,)))
-    return found
+    listed = (each for key in graph.get_all_collection_keys() for each in graph.get_collection(key))
+    variables = parts_of(each for each in listed if isinstance(each, tf.Variable))
+    return {source_of(each).name: each for each in variables}
 
 
 class _SessionFlattener(GraphFlattener):

@@ -7,10 +7,8 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from tb_gradflow.trace.graph_v1.feeding import feeding_kept
-from tb_gradflow.trace.log.options import Options
-from tb_gradflow.trace.log.recorder import Recorder, fault_message, new_session
-from tb_gradflow.trace.protection.training import Protection
-from tb_gradflow.trace.protection.warning import warn
+from tb_gradflow.trace.log.recorder import Tracing
+from tb_gradflow.trace.log.watched_run import WatchedRun
 from tb_gradflow.trace.sessions.executions import Execution
 from tb_gradflow.trace.sessions.plans import Plan
 from tb_gradflow.trace.sessions.structure import Structure
@@ -27,17 +25,11 @@ class Recording(Protocol):
 
     see: Callable[[str], None]
 
-    def begin(self, name: str) -> Any: ...
+    def run(self, name: str) -> WatchedRun: ...
 
-    def drop(self, place: Any) -> None: ...
+    def set_aside(self, run: WatchedRun) -> None: ...
 
-    def set_aside(self, place: Any, discard: Callable[[], None]) -> None: ...
-
-    def counts(self, place: Any) -> None: ...
-
-    def checked(self, place: Any) -> Options: ...
-
-    def keeps(self, recorder: Any) -> None: ...
+    def counts(self, run: WatchedRun) -> None: ...
 
     def warn_once(self, message: str) -> None: ...
 
@@ -68,16 +60,13 @@ class Training:
     ) -> None:
         self.is_evaluated = is_evaluated
         self._of_variables = of_variables
-        self.protection = Protection(self._report_fault, interrupted=self.flush)
         self.name = name
-        self.steps = 0
         self._recording = recording
         self._make_structure = structure
         self._structure: Structure | None = None
-        self._place: Any = None
-        self._options: Options | None = None
-        self._recorder: Recorder | None = None
-        self._indices: dict[int, int] = {}
+        self._run = recording.run(name)
+        self.protection = self._run.protection
+        self._tracing: Tracing | None = None
         self._plans = 0
         self._lock = threading.Lock()
         self._is_recording = False
@@ -85,10 +74,10 @@ class Training:
     def claims_step(self) -> bool:
         """Whether the step that begins now is to be recorded. If so, `ends_step` must follow."""
         with self._lock:
-            if self.protection.is_over or self._is_recording or not self._begins():
+            if self.protection.is_over or self._is_recording or not self._run.is_due():
                 return False
-            assert self._options is not None
-            self._is_recording = self._options.cadence.is_due(self.steps, self.steps == 0)
+            self._begin()
+            self._is_recording = not self.protection.is_over
             return self._is_recording
 
     def ends_step(self) -> None:
@@ -98,13 +87,9 @@ class Training:
     def completed(self, seconds: float, *, recorded: bool) -> None:
         """A step has run."""
         with self._lock:
-            self.steps += 1
-            if self.steps == SEVERAL and self.is_evaluated and self._of_variables and self._place is not None:
-                self._recording.counts(self._place)
-            if self._options is not None:
-                self._options.cadence.meter.took(seconds, recorded=recorded)
-        if not recorded and self._recorder is not None:
-            self._recorder.flush_if_due()
+            self._run.completed(seconds, recorded=recorded)
+            if not self._is_aside:
+                self._recording.counts(self._run)
 
     def may_plan(self) -> bool:
         """Whether another kind of run may be planned."""
@@ -117,9 +102,8 @@ class Training:
 
     def plan(self, execution: Any, updates: Any) -> Plan:
         """What to fetch in a kind of run."""
-        assert self._options is not None
         self._plans += 1
-        settings = self._options.settings
+        settings = self._run.options.settings
         with feeding_kept(execution.graph):
             if self._structure is None:
                 self._structure = self._make_structure()
@@ -127,60 +111,39 @@ class Training:
                 self._structure,
                 execution,
                 updates,
+                self._plans,
                 with_tensors=settings.tensors == "all",
                 keep_source=settings.source,
             )
 
     def write(self, plan: Plan, measurements: dict[str, Any]) -> None:
         """Writes the step that has run last and is not counted yet."""
-        recorder = self._opened()
-        if id(plan) not in self._indices:
-            self._indices[id(plan)] = recorder.add_trace(plan.trace)
-        recorder.add_step(self.steps, self._indices[id(plan)], measurements)
+        if self._tracing is None:
+            self._tracing = Tracing(self._run.recorder(self.name))
+        if plan.trace.index not in self._tracing.indices:
+            self._tracing.finished(plan.trace, None)
+        self._run.write(measurements, self._tracing)
 
     def write_structure(self, graph: Any) -> None:
         """Writes the structure of its graph alone."""
-        if self._begins():
-            self._opened().add_failed_trace(self.plan(Execution(graph), ()).trace)
-
-    def _opened(self) -> Recorder:
-        if self._recorder is None:
-            assert self._options is not None
-            session = new_session(self.name, expected=self._options.expected)
-            self._recorder = Recorder(self._options.log_dir, session)
-            self._recorder.meter = self._options.cadence.meter
-            self._recorder.flush_at_end_of(self)
-        return self._recorder
+        self._begin()
+        trace = self.plan(Execution(graph), ()).trace
+        self._run.recorder(self.name).add_failed_trace(trace)
 
     def flush(self) -> None:
         """Makes everything recorded so far readable."""
-        if self._recorder is not None:
-            self._recorder.flush()
+        self._run.flush()
 
     def discard(self) -> None:
         """Records nothing any more, and gives up what was recorded."""
-        self.protection.stop()
-        if self._place is not None:
-            self._recording.drop(self._place)
-            self._place = self._recorder = None
+        self._run.discard()
 
-    def _begins(self) -> bool:
-        """Opens the run, the first time."""
-        if self._options is None:
-            self._place = self._recording.begin(self.name)
-            if self._place is None:
-                self.protection.stop()
-                return False
-            if self.is_evaluated:
-                self._recording.set_aside(self._place, self.discard)
-            self._options = self._recording.checked(self._place)
-            self._recording.keeps(self)
-        return True
+    def _begin(self) -> None:
+        self._run.begin()
+        if self._is_aside:
+            self._recording.set_aside(self._run)
 
-    def _report_fault(self, fault: Exception) -> None:
-        warn(fault_message(self.steps, fault))
-        if self._recorder is None and self._place is not None:
-            self._recording.drop(self._place)
-            self._place = None
-        else:
-            self.flush()
+    @property
+    def _is_aside(self) -> bool:
+        """Whether it seems to be no training so far."""
+        return self.is_evaluated and not (self._of_variables and self._run.step >= SEVERAL)

@@ -17,19 +17,26 @@ def statement_at(file: str, line: int) -> ast.stmt | None:
 
     For the head of a block (`if x > 0:`) it is the block.
     """
-    found = [each for each in _statements(file) if each.lineno <= line <= (each.end_lineno or each.lineno)]
-    return max(found, key=lambda each: each.lineno, default=None)
+    return max(_around(file, line), key=lambda each: each.lineno, default=None)
+
+
+def _function_at(file: str, line: int) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+    """The innermost function that `line` belongs to."""
+    functions = (each for each in _around(file, line) if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef)))
+    return max(functions, key=lambda each: each.lineno, default=None)
+
+
+def _around(file: str, line: int) -> list[ast.stmt]:
+    """The statements that `line` belongs to."""
+    return [each for each in _statements(file) if each.lineno <= line <= (each.end_lineno or each.lineno)]
 
 
 def arguments_at(file: str, line: int) -> frozenset[str]:
     """The names of the arguments of the function that `line` belongs to."""
-    functions = (each for each in _statements(file) if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef)))
-    found = [each for each in functions if each.lineno <= line <= (each.end_lineno or each.lineno)]
-    inner = max(found, key=lambda each: each.lineno, default=None)
-    given = inner.args if inner is not None else None
-    return (
-        frozenset(each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs)) if given else frozenset()
-    )
+    inner = _function_at(file, line)
+    if inner is None:
+        return frozenset()
+    return frozenset(each.arg for each in (*inner.args.posonlyargs, *inner.args.args, *inner.args.kwonlyargs))
 
 
 def written_at(file: str, line: int) -> str:
@@ -87,7 +94,7 @@ def is_only_told(file: str, line: int) -> bool:
         return not _is_in_lambda(statement, line)
     if isinstance(statement, ast.If):
         return all(isinstance(each, _ENDS) for each in (*statement.body, *statement.orelse))
-    names = _kept_under(statement)
+    names = names_kept(statement)
     return bool(names) and not any(names & _read_in(each) for each in _statements(file) if each is not statement)
 
 
@@ -99,7 +106,7 @@ def steers(file: str, line: int) -> bool:
     heads = (ast.If, ast.While, ast.For)
     if isinstance(statement, heads):
         return True
-    names = _kept_under(statement)
+    names = names_kept(statement)
     return any(isinstance(each, heads) and names & _read_in(each) for each in _statements(file))
 
 
@@ -124,9 +131,7 @@ def condition_of_update(file: str, line: int, ran: Set[int]) -> tuple[int, str] 
 
 
 def _conditions_around(file: str, line: int) -> list[ast.If]:
-    functions = [each for each in _statements(file) if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef))]
-    around = [each for each in functions if each.lineno <= line <= (each.end_lineno or each.lineno)]
-    inner = max(around, key=lambda each: each.lineno, default=None)
+    inner = _function_at(file, line)
     return [each for each in ast.walk(inner) if isinstance(each, ast.If)] if inner is not None else []
 
 
@@ -154,17 +159,13 @@ def numbers_in(statement: ast.stmt) -> frozenset[float]:
     return frozenset(float(value) for value in literals if isinstance(value, (int, float)))
 
 
-def names_kept(statement: ast.stmt) -> frozenset[str]:
-    """The names and attributes that a statement assigns to."""
-    return _kept_under(statement)
-
-
 def names_in(statement: ast.stmt) -> frozenset[str]:
     """The names and attributes that a statement reads."""
     return _identifiers(ast.walk(statement))
 
 
-def _kept_under(statement: ast.stmt) -> frozenset[str]:
+def names_kept(statement: ast.stmt) -> frozenset[str]:
+    """The names and attributes that a statement assigns to."""
     if isinstance(statement, ast.Assign):
         targets = statement.targets
     elif isinstance(statement, (ast.AnnAssign, ast.AugAssign)):

@@ -173,6 +173,13 @@ def working_directory() -> str:
         return ""
 
 
+def name_of_line(file: str, line: int) -> str:
+    """A name for a line, such as `train_31`."""
+    stem, _ = os.path.splitext(os.path.basename(path_in_log(file, working_directory())))
+    stem = stem.replace("[", "").replace("]", "")  # a notebook cell is named `In[3]`
+    return f"{stem}_{line}"
+
+
 @functools.lru_cache(maxsize=4096)
 def path_in_log(file: str, directory: str) -> str:
     """The path relative to the working directory; otherwise relative to the directory from which Python imports it;

@@ -17,7 +17,7 @@ from types import CodeType
 import tensorflow as tf
 from tensorflow.python.eager import record
 
-from tb_gradflow.trace.program.faults import reported
+from tb_gradflow.trace.protection.faults import reported
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +69,20 @@ def left_alone() -> Iterator[None]:
         if is_outermost:
             with _lock:
                 _busy -= 1
+
+
+@contextlib.contextmanager
+def left_to_author() -> Iterator[None]:
+    """The same for `summary.gradients`: the step that calls it is recorded by its author."""
+    for leave in leaving:
+        with reported():
+            leave()
+    with left_alone():
+        yield
+
+
+leaving: list[Callable[[], None]] = []
+"""What is called then, and leaves the current step of this thread alone from there on."""
 
 
 def is_left_alone() -> bool:

@@ -1,4 +1,4 @@
-"""The log of a watched step, and the progress of its training."""
+"""The log of one training, and its progress."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Protocol
 
-from tb_gradflow.record.schema import Session
 from tb_gradflow.trace.log.options import Options
 from tb_gradflow.trace.log.recorder import Recorder, SilentRecorder, Tracing, fault_message, index_of, new_session
 from tb_gradflow.trace.protection.training import Protection
@@ -26,27 +25,46 @@ class OnDemand(Protocol):
 
 
 class WatchedRun:
-    """One log, and the progress of its training."""
+    """One log, and the progress of its training.
 
-    def __init__(self, options: Options, *, compiles: bool, place: OnDemand | None = None) -> None:
-        """`compiles` means that the step was not compiled before it was watched; `place` is where the log will be, if
-        the options do not say it."""
+    Args:
+        options: Those of the recorder.
+        compiles: Whether the step was not compiled before it was watched.
+        place: Where the log will be, if the options do not say it.
+
+    Attributes:
+        step: The number of steps that have run.
+    """
+
+    def __init__(self, options: Options, *, compiles: bool = False, place: OnDemand | None = None) -> None:
         self.options = options
         self.compiles = compiles
         self._place = place
         self.protection = Protection(self._report_fault, interrupted=self.flush)
         self._recorder: Recorder | None = None
         self._calls_off: Callable[[], object] = lambda: None
-        self._step = 0
+        self.step = 0
 
     @property
     def is_on_demand(self) -> bool:
         """Whether there is a log only if there is something to record."""
         return self._place is not None
 
+    def begin(self) -> None:
+        """Creates the place of the log."""
+        if self._place is None or self.options.log_dir:
+            return
+        log_dir = self._place.begin()
+        if log_dir is None:
+            self.protection.stop()
+        else:
+            self.options = replace(self.options, log_dir=log_dir)
+
     def recorder(self, name: str) -> Recorder:
         if self._recorder is None:
-            self._recorder = self._made(new_session(name, expected=self.options.expected))
+            self.begin()
+            kind = Recorder if self.options.log_dir else SilentRecorder
+            self._recorder = kind(self.options.log_dir, new_session(name, expected=self.options.expected))
             self._recorder.meter = self.options.cadence.meter
             self._calls_off = self._recorder.flush_at_end_of(self)
         return self._recorder
@@ -64,13 +82,13 @@ class WatchedRun:
             self._recorder.flush()
 
     def is_due(self) -> bool:
-        if self._step == 0 and not writes_log():
+        if self.step == 0 and not writes_log():
             self.protection.stop()
             return False
-        return self.options.cadence.is_due(self._step, self._step == 0)
+        return self.options.cadence.is_due(self.step, self.step == 0)
 
     def completed(self, seconds: float, *, recorded: bool, rented: bool = False, first: bool = False) -> None:
-        self._step += 1
+        self.step += 1
         self.options.cadence.meter.took(seconds, recorded=recorded, rented=rented, first=first)
         if not recorded and self._recorder is not None:
             self._recorder.flush_if_due()
@@ -78,20 +96,12 @@ class WatchedRun:
     def write(self, values: dict[str, Any], tracing: Tracing, *, tell: bool = False) -> None:
         """Writes the step that runs now."""
         assert self._recorder is not None
-        self._recorder.add_step(self._step, tracing.indices[index_of(values)], values, tell=tell)
-
-    def _made(self, session: Session) -> Recorder:
-        if self._place is None:
-            return Recorder(self.options.log_dir, session)
-        log_dir = self._place.begin()
-        if log_dir is None:
-            self.protection.stop()
-            return SilentRecorder("", session)
-        self.options = replace(self.options, log_dir=log_dir)
-        return Recorder(log_dir, session)
+        self._recorder.add_step(self.step, tracing.indices[index_of(values)], values, tell=tell)
 
     def _report_fault(self, error: Exception) -> None:
-        warn(fault_message(self._step, error))
+        warn(fault_message(self.step, error))
         if self._recorder is not None:
             with contextlib.suppress(Exception):  # it may be what failed
                 self._recorder.flush()
+        elif self._place is not None:
+            self._place.drop()
