@@ -48,6 +48,22 @@ MORE: dict[str, Json] = {
     "notes": ["steps of this kind are not measured"],
 }
 
+MORE_VALUES: dict[str, Json] = {
+    "influences": [
+        {
+            "target": 0,
+            "variable": 0,
+            "size": 1.0,
+            "amount": 0.1,
+            "before": 0.5,
+            "again": 0.5,
+            "after": 0.6,
+            "still": 0.01,
+        }
+    ],
+    "not_moved": "it calls Python functions",
+}
+
 # Integers of a trace that do not index anything in it, and have no upper limit.
 WITHOUT_LIMIT = {
     "index",
@@ -76,7 +92,7 @@ def recorded() -> tuple[Json, Json, Trace]:
     trace = history.trace(index.session.id, found[0].trace)
     values = history.values(index.session.id, step, trace)
     assert values is not None
-    return {**encode(trace), **MORE}, encode(values), trace
+    return {**encode(trace), **MORE}, {**encode(values), **MORE_VALUES}, trace
 
 
 def integers_in(value: Json, path: Place = ()) -> Iterator[Place]:
@@ -156,7 +172,10 @@ def test_no_number_of_a_forward_pass_may_be_less_than_none(field: str) -> None:
         read_values(changed(values, one_of_each(values)[field], -7), trace)
 
 
-@pytest.mark.parametrize("field", ["values.*.op", "gradient_rows.*.op", "gradient_rows.*.target"])
+@pytest.mark.parametrize(
+    "field",
+    ["values.*.op", "gradient_rows.*.op", "gradient_rows.*.target", "influences.*.target", "influences.*.variable"],
+)
 def test_no_index_of_a_forward_pass_may_lie_beyond_its_trace(field: str) -> None:
     _, values, trace = recorded()
 

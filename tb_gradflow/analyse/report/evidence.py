@@ -45,7 +45,13 @@ def _of(
         gradient = without[name].gradient
         size = None if gradient is None else gradient.max_abs
         loss = _loss(trace, target)
-        text = f"Moving {moving} {_outcome(known, loss, size)}"
+        is_asked = any(
+            (each.target, each.variable) == (target, without[name].variable) and each.outcome != "not_asked"
+            for each in trace.variable_gradients
+        )
+        text = f"Moving {moving} {_outcome(known, loss)}"
+        if known.reacts:
+            text += f"; {_answer(size) if is_asked else 'no gradient is requested for it'}"
         also = "" if known.reacts else _also_stopped(finding, findings)
         text += f": on the way to it, `{also}` stops it too." if also else "."
         change = known.after - known.before if known.reacts else 0.0
@@ -57,13 +63,16 @@ def _of(
         yield Evidence("influence", names[0], loss, None, None, text)
 
 
-def _outcome(known: Influence, loss: str, gradient: float | None) -> str:
+def _outcome(known: Influence, loss: str) -> str:
     before, after = _apart(known.before, known.after)
     if not known.reacts:
         return f"by up to {known.amount:.3g} does not change the {loss}, {before}"
     still = f", while {known.still:.3g} changes nothing" if known.still else ""
-    size = "None" if gradient is None else f"at most {gradient:.2g}" if gradient else "zero"
-    return f"by {known.amount:.3g} changes the {loss} from {before} to {after}{still}; its gradient is {size}"
+    return f"by {known.amount:.3g} changes the {loss} from {before} to {after}{still}"
+
+
+def _answer(gradient: float | None) -> str:
+    return f"its gradient is {'None' if gradient is None else f'at most {gradient:.2g}' if gradient else 'zero'}"
 
 
 def _also_stopped(finding: Finding, findings: Sequence[Finding]) -> str:

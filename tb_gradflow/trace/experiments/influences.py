@@ -4,6 +4,7 @@ the batch that the step had and with the same random numbers."""
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -48,15 +49,23 @@ Pairs = Mapping[int, Sequence[int]]
 
 
 def in_question(trace: Trace, gradients: npt.NDArray[np.float32]) -> dict[int, list[int]]:
-    """The variables of a step whose gradient was requested and is missing or as good as zero, each with the targets for
-    which it is."""
+    """The variables of a step that get no gradient, or one as good as zero, each with the targets for which it is so:
+    those that were requested, and trainable ones that no target was differentiated by. First one of each layer."""
+    asked = {entry.variable for entry in trace.variable_gradients if entry.outcome != "not_asked"}
     found: dict[int, list[int]] = {}
     for entry in trace.variable_gradients:
         row = None if entry.row is None else gradients[entry.row]
         is_faint = row is not None and row[_LARGEST] < VANISHING_BELOW and not np.any(row[_NONFINITE])
-        if entry.outcome == "none" or (entry.outcome == "value" and is_faint):
+        is_left_out = entry.variable not in asked and trace.variables[entry.variable].trainable
+        if is_left_out or entry.outcome == "none" or (entry.outcome == "value" and is_faint):
             found.setdefault(entry.variable, []).append(entry.target)
-    return found
+    layers = Counter[str]()
+    turns: dict[int, int] = {}
+    for variable in found:
+        layer = trace.variables[variable].name.rpartition("/")[0]
+        turns[variable] = layers[layer]
+        layers[layer] += bool(layer)
+    return {variable: found[variable] for variable in sorted(found, key=turns.__getitem__)}
 
 
 class Questions:

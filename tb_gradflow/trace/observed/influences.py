@@ -28,7 +28,9 @@ class Influences:
     def of(self, measured: Measured) -> Measured:
         """What is known in addition after a step of which this was measured."""
         new = self._questions.new(self._measurements.trace, measured["gradients"])
-        found = [self._in(unit, new) for unit in self._units] if new else []
+        if not new:
+            return {}
+        found = [self._in(unit, new) for unit in self._units]
         return {
             "influences": tuple(each for known in found for each in known["influences"]),
             "not_moved": next((reason for known in found if (reason := known["not_moved"])), ""),

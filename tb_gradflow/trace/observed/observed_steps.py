@@ -62,7 +62,7 @@ class ObservedSteps:
         is_due: Whether the next step is recorded.
         has_recorded: Whether the last one was.
         is_rented: Whether it ran in its recorded form all the same.
-        is_first: Whether it was the first of its function that was recorded.
+        is_first: Whether it took longer than other recorded steps, as the first one of each function does.
         ago: To which step that belongs: 1 is the last one, 2 the one before.
         tells: Whether it is the first one that is not finite.
         not_recorded: Why steps that were compiled when nobody looked on cannot be recorded; empty if they can, or there
@@ -182,8 +182,9 @@ class ObservedSteps:
             if measured_again is not None:
                 self.ago, self.tells = caught.ago(self._counter()), True
                 return measured_again
-        if measured is not None and forms.influences is not None:
-            measured |= forms.influences.of(measured)
+        if measured is not None and forms.influences is not None and (more := forms.influences.of(measured)):
+            measured |= more
+            self.is_first = True  # what that costs is no part of a recorded step
         return measured
 
     def _replayed(self, caught: Caught, observation: Observation) -> Measured | None:
