@@ -31,10 +31,10 @@ class Span(keras.layers.Layer):
         return x * tf.sequence_mask(self.span, 8, dtype=tf.float32)
 
 
-def model_of(*layers: Any, jit: bool = False, rate: float = 0.01) -> Any:
+def model_of(*layers: Any, jit: bool = False, eagerly: bool = False, rate: float = 0.01) -> Any:
     keras.utils.set_random_seed(1)
     model = keras.Sequential([keras.Input((8,)), *layers])
-    model.compile(keras.optimizers.SGD(rate), "mse", jit_compile=jit)
+    model.compile(keras.optimizers.SGD(rate), "mse", jit_compile=jit, run_eagerly=eagerly)
     return model
 
 
@@ -58,9 +58,9 @@ def fitted(model: Any, directory: Path, **options: Any) -> dict[str, Influence]:
     return influences_in(directory)
 
 
-@pytest.mark.parametrize("jit", [False, True], ids=["", "xla"])
-def test_the_losses_are_those_of_the_model_with_that_value(tmp_path: Path, jit: bool) -> None:
-    model = model_of(Span(), keras.layers.Dense(1), jit=jit, rate=0.0)
+@pytest.mark.parametrize("how", [{}, {"jit": True}, {"eagerly": True}], ids=["", "xla", "eager"])
+def test_the_losses_are_those_of_the_model_with_that_value(tmp_path: Path, how: dict[str, bool]) -> None:
+    model = model_of(Span(), keras.layers.Dense(1), rate=0.0, **how)
 
     found = fitted(model, tmp_path)["sequential/span/span"]
 
@@ -214,6 +214,40 @@ def test_each_loss_speaks_for_itself(tmp_path: Path) -> None:
     assert found["switched/b"].reacts
     assert found["switched/b"].amount == 1.0
     assert "changes the loss `second` from" in evidence_in(tmp_path)[0].text
+
+
+class InPython(keras.layers.Layer):
+    """Scales by a number that Python has read: the tape does not see it."""
+
+    def build(self, shape: Any) -> None:
+        self.scale = self.add_weight(name="scale", shape=(), initializer="ones")
+        self.offset = self.add_weight(name="offset", shape=(), initializer="zeros")
+
+    def call(self, x: Any) -> Any:
+        return x * float(self.scale) + 0.0 * tf.round(self.scale) + tf.round(self.offset)
+
+    def compute_output_spec(self, x: Any) -> Any:
+        return keras.KerasTensor(x.shape, x.dtype)
+
+
+def test_what_python_has_computed_is_not_said_to_change_nothing(tmp_path: Path) -> None:
+    found = fitted(model_of(InPython(), keras.layers.Dense(1), eagerly=True), tmp_path)
+
+    assert found.keys() == {"sequential/in_python/offset"}
+    assert all(each.reacts for each in found.values())
+
+
+def test_a_variable_that_nobody_asks_for_is_moved(tmp_path: Path) -> None:
+    idle, weight = tf.Variable(2.0, name="idle"), tf.Variable(1.0, name="weight")
+    step = tb_gradflow.watch(tmp_path)(
+        stepped(keras.optimizers.SGD(0.01), [weight], lambda x: tf.reduce_mean(tf.square(weight * x * idle - 1.0)))
+    )
+    step(iter(tf.data.Dataset.from_tensors(tf.ones(4)).repeat()))
+
+    assert influences_in(tmp_path)["idle"].reacts
+    assert [each.text for each in evidence_in(tmp_path) if each.of == "idle"] == [
+        "Moving `idle` by 0.002 changes the loss from 0.846 to 0.85; no gradient is requested for it."
+    ]
 
 
 def test_a_variable_is_moved_once(tmp_path: Path) -> None:
