@@ -38,7 +38,7 @@ def _properties(each: Occurrence) -> dict[str, str]:
 
 
 def _message(each: Occurrence, of: int) -> str:
-    parts = [each.finding.message]
+    parts = [each.finding.message, *(known.text for known in each.finding.evidence)]
     if each.finding.fix:
         parts.append(f"Fix: {each.finding.fix}")
     if of > 1:

@@ -74,7 +74,8 @@ def _rule(finding: Finding) -> Json:
 
 def _result(each: Occurrence, rule: int) -> Json:
     finding = each.finding
-    said = finding.message + (f"\nFix: {finding.fix}" if finding.fix else "")
+    fix = [f"Fix: {finding.fix}"] if finding.fix else []
+    said = "\n".join([finding.message, *(known.text for known in finding.evidence), *fix])
     return {
         "ruleId": finding.cause,
         "ruleIndex": rule,
