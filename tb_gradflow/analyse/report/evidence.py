@@ -49,7 +49,7 @@ def _of(
             (each.target, each.variable) == (target, without[name].variable) and each.outcome != "not_asked"
             for each in trace.variable_gradients
         )
-        text = f"Moving {moving} {_outcome(known, loss)}"
+        text = f"Moving {moving} {_outcome(known, loss, 'both' if is_scalar else 'four')}"
         if known.reacts:
             text += f"; {_answer(size) if is_asked else 'no gradient is requested for it'}"
         also = "" if known.reacts else _also_stopped(finding, findings)
@@ -58,15 +58,15 @@ def _of(
         yield Evidence("influence", name, loss, change, size, text)
     if names and not found and measured.not_moved:
         loss = _loss(trace, targets[0])
-        why = f"the step cannot run again, {measured.not_moved}."
-        text = f"Whether the {loss} depends on `{names[0]}` was not tried: {why}"
+        why = f"because the step cannot run again: {measured.not_moved}."
+        text = f"Whether the {loss} depends on `{names[0]}` was not tried, {why}"
         yield Evidence("influence", names[0], loss, None, None, text)
 
 
-def _outcome(known: Influence, loss: str) -> str:
+def _outcome(known: Influence, loss: str, ways: str) -> str:
     before, after = _apart(known.before, known.after)
     if not known.reacts:
-        return f"by up to {known.amount:.3g} does not change the {loss}, {before}"
+        return f"by up to {known.amount:.3g}, in {ways} directions, does not change the {loss}, {before}"
     still = f", while {known.still:.3g} changes nothing" if known.still else ""
     return f"by {known.amount:.3g} changes the {loss} from {before} to {after}{still}"
 

@@ -23,6 +23,17 @@ def variables_given(function: Any) -> dict[int, Any]:
     }
 
 
+def small_ones(function: Any, most: int) -> set[int]:
+    """Those that have integers, or at most so many elements."""
+    found = set()
+    for number, dtype in variables_given(function).items():
+        handle = handle_data_util.get_resource_handle_data(function.graph.inputs[number])
+        count = tf.TensorShape(handle.shape_and_type[0].shape).num_elements()
+        if not dtype.is_floating or (count is not None and count <= most):
+            found.add(number)
+    return found
+
+
 @contextlib.contextmanager
 def copied(function: Any, args: Sequence[Any], values: Mapping[int, Any]) -> Iterator[dict[int, Cell]]:
     """Copies of the variables of an `AtomicFunction`, by the ids of their handles.

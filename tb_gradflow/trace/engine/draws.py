@@ -67,6 +67,11 @@ class Draws:
             definition.proto.node_def.extend(_drawing(node, self._position((*place.path, node.name), node)))
         return []
 
+    @property
+    def are_made(self) -> bool:
+        """Whether there are such ops in the functions that were made."""
+        return bool(self._positions)
+
     def rewind(self) -> None:
         """The next function draws what the first one has drawn."""
         for of, first in self._first.items():

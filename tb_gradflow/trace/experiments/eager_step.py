@@ -18,12 +18,18 @@ _NUMBERS = itertools.count()
 
 
 def last_step_of(shadow: Shadow) -> LastStep:
-    """The step with this shadow; nothing is added to that any more."""
+    """The step with this shadow; nothing is added to that any more. Its variables have the values that it has read."""
     graph = shadow.graph
     args, graph.inputs = ([each[place] for each in graph.captures] for place in (0, 1))
     function: Any = atomic_function.from_func_graph(f"{SCOPE}_eager_{next(_NUMBERS)}", graph, {})
+    first: dict[str, str] = {}
+    for op in graph.get_operations():
+        if op.type == "ReadVariableOp":
+            first.setdefault(op.inputs[0].name, op.outputs[0].name)
     values = {
-        number: tf.raw_ops.ReadVariableOp(resource=args[number], dtype=dtype)
+        number: shadow.value(first[graph.inputs[number].name])
+        if graph.inputs[number].name in first
+        else tf.raw_ops.ReadVariableOp(resource=args[number], dtype=dtype)
         for number, dtype in variables_given(function).items()
     }
     effects = Effects(function)

@@ -29,11 +29,14 @@ MOST_SECONDS = 1.0
 _MOST_ELEMENTS = 1 << 24
 """Larger variables are not moved."""
 
-_FEW = 8
-"""Variables with fewer elements are moved in both directions."""
+_TOLERANCE = 1e-3
+"""A loss that is computed again is the same one if it differs by a smaller part: it is not compiled in the same way."""
 
 _MOST_TIMES = 3
 """After how many steps of a training variables are moved, each time others."""
+
+_MOST_STEPS = 50
+"""In how many recorded steps such variables are looked for."""
 
 _PARTS = (0.1, 1.0, 10.0)
 """By which parts of its size a variable is moved, until the loss reacts."""
@@ -74,20 +77,31 @@ class Questions:
     def __init__(self) -> None:
         self._moved: set[str] = set()
         self._times = 0
+        self._steps = 0
+
+    @property
+    def are_over(self) -> bool:
+        """Whether no more are moved."""
+        return self._times == _MOST_TIMES or self._steps == _MOST_STEPS
 
     def new(self, trace: Trace, gradients: npt.NDArray[np.float32]) -> Pairs:
-        """Those of a step that have not been moved; none once that was done after several steps."""
+        """Those of a recorded step that have not been moved."""
+        if self.are_over:
+            return {}
+        self._steps += 1
         found = in_question(trace, gradients)
         new = {each: targets for each, targets in found.items() if trace.variables[each].name not in self._moved}
-        if not new or self._times == _MOST_TIMES:
-            return {}
-        self._times += 1
+        self._times += bool(new)
         self._moved.update(trace.variables[each].name for each in new)
         return new
 
 
 def influences(
-    pairs: Pairs, losses: Mapping[int, Loss], variables: Variables, step: Callable[[], LastStep]
+    pairs: Pairs,
+    losses: Mapping[int, Loss],
+    variables: Variables,
+    step: Callable[[], LastStep],
+    was: Mapping[int, float],
 ) -> dict[str, Any]:
     """What is measured in addition of a step, if variables are moved.
 
@@ -96,6 +110,7 @@ def influences(
         losses: Those of the step that can be computed again, by target.
         variables: Those of the trace.
         step: Returns the step.
+        was: The losses in the step itself.
     """
     wanted = {each: own for each, listed in pairs.items() if (own := [target for target in listed if target in losses])}
     found: list[Influence] = []
@@ -107,7 +122,7 @@ def influences(
                 last = step()
                 with copied(last.function, last.args, last.values) as copies:
                     loss = LossAlone(last, losses, copies)
-                    found.extend(_all(loss, wanted, last, last.numbers(variables)))
+                    found.extend(_all(loss, wanted, last, last.numbers(variables), was))
     except NotRepeatable as error:
         reason = str(error)
     except Exception as fault:  # the training goes on, and so does its recording
@@ -115,16 +130,40 @@ def influences(
     return {"influences": tuple(found), "not_moved": reason}
 
 
-def _all(loss: LossAlone, pairs: Pairs, step: LastStep, numbers: Mapping[int, int]) -> Iterator[Influence]:
+def _all(
+    loss: LossAlone, pairs: Pairs, step: LastStep, numbers: Mapping[int, int], was: Mapping[int, float]
+) -> Iterator[Influence]:
     until = time.monotonic() + MOST_SECONDS
     first = loss(), loss()
+    same = [
+        target for target, value in first[0].items() if loss.draws.are_made or _is_same(value, was.get(target, np.nan))
+    ]
+    if not same:
+        raise NotRepeatable("its loss is another one then")
     for variable, targets in pairs.items():
         value = step.values.get(numbers.get(variable, -1))
-        known = [target for target in targets if np.isfinite(first[0].get(target, np.nan))]
+        known = [target for target in targets if target in same and np.isfinite(first[0][target])]
         if known and value is not None and value.dtype.is_floating and 0 < int(tf.size(value)) <= _MOST_ELEMENTS:
-            yield from _Moves(loss, variable, numbers[variable], value, first).until_reaction(known, until)
+            moves = _Moves(loss, variable, numbers[variable], value, first)
+            # Other random numbers than in the step may hide what it depends on.
+            yield from (each for each in moves.until_reaction(known, until) if each.reacts or not loss.draws.are_made)
         if time.monotonic() > until:
             return
+
+
+def _is_same(again: float, was: float) -> bool:
+    return abs(again - was) <= _TOLERANCE * abs(was) + 1e-7
+
+
+def _directions(shape: Sequence[int]) -> list[npt.NDArray[np.float64]]:
+    """Ways to move the elements of a variable, each by one at most. The same amount everywhere would be an offset,
+    which a softmax or a normalisation takes out."""
+    size = int(np.prod(shape))
+    if size == 1:
+        return [np.ones(shape), -np.ones(shape)]
+    signs = np.where(np.arange(size) % 2, -1.0, 1.0).reshape(shape)
+    lengths = np.random.default_rng(0).uniform(-1.0, 1.0, shape)
+    return [signs, lengths / np.max(np.abs(lengths)), -signs, -lengths / np.max(np.abs(lengths))]
 
 
 class _Moves:
@@ -151,10 +190,7 @@ class _Moves:
         self._dtype = value.dtype
         self._value = value.numpy().astype(np.float64)
         self._size = float(np.max(np.abs(self._value)))
-        # The same amount everywhere would be an offset, which a softmax or a normalisation takes out.
-        self._signs = np.random.default_rng(0).choice((-1.0, 1.0), self._value.shape) if self._value.shape else 1.0
-        # Of many elements some go up and some down.
-        self._directions = (1.0, -1.0) if self._value.size < _FEW else (1.0,)
+        self._directions = _directions(self._value.shape)
 
     def until_reaction(self, targets: Sequence[int], until: float) -> Iterator[Influence]:
         """What these targets say to larger and larger moves, until all have reacted, or the time is over."""
@@ -183,18 +219,21 @@ class _Moves:
             yield replace(least, still=still)
 
     def _moved(self, part: float, targets: Sequence[int]) -> dict[int, Influence]:
-        """What targets say to a move by a part of the variable's size; without those that are not finite then."""
+        """What targets say to moves by a part of the variable's size, until all react; without those that are not
+        finite then."""
         amount = part * (self._size or 1.0)
         found: dict[int, Influence] = {}
         for direction in self._directions:
-            moved = self._value + direction * amount * self._signs
-            losses = self._loss({self._number: tf.constant(moved, self._dtype)})
+            moved = tf.constant(self._value + amount * direction, self._dtype)
+            if np.array_equal(moved.numpy().astype(np.float64), self._value):
+                continue  # its type has no numbers in between
+            losses = self._loss({self._number: moved})
             for target in targets:
                 before, again = (each[target] for each in self._first)
                 after = losses.get(target, np.nan)
                 known = found.get(target)
-                if np.isfinite(after) and (known is None or abs(after - before) > abs(known.after - before)):
-                    found[target] = Influence(
-                        target, self._variable, self._size, amount, before, again, after, still=0.0
-                    )
+                if np.isfinite(after) and (known is None or not known.reacts):
+                    found[target] = Influence(target, self._variable, self._size, amount, before, again, after, 0.0)
+            if len(found) == len(targets) and all(each.reacts for each in found.values()):
+                break
         return found

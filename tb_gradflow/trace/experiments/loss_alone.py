@@ -77,6 +77,9 @@ class LossAlone:
         losses: Its losses, by target.
         copies: Copies of its variables, by the ids of their handles.
 
+    Attributes:
+        draws: The ops that draw random numbers: others than in the step, and the same each time.
+
     Raises:
         NotRepeatable: the losses cannot be computed again.
     """
@@ -86,19 +89,19 @@ class LossAlone:
         if step.effects.unknown:
             raise NotRepeatable(f"it contains {', '.join(step.effects.unknown)} in a loop, or compiled by XLA")
         if any("PyFunc" in kind for kind in alone.kinds()):
-            raise NotRepeatable("it calls Python functions")
+            raise NotRepeatable("its loss needs Python, or an op that runs once")
         self._values = {copies[id(step.args[number])]: value for number, value in step.values.items()}
         self._copies = {number: copies[id(step.args[number])] for number in step.values}
         self._args = [copies[id(each)].opened() if id(each) in copies else each for each in step.args]
-        self._draws = Draws(step.function)
+        self.draws = Draws(step.function)
         self._losses: dict[int, Cell] = {}
         added = [self._leaving(target, loss) for target, loss in losses.items()]
-        edits: list[Edit] = [alone, step.given, self._draws, Added(added)]
+        edits: list[Edit] = [alone, step.given, self.draws, Added(added)]
         self._sibling = Sibling(step.function, edits, optimized=False)
 
     def __call__(self, moved: Mapping[int, Any] = {}) -> dict[int, float]:
         """The losses by target, with other values of some variables, by the number of the argument."""
-        self._draws.rewind()
+        self.draws.rewind()
         with tf.init_scope():
             for copy, value in {
                 **self._values,

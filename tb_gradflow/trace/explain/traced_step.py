@@ -146,7 +146,8 @@ class TracedStep:
             pairs = in_question(first.trace, self.measured["gradients"])
             losses = first.measurements.losses_in([place.graph for place in places(function)])
             last = LastStep(function, args, values, effects, effects.given(kept, all_run=True))
-            self.measured |= influences(pairs, losses, first.measurements.variables, lambda: last)
+            was = first.measurements.by_target(self.measured)
+            self.measured |= influences(pairs, losses, first.measurements.variables, lambda: last, was)
         return results
 
     def _form(self, *, values: bool) -> CopiedStep:

@@ -69,6 +69,8 @@ class Forms:
         """Runs a step that is recorded."""
         self._begins(args)
         self.measurements.begin()
+        if self.influences is not None:
+            self.influences.begin()
         self._timed(run, args)
 
     def run(self, run: Run, args: Sequence[Any]) -> None:

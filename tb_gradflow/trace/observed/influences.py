@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import tensorflow as tf
+
 from tb_gradflow.trace.engine.calls import places
+from tb_gradflow.trace.engine.copies import small_ones, variables_given
 from tb_gradflow.trace.experiments.influences import Pairs, Questions, influences
 from tb_gradflow.trace.experiments.loss_alone import LastStep
 from tb_gradflow.trace.nonfinite.guard import Unit
@@ -24,28 +27,52 @@ class Influences:
         self._units = units
         self._measurements = measurements
         self._questions = Questions()
+        self._before: list[dict[int, Any]] = []
+
+    def begin(self) -> None:
+        """Before a step that is recorded."""
+        self._before = [] if self._questions.are_over else [self._values_in(unit) for unit in self._units]
 
     def of(self, measured: Measured) -> Measured:
         """What is known in addition after a step of which this was measured."""
         new = self._questions.new(self._measurements.trace, measured["gradients"])
         if not new:
             return {}
-        found = [self._in(unit, new) for unit in self._units]
+        was = self._measurements.by_target(measured)
+        found = [self._in(unit, new, was, before) for unit, before in zip(self._units, self._before, strict=True)]
         return {
             "influences": tuple(each for known in found for each in known["influences"]),
             "not_moved": next((reason for known in found if (reason := known["not_moved"])), ""),
         }
 
-    def _in(self, unit: Unit, pairs: Pairs) -> Measured:
+    def _values_in(self, unit: Unit) -> dict[int, Any]:
+        """The values of its variables, by the number of the argument. Of large ones only those that the measurements
+        keep anyway: TensorFlow copies what is kept when it changes."""
+        own = {id(getattr(each.variable, "handle", None)) for each in self._measurements.variables}
+        small = small_ones(unit.function, _SMALL)
+        try:
+            return {
+                number: tf.raw_ops.ReadVariableOp(resource=unit.resource(number), dtype=dtype)
+                for number, dtype in variables_given(unit.function).items()
+                if number in small or id(unit.resource(number)) in own
+            }
+        except Exception:  # computed in the step, or without a value before it
+            return {}
+
+    def _in(self, unit: Unit, pairs: Pairs, was: Mapping[int, float], before: Mapping[int, Any]) -> Measured:
         losses = self._measurements.losses_in([place.graph for place in places(unit.function)])
-        return influences(pairs, losses, self._measurements.variables, lambda: _last_step(unit))
+        return influences(pairs, losses, self._measurements.variables, lambda: _last_step(unit, before), was)
 
 
-def _last_step(unit: Unit) -> LastStep:
+_SMALL = 4096
+"""Elements."""
+
+
+def _last_step(unit: Unit, before: Mapping[int, Any]) -> LastStep:
     last = unit.taken()
     args: list[Any] = [
         unit.resource(number) if number in unit.resources else last.arguments[number]
         for number in range(len(unit.function.graph.inputs))
     ]
-    values = {number: last.arguments[number] for number in unit.variables}
+    values = {**{number: last.arguments[number] for number in unit.variables}, **before}
     return LastStep(unit.function, args, values, unit.effects, unit.effects.given(last.effects, all_run=True))

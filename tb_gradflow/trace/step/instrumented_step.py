@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tb_gradflow.record.schema import PYTHON, SNAPSHOT, Trace
+from tb_gradflow.record.schema import Trace
 from tb_gradflow.trace.capture.collector import Collector, Scope
 from tb_gradflow.trace.capture.optimizer_updates import Moved
 from tb_gradflow.trace.capture.patches import gives_way, watching
@@ -201,17 +201,17 @@ class OpenStep:
         return known if with_values else known | self._influences(trace, known)
 
     def _influences(self, trace: Trace, measured: Measured) -> Measured:
-        """What is measured in addition if variables are moved. What Python has computed is constant then, so that
-        only a reaction says something where the step leaves TensorFlow."""
+        """What is measured in addition if variables are moved: only reactions, because what Python has computed or
+        decided stays as it was."""
         new = self._step.questions.new(trace, measured["gradients"])
         if not new:
             return {}
-        symbols, variables = self._symbols, self.collector.variables
-        known = {target: loss_of(call, symbols.symbol) for target, call in enumerate(self.collector.calls)}
+        symbols, calls = self._symbols, self.collector.calls
+        known = {target: loss_of(call, symbols.symbol) for target, call in enumerate(calls)}
         losses = {target: loss for target, loss in known.items() if loss is not None}
-        found = influences(new, losses, variables, lambda: last_step_of(symbols.shadow))
-        is_whole = all(op.type not in (PYTHON, SNAPSHOT) for op in trace.ops)
-        return found | {"influences": tuple(each for each in found["influences"] if each.reacts or is_whole)}
+        was = {target: float(calls[target].loss) for target in losses}
+        found = influences(new, losses, self.collector.variables, lambda: last_step_of(symbols.shadow), was)
+        return found | {"influences": tuple(each for each in found["influences"] if each.reacts)}
 
     def _more_rows(self, given: Named) -> MoreRows:
         collector, before, block = self.collector, self._before, Block()

@@ -115,6 +115,11 @@ class Measurements:
         known = {target: loss for target, call in enumerate(self.calls) if (loss := loss_of(call)) is not None}
         return {target: loss for target, loss in known.items() if any(loss.tensors[0].graph is each for each in graphs)}
 
+    def by_target(self, measured: Measured) -> dict[int, float]:
+        """The losses of a step of which this was measured."""
+        targets = [target for target, call in enumerate(self.calls) if call.rows.is_measured]
+        return {target: float(loss) for target, loss in zip(targets, measured["losses"], strict=True)}
+
     def begin(self, read: Read = kept) -> None:
         """Before a function with these additions. `read` returns the value of a variable."""
         self._is_wanted.write(True)

@@ -103,7 +103,7 @@ def test_what_a_second_cut_hides_does_not_react(tmp_path: Path) -> None:
     assert found["sequential/dense/bias"].reacts
     said = [each.text for each in evidence_in(tmp_path) if each.of == "sequential/span/span"]
     assert said == [
-        f"Moving `sequential/span/span` by up to 35 does not change the loss, "
+        f"Moving `sequential/span/span` by up to 35, in both directions, does not change the loss, "
         f"{found['sequential/span/span'].before:.3g}: on the way to it, `dead_relu` stops it too."
     ]
 
@@ -151,8 +151,8 @@ def test_python_is_not_called_once_more(tmp_path: Path) -> None:
     [evidence] = evidence_in(tmp_path)
     assert evidence.change is None
     assert evidence.text == (
-        "Whether the loss depends on `sequential/span/span` was not tried: the step cannot run again, it calls Python "
-        "functions."
+        "Whether the loss depends on `sequential/span/span` was not tried, because the step cannot run again: its loss "
+        "needs Python, or an op that runs once."
     )
 
 
@@ -246,7 +246,7 @@ def test_a_variable_that_nobody_asks_for_is_moved(tmp_path: Path) -> None:
 
     assert influences_in(tmp_path)["idle"].reacts
     assert [each.text for each in evidence_in(tmp_path) if each.of == "idle"] == [
-        "Moving `idle` by 0.002 changes the loss from 0.846 to 0.85; no gradient is requested for it."
+        "Moving `idle` by 0.002 changes the loss from 1 to 1.004; no gradient is requested for it."
     ]
 
 
