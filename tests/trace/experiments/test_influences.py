@@ -288,3 +288,63 @@ def test_explain_moves_it_too_and_changes_nothing() -> None:
     assert finding.evidence[0].text.startswith("Moving `sequential/span/span` by 3.5 changes the loss from ")
     for one, other in zip(before, model.variables, strict=True):
         np.testing.assert_array_equal(one, other.numpy())
+
+
+@pytest.mark.parametrize("size", [2, 3, 24])
+def test_a_choice_among_scores_reacts(tmp_path: Path, size: int) -> None:
+    # The same amount for all of them would leave the choice as it is.
+    scores, rows = (
+        tf.Variable(tf.linspace(0.5, 1.0, size), name="scores"),
+        tf.Variable(tf.range(size, dtype=tf.float32)),
+    )
+    step = tb_gradflow.watch(tmp_path)(
+        stepped(
+            keras.optimizers.SGD(0.01), [scores, rows], lambda x: tf.square(tf.gather(rows, tf.argmax(scores)) - x[0])
+        )
+    )
+    step(iter(tf.data.Dataset.from_tensors(tf.ones(4)).repeat()))
+
+    assert influences_in(tmp_path)["scores"].reacts
+
+
+def test_the_branch_that_the_step_has_taken_is_taken_again(tmp_path: Path) -> None:
+    optimizer = keras.optimizers.SGD(0.1)
+    first, second = tf.Variable([2.0, 3.0], name="first"), tf.Variable([1.0, 4.0], name="second")
+    optimizer.build([first, second])
+
+    @tb_gradflow.watch(tmp_path)
+    @tf.function
+    def step() -> Any:
+        with tf.GradientTape() as tape:
+            is_even = optimizer.iterations % 2 == 0
+            loss = tf.cond(is_even, lambda: tf.reduce_sum(first), lambda: tf.reduce_sum(second**2))
+        gradients = tape.gradient(loss, [first, second], unconnected_gradients="zero")
+        if tf.reduce_all([tf.reduce_all(tf.math.is_finite(each)) for each in gradients]):
+            optimizer.apply_gradients(zip(gradients, [first, second], strict=True))
+        return loss
+
+    assert float(step()) == 5.0
+    found = influences_in(tmp_path)["second"]
+    assert (found.before, found.reacts) == (5.0, False)
+
+
+def test_eager_steps_tell_reactions_alone(tmp_path: Path) -> None:
+    given, kept = tf.Variable([1.0, 2.0], name="given"), tf.Variable([1.0, 2.0], name="kept")
+    threshold = tf.Variable(1.5, name="threshold")
+
+    class Model(keras.Model):
+        def train_step(self, data: Any) -> Any:
+            with tf.GradientTape() as tape:
+                kept.assign(given * 2.0)
+                loss = tf.reduce_sum((kept - tf.cast(given > threshold, tf.float32)) ** 2)
+            tape.gradient(loss, [given, threshold])
+            return {"loss": loss}
+
+    model = Model()
+    model.compile(run_eagerly=True)
+    model.fit(X, Y, verbose=0, callbacks=[GradFlowCallback(tmp_path)])
+
+    found = influences_in(tmp_path)
+    assert found["threshold"].before == 13.0
+    # In the graph of the ops that ran, nothing joins what was written and what was read: that says nothing of `given`.
+    assert all(each.reacts for each in found.values())
