@@ -10,7 +10,7 @@ from tb_gradflow.analyse.step.status import State
 from tb_gradflow.record.report import Evidence, Finding
 from tb_gradflow.record.schema import Influence, Trace
 
-_MOST = 3
+_MOST = 2
 """Of how many variables of a finding that is told."""
 
 _WITHOUT = ("disconnected", "unused", "zero", "vanishing")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -52,18 +52,17 @@ class Alone:
                     proto.ret[result.name] = f"{zero.name}:output:0"
         return []
 
-    def kinds(self) -> set[str]:
-        """The types of the ops that are left, in all functions."""
-        found: set[str] = set()
+    def left(self) -> Iterator[tuple[Definition, Sequence[Any]]]:
+        """The nodes that are left, of each function."""
         whole: set[Path] = set()
         for place in places(self._function):
-            nodes: Sequence[Any] = place.definition.node_def if place.path in whole else ()
+            definition = Definition(place.definition, place.graph)
+            nodes: Sequence[Any] = definition.proto.node_def if place.path in whole else ()
             if place.path in self._paths:
-                kept = self._needed(Definition(place.definition, place.graph), place)
-                nodes = [each for each in place.definition.node_def if each.name in kept]
-            found |= {each.op for each in nodes}
+                kept = self._needed(definition, place)
+                nodes = [each for each in definition.proto.node_def if each.name in kept]
+            yield definition, nodes
             whole |= {(*place.path, each.name) for each in nodes}
-        return found
 
     def _calls(self, place: Place) -> list[str]:
         """The nodes of a function that call others with such tensors."""

@@ -13,7 +13,7 @@ from tensorflow.python.framework import op_def_registry
 from tb_gradflow.trace.engine.additions import SCOPE
 from tb_gradflow.trace.engine.calls import Path, Place, called, callers_of, places
 from tb_gradflow.trace.engine.cells import Cell
-from tb_gradflow.trace.engine.definitions import CALLING, Definition, new_node
+from tb_gradflow.trace.engine.definitions import CALLING, Definition, new_node, node_of
 
 # A variable is an argument, and so a copy is given another one. Others live as long as the call, or only look as if
 # they had effects.
@@ -152,6 +152,23 @@ def _of(definition: Definition) -> Iterator[Any]:
         if any(dtype == tf.resource for _, dtype in _outputs(node)):
             continue  # a new one for each call
         yield node
+
+
+def follows_from_others(definition: Definition, node: Any) -> bool:
+    """Whether a node has an effect whose result follows from what the step computes, such as a draw with given
+    probabilities. A copy is given the same result, whatever it computes."""
+    if not any(each is node for each in _of(definition)) or not any(_outputs(node)):
+        return False
+    handles, nodes = definition.handles(), {each.name: each for each in definition.proto.node_def}
+
+    def is_fixed(reference: str) -> bool:
+        name = node_of(reference)
+        made = nodes.get(name)
+        return name in handles or (
+            made is not None and (made.op == "Const" or any(dtype == tf.resource for _, dtype in _outputs(made)))
+        )
+
+    return not all(is_fixed(each) for each in node.input if not each.startswith("^"))
 
 
 def _outputs(node: Any) -> Iterator[tuple[str, Any]]:

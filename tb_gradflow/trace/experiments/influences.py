@@ -145,8 +145,9 @@ def _all(
         known = [target for target in targets if target in same and np.isfinite(first[0][target])]
         if known and value is not None and value.dtype.is_floating and 0 < int(tf.size(value)) <= _MOST_ELEMENTS:
             moves = _Moves(loss, variable, numbers[variable], value, first)
-            # Other random numbers than in the step may hide what it depends on.
-            yield from (each for each in moves.until_reaction(known, until) if each.reacts or not loss.draws.are_made)
+            # Other random numbers than in the step, or a part that is held, may hide what the loss depends on.
+            is_sure = not loss.draws.are_made and not loss.is_held
+            yield from (each for each in moves.until_reaction(known, until) if each.reacts or is_sure)
         if time.monotonic() > until:
             return
 

@@ -12,7 +12,7 @@ from tb_gradflow.trace.engine.additions import Additions
 from tb_gradflow.trace.engine.alone import Alone
 from tb_gradflow.trace.engine.cells import Cell
 from tb_gradflow.trace.engine.draws import Draws
-from tb_gradflow.trace.engine.effects import Effects, Giving
+from tb_gradflow.trace.engine.effects import Effects, Giving, follows_from_others
 from tb_gradflow.trace.engine.repeated import NotRepeatable
 from tb_gradflow.trace.engine.siblings import Added, Edit, Sibling
 from tb_gradflow.trace.graph.gradient_call import Call
@@ -79,6 +79,7 @@ class LossAlone:
 
     Attributes:
         draws: The ops that draw random numbers: others than in the step, and the same each time.
+        is_held: Whether a part of it is held where it was in the step.
 
     Raises:
         NotRepeatable: the losses cannot be computed again.
@@ -88,12 +89,14 @@ class LossAlone:
         alone = Alone(step.function, [each for loss in losses.values() for each in loss.tensors])
         if step.effects.unknown:
             raise NotRepeatable(f"it contains {', '.join(step.effects.unknown)} in a loop, or compiled by XLA")
-        if any("PyFunc" in kind for kind in alone.kinds()):
+        left = list(alone.left())
+        if any("PyFunc" in node.op for _, nodes in left for node in nodes):
             raise NotRepeatable("its loss needs Python, or an op that runs once")
         self._values = {copies[id(step.args[number])]: value for number, value in step.values.items()}
         self._copies = {number: copies[id(step.args[number])] for number in step.values}
         self._args = [copies[id(each)].opened() if id(each) in copies else each for each in step.args]
         self.draws = Draws(step.function)
+        self.is_held = any(follows_from_others(definition, node) for definition, nodes in left for node in nodes)
         self._losses: dict[int, Cell] = {}
         added = [self._leaving(target, loss) for target, loss in losses.items()]
         edits: list[Edit] = [alone, step.given, self.draws, Added(added)]

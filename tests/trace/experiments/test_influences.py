@@ -348,3 +348,15 @@ def test_eager_steps_tell_reactions_alone(tmp_path: Path) -> None:
     assert found["threshold"].before == 13.0
     # In the graph of the ops that ran, nothing joins what was written and what was read: that says nothing of `given`.
     assert all(each.reacts for each in found.values())
+
+
+def test_a_draw_that_is_held_does_not_say_that_its_probabilities_change_nothing(tmp_path: Path) -> None:
+    logits, rows = tf.Variable([[0.5, 1.0]], name="logits"), tf.Variable([1.0, 2.0], name="rows")
+
+    def loss(x: Any) -> Any:
+        return tf.reduce_sum(tf.gather(rows, tf.random.categorical(logits, 8)[0])) + x[0]
+
+    step = tb_gradflow.watch(tmp_path)(stepped(keras.optimizers.SGD(0.01), [logits, rows], loss))
+    step(iter(tf.data.Dataset.from_tensors(tf.ones(4)).repeat()))
+
+    assert influences_in(tmp_path) == {}
