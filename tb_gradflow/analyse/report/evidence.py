@@ -10,9 +10,6 @@ from tb_gradflow.analyse.step.status import State
 from tb_gradflow.record.report import Evidence, Finding
 from tb_gradflow.record.schema import Influence, Trace
 
-_MOST = 2
-"""Of how many variables of a finding that is told."""
-
 _WITHOUT = ("disconnected", "unused", "zero", "vanishing")
 
 
@@ -38,8 +35,9 @@ def _of(
         for target in targets
         if (known := measured.influences.get((trace.targets[target].name, name))) is not None
     ]
-    # What the loss depends on says most.
-    for known, name, target in sorted(found, key=lambda each: not each[0].reacts)[:_MOST]:
+    # One that the loss depends on, and one that it does not.
+    told = {known.reacts: (known, name, target) for known, name, target in reversed(found)}
+    for known, name, target in sorted(told.values(), key=lambda each: not each[0].reacts):
         is_scalar = not trace.variables[without[name].variable].shape
         moving = f"`{name}`" if is_scalar else f"each element of `{name}`"
         gradient = without[name].gradient
