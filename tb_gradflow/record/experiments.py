@@ -12,19 +12,18 @@ _TIMES_NOISE = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Influence:
-    """A variable was moved: each element by the same amount, up or down. It was moved by larger and larger amounts
-    until the loss was another one.
+    """A variable was moved, by larger and larger amounts and in several directions, until the loss was another one.
 
     Attributes:
         target: Index in `Trace.targets`.
         variable: Index in `Trace.variables`.
         size: The largest magnitude among its elements.
-        amount: By how much it was moved last.
+        amount: By how much it was moved last: the largest change of an element.
         before: The loss before.
         again: The loss when the step ran a second time with nothing changed: another one if random numbers cannot be
             repeated.
         after: The loss when it was moved.
-        still: The largest amount by which it was moved before that; zero if there was none.
+        still: The largest smaller amount to which the loss did not react; zero if there was none.
     """
 
     target: int

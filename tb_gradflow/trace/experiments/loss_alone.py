@@ -105,12 +105,10 @@ class LossAlone:
     def __call__(self, moved: Mapping[int, Any] = {}) -> dict[int, float]:
         """The losses by target, with other values of some variables, by the number of the argument."""
         self.draws.rewind()
+        values = self._values | {self._copies[number]: value for number, value in moved.items()}
         with tf.init_scope():
-            for copy, value in {
-                **self._values,
-                **{self._copies[number]: each for number, each in moved.items()},
-            }.items():
-                if value is not None:  # the last run may have changed any of them
+            for copy, value in values.items():  # the last run may have changed any of them
+                if value is not None:
                     copy.write(value)
             self._sibling(self._args)
         taken = {target: cell.take() for target, cell in self._losses.items()}

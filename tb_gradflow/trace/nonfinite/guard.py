@@ -151,6 +151,10 @@ class Unit:
             raise ValueError(f"argument {number} of {self.function.name} is computed in the step")
         return self._guard.handle(of_root)
 
+    def value(self, number: int) -> Any:
+        """The value that this argument, a variable, has now."""
+        return tf.raw_ops.ReadVariableOp(resource=self.resource(number), dtype=self._dtypes[number])
+
     def put(self, definition: Definition, name: str, wrong: str) -> None:
         """Adds the branch where it is known whether the gradients are not finite: in the function itself, or next to
         its call."""
@@ -214,10 +218,9 @@ class Unit:
         Variables have the values that they have now, but for those that a step changes whatever its gradients are."""
         with record.stop_recording():
             arguments = {number: value for number, cell in self._cells.items() if (value := cell.take()) is not None}
-            for number, dtype in self._dtypes.items():
+            for number in self.variables:
                 if number not in arguments:
-                    handle = self.resource(number)
-                    arguments[number] = tf.raw_ops.ReadVariableOp(resource=handle, dtype=dtype)
+                    arguments[number] = self.value(number)
             return Caught(self, arguments, self.effects.taken())
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-import tensorflow as tf
-
 from tb_gradflow.trace.engine.calls import places
-from tb_gradflow.trace.engine.copies import small_ones, variables_given
+from tb_gradflow.trace.engine.copies import small_ones
 from tb_gradflow.trace.experiments.influences import Pairs, Questions, influences
 from tb_gradflow.trace.experiments.loss_alone import LastStep
 from tb_gradflow.trace.nonfinite.guard import Unit
@@ -27,35 +25,33 @@ class Influences:
         self._units = units
         self._measurements = measurements
         self._questions = Questions()
+        self._small = [small_ones(unit.function, _SMALL) for unit in units]
         self._before: list[dict[int, Any]] = []
 
     def begin(self) -> None:
         """Before a step that is recorded."""
-        self._before = [] if self._questions.are_over else [self._values_in(unit) for unit in self._units]
+        self._before = [] if self._questions.are_over else list(map(self._values_in, self._units, self._small))
 
     def of(self, measured: Measured) -> Measured:
         """What is known in addition after a step of which this was measured."""
+        before, self._before = self._before, []
         new = self._questions.new(self._measurements.trace, measured["gradients"])
         if not new:
             return {}
         was = self._measurements.by_target(measured)
-        found = [self._in(unit, new, was, before) for unit, before in zip(self._units, self._before, strict=True)]
+        found = [self._in(unit, new, was, values) for unit, values in zip(self._units, before, strict=True)]
         return {
             "influences": tuple(each for known in found for each in known["influences"]),
             "not_moved": next((reason for known in found if (reason := known["not_moved"])), ""),
         }
 
-    def _values_in(self, unit: Unit) -> dict[int, Any]:
+    def _values_in(self, unit: Unit, small: Collection[int]) -> dict[int, Any]:
         """The values of its variables, by the number of the argument. Of large ones only those that the measurements
         keep anyway: TensorFlow copies what is kept when it changes."""
         own = {id(getattr(each.variable, "handle", None)) for each in self._measurements.variables}
-        small = small_ones(unit.function, _SMALL)
         try:
-            return {
-                number: tf.raw_ops.ReadVariableOp(resource=unit.resource(number), dtype=dtype)
-                for number, dtype in variables_given(unit.function).items()
-                if number in small or id(unit.resource(number)) in own
-            }
+            kept = [each for each in unit.variables if each in small or id(unit.resource(each)) in own]
+            return {number: unit.value(number) for number in kept}
         except Exception:  # computed in the step, or without a value before it
             return {}
 
