@@ -9,6 +9,7 @@ from tb_gradflow.errors import UnhealthyGradients
 from tb_gradflow.record.report import (
     Cosine,
     Diagnosis,
+    Evidence,
     Finding,
     GradientReport,
     OpReport,
@@ -50,7 +51,10 @@ def diagnosis(*findings: Finding, variables: tuple[VariableReport, ...] = ()) ->
 
 
 def test_the_report_has_the_form_that_others_rely_on() -> None:
-    report = Report(diagnosis(finding()))
+    text = "Moving `step_filter/threshold` by 0.3 changes the loss from 0.69 to 0.7; its gradient is None."
+    evidence = Evidence("influence", "step_filter/threshold", "loss", 0.01, None, text)
+
+    report = Report(diagnosis(replace(finding(), evidence=(evidence,))))
 
     assert json.loads(json.dumps(report.to_dict())) == {
         "format": 1,
@@ -89,6 +93,16 @@ def test_the_report_has_the_form_that_others_rely_on() -> None:
                 "fix": "Write a soft mask:\n    mask = tf.sigmoid(threshold - positions)",
                 "edit": None,
                 "tried": None,
+                "evidence": [
+                    {
+                        "kind": "influence",
+                        "of": "step_filter/threshold",
+                        "on": "loss",
+                        "change": 0.01,
+                        "gradient": None,
+                        "text": text,
+                    }
+                ],
                 "examples": None,
             }
         ],
