@@ -44,6 +44,9 @@ _PARTS = (0.1, 1.0, 10.0)
 _SMALL_PARTS = (1e-3, 1e-2)
 """By which it is moved in addition, if the loss reacts to the first of those."""
 
+_LEARNING = 1e-3
+"""If the gradients of all variables are smaller, there may be nothing left to learn."""
+
 _LARGEST = GRADIENT_STATISTICS.index("max_abs")
 _NONFINITE = [GRADIENT_STATISTICS.index(column) for column in ("nan_count", "inf_count")]
 
@@ -52,13 +55,20 @@ Pairs = Mapping[int, Sequence[int]]
 
 
 def in_question(trace: Trace, gradients: npt.NDArray[np.float32]) -> dict[int, list[int]]:
-    """The variables of a step that get no gradient, or one as good as zero, each with the targets for which it is so:
-    those that were requested, and trainable ones that no target was differentiated by. First one of each layer."""
+    """The variables of a step that get no gradient, or one as good as zero while others learn, each with the targets
+    for which it is so: those that were requested, and trainable ones that no target was differentiated by. First one
+    of each layer."""
+    largest: dict[int, float] = {}
+    for entry in trace.variable_gradients:
+        if entry.row is not None:
+            size = float(gradients[entry.row][_LARGEST])
+            largest[entry.target] = max(size, largest.get(entry.target, 0.0))
     asked = {entry.variable for entry in trace.variable_gradients if entry.outcome != "not_asked"}
     found: dict[int, list[int]] = {}
     for entry in trace.variable_gradients:
         row = None if entry.row is None else gradients[entry.row]
-        is_faint = row is not None and row[_LARGEST] < VANISHING_BELOW and not np.any(row[_NONFINITE])
+        limit = VANISHING_BELOW if largest.get(entry.target, 0.0) > _LEARNING else 0.0
+        is_faint = row is not None and row[_LARGEST] <= limit and not np.any(row[_NONFINITE])
         is_left_out = entry.variable not in asked and trace.variables[entry.variable].trainable
         if is_left_out or entry.outcome == "none" or (entry.outcome == "value" and is_faint):
             found.setdefault(entry.variable, []).append(entry.target)

@@ -360,3 +360,10 @@ def test_a_draw_that_is_held_does_not_say_that_its_probabilities_change_nothing(
     step(iter(tf.data.Dataset.from_tensors(tf.ones(4)).repeat()))
 
     assert influences_in(tmp_path) == {}
+
+
+def test_nothing_is_moved_where_there_may_be_nothing_left_to_learn(tmp_path: Path) -> None:
+    model = model_of(keras.layers.Dense(1))
+    model.compile("sgd", lambda y, predicted: 1e-9 * tf.reduce_mean(tf.square(y - predicted)))
+
+    assert fitted(model, tmp_path) == {}
