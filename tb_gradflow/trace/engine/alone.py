@@ -37,14 +37,11 @@ class Alone:
 
     def make(self, definition: Definition, place: Place) -> Sequence[Any]:
         proto = definition.proto
-        kept = self._needed(definition, place)
+        self._prune(definition, place)
         proto.control_ret.clear()
         del proto.signature.control_output[:]
         for name in self._calls(place):
             definition.run_always(name)
-        nodes = [each for each in proto.node_def if each.name in kept]
-        del proto.node_def[:]
-        proto.node_def.extend(nodes)
         if not place.path:
             for number, result in enumerate(proto.signature.output_arg):
                 if tf.as_dtype(result.type) not in _WITHOUT_ZERO:
@@ -52,17 +49,22 @@ class Alone:
                     proto.ret[result.name] = f"{zero.name}:output:0"
         return []
 
-    def left(self) -> Iterator[tuple[Definition, Sequence[Any]]]:
-        """The nodes that are left, of each function."""
+    def left(self) -> Iterator[tuple[Path, Definition]]:
+        """What is left, of each function that may still be called, and where it is called."""
         whole: set[Path] = set()
         for place in places(self._function):
-            definition = Definition(place.definition, place.graph)
-            nodes: Sequence[Any] = definition.proto.node_def if place.path in whole else ()
-            if place.path in self._paths:
-                kept = self._needed(definition, place)
-                nodes = [each for each in definition.proto.node_def if each.name in kept]
-            yield definition, nodes
-            whole |= {(*place.path, each.name) for each in nodes}
+            if place.path in self._paths or place.path in whole:
+                definition = Definition(place.definition, place.graph)
+                if place.path in self._paths:
+                    self._prune(definition, place)
+                yield place.path, definition
+                whole |= {(*place.path, each.name) for each in definition.proto.node_def}
+
+    def _prune(self, definition: Definition, place: Place) -> None:
+        kept = self._needed(definition, place)
+        nodes = [each for each in definition.proto.node_def if each.name in kept]
+        del definition.proto.node_def[:]
+        definition.proto.node_def.extend(nodes)
 
     def _calls(self, place: Place) -> list[str]:
         """The nodes of a function that call others with such tensors."""

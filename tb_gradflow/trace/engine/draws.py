@@ -45,7 +45,7 @@ class Draws:
         self._positions: dict[Path, Cell] = {}
         self._first: dict[Path, Any] = {}
         drawing = {
-            name for name, each in called(function).items() if any(map(_is_shareable, each.cached_definition.node_def))
+            name for name, each in called(function).items() if any(map(is_shareable, each.cached_definition.node_def))
         }
         self.apart = frozenset(callers_of(called(function), drawing))
         # XLA has generators of its own, whose numbers differ from run to run.
@@ -56,14 +56,14 @@ class Draws:
             for node in place.definition.node_def
             if _is_stateful(node) and _is_seeded(node)
         ]
-        self.has_seeds = any(map(_is_shareable, seeded))
-        self.unshared = sorted({node.op for node in seeded if not _is_shareable(node)})
+        self.has_seeds = any(map(is_shareable, seeded))
+        self.unshared = sorted({node.op for node in seeded if not is_shareable(node)})
 
     def changes(self, place: Place) -> bool:
         return not place.in_xla and place.name in self.apart
 
     def make(self, definition: Definition, place: Place) -> Sequence[Any]:
-        for node in [each for each in definition.proto.node_def if _is_shareable(each)]:
+        for node in [each for each in definition.proto.node_def if is_shareable(each)]:
             definition.proto.node_def.extend(_drawing(node, self._position((*place.path, node.name), node)))
         return []
 
@@ -98,7 +98,8 @@ def _is_seeded(node: Any) -> bool:
     return any(name in node.attr and node.attr[name].i for name in ("seed", "seed2"))
 
 
-def _is_shareable(node: Any) -> bool:
+def is_shareable(node: Any) -> bool:
+    """Whether a node draws random numbers, and all functions can draw them from one position."""
     return node.op in _WITHOUT_STATE and "GPU" not in node.device.upper()
 
 

@@ -14,6 +14,7 @@ from tb_gradflow.trace.engine.additions import SCOPE
 from tb_gradflow.trace.engine.calls import Path, Place, called, callers_of, places
 from tb_gradflow.trace.engine.cells import Cell
 from tb_gradflow.trace.engine.definitions import CALLING, Definition, new_node, node_of
+from tb_gradflow.trace.engine.draws import is_shareable
 
 # A variable is an argument, and so a copy is given another one. Others live as long as the call, or only look as if
 # they had effects.
@@ -114,6 +115,14 @@ class Giving:
     def changes(self, place: Place) -> bool:
         return place.name in self.apart
 
+    def lacking(self, path: Path, definition: Definition) -> Iterator[str]:
+        """The types of the effects in a function whose results are not known, because it did not take that branch: a
+        copy that computes something else may take it."""
+        for node in _of(definition):
+            is_known = all((path, name) in self._values for name, _ in _outputs(node))
+            if not is_known and node.op not in _PASSING_ON and not is_shareable(node):
+                yield node.op
+
     def make(self, definition: Definition, place: Place) -> Sequence[Any]:
         added: list[Any] = []
         given: dict[str, str] = {}
@@ -154,11 +163,9 @@ def _of(definition: Definition) -> Iterator[Any]:
         yield node
 
 
-def follows_from_others(definition: Definition, node: Any) -> bool:
-    """Whether a node has an effect whose result follows from what the step computes, such as a draw with given
-    probabilities. A copy is given the same result, whatever it computes."""
-    if not any(each is node for each in _of(definition)) or not any(_outputs(node)):
-        return False
+def has_held_results(definition: Definition) -> bool:
+    """Whether an effect has a result that follows from what the step computes, such as a draw with given probabilities.
+    A copy is given the same result, whatever it computes."""
     handles, nodes = definition.handles(), {each.name: each for each in definition.proto.node_def}
 
     def is_fixed(reference: str) -> bool:
@@ -168,7 +175,13 @@ def follows_from_others(definition: Definition, node: Any) -> bool:
             made is not None and (made.op == "Const" or any(dtype == tf.resource for _, dtype in _outputs(made)))
         )
 
-    return not all(is_fixed(each) for each in node.input if not each.startswith("^"))
+    return any(
+        not is_fixed(each)
+        for node in _of(definition)
+        if any(_outputs(node))
+        for each in node.input
+        if not each.startswith("^")
+    )
 
 
 def _outputs(node: Any) -> Iterator[tuple[str, Any]]:

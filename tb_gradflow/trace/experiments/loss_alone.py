@@ -12,7 +12,7 @@ from tb_gradflow.trace.engine.additions import Additions
 from tb_gradflow.trace.engine.alone import Alone
 from tb_gradflow.trace.engine.cells import Cell
 from tb_gradflow.trace.engine.draws import Draws
-from tb_gradflow.trace.engine.effects import Effects, Giving, follows_from_others
+from tb_gradflow.trace.engine.effects import Effects, Giving, has_held_results
 from tb_gradflow.trace.engine.repeated import NotRepeatable
 from tb_gradflow.trace.engine.siblings import Added, Edit, Sibling
 from tb_gradflow.trace.graph.gradient_call import Call
@@ -90,13 +90,16 @@ class LossAlone:
         if step.effects.unknown:
             raise NotRepeatable(f"it contains {', '.join(step.effects.unknown)} in a loop, or compiled by XLA")
         left = list(alone.left())
-        if any("PyFunc" in node.op for _, nodes in left for node in nodes):
+        if any("PyFunc" in node.op for _, definition in left for node in definition.proto.node_def):
             raise NotRepeatable("its loss needs Python, or an op that runs once")
+        lacking = sorted({kind for path, definition in left for kind in step.given.lacking(path, definition)})
+        if lacking:
+            raise NotRepeatable(f"it contains {', '.join(lacking)} in a branch that it did not take")
         self._values = {copies[id(step.args[number])]: value for number, value in step.values.items()}
         self._copies = {number: copies[id(step.args[number])] for number in step.values}
         self._args = [copies[id(each)].opened() if id(each) in copies else each for each in step.args]
         self.draws = Draws(step.function)
-        self.is_held = any(follows_from_others(definition, node) for definition, nodes in left for node in nodes)
+        self.is_held = any(has_held_results(definition) for _, definition in left)
         self._losses: dict[int, Cell] = {}
         added = [self._leaving(target, loss) for target, loss in losses.items()]
         edits: list[Edit] = [alone, step.given, self.draws, Added(added)]

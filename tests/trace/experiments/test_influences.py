@@ -367,3 +367,23 @@ def test_nothing_is_moved_where_there_may_be_nothing_left_to_learn(tmp_path: Pat
     model.compile("sgd", lambda y, predicted: 1e-9 * tf.reduce_mean(tf.square(y - predicted)))
 
     assert fitted(model, tmp_path) == {}
+
+
+@pytest.mark.parametrize("takes_it", [False, True])
+def test_a_branch_that_draws_a_batch_is_not_taken_by_an_experiment(tmp_path: Path, takes_it: bool) -> None:
+    # A move of the switch changes which branch is taken.
+    switch, weight = tf.Variable(1.0, name="switch"), tf.Variable(1.0, name="weight")
+    batches = iter(tf.data.Dataset.range(100).map(lambda each: tf.cast(each, tf.float32)))
+    limit = 0.5 if takes_it else 1.05
+
+    @tb_gradflow.watch(tmp_path)
+    @tf.function
+    def step() -> Any:
+        with tf.GradientTape() as tape:
+            loss = weight * (next(batches) if switch > limit else 7.0)
+        return loss, tape.gradient(loss, [switch, weight])
+
+    for _ in range(3):
+        step()
+
+    assert float(next(batches)) == (3.0 if takes_it else 0.0)
