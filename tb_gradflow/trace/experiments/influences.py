@@ -14,7 +14,6 @@ import numpy.typing as npt
 import tensorflow as tf
 from tensorflow.python.eager import record
 
-from tb_gradflow.analyse.step.measured import VANISHING_BELOW
 from tb_gradflow.record.experiments import Influence
 from tb_gradflow.record.schema import GRADIENT_STATISTICS, Trace
 from tb_gradflow.trace.engine.additions import unobserved
@@ -44,9 +43,6 @@ _PARTS = (0.1, 1.0, 10.0)
 _SMALL_PARTS = (1e-3, 1e-2)
 """By which it is moved in addition, if the loss reacts to the first of those."""
 
-_LEARNING = 1e-3
-"""If the gradients of all variables are smaller, there may be nothing left to learn."""
-
 _LARGEST = GRADIENT_STATISTICS.index("max_abs")
 _NONFINITE = [GRADIENT_STATISTICS.index(column) for column in ("nan_count", "inf_count")]
 
@@ -55,22 +51,16 @@ Pairs = Mapping[int, Sequence[int]]
 
 
 def in_question(trace: Trace, gradients: npt.NDArray[np.float32]) -> dict[int, list[int]]:
-    """The variables of a step that get no gradient, or one as good as zero while others learn, each with the targets
-    for which it is so: those that were requested, and trainable ones that no target was differentiated by. First one
-    of each layer."""
-    largest: dict[int, float] = {}
-    for entry in trace.variable_gradients:
-        if entry.row is not None:
-            size = float(gradients[entry.row][_LARGEST])
-            largest[entry.target] = max(size, largest.get(entry.target, 0.0))
+    """The variables of a step that get no gradient, or one of zero, each with the targets for which it is so: those
+    that were requested, and trainable ones that no target was differentiated by. First one of each layer."""
+    # Not those with a small one: each attention layer has a bias whose gradient is rounding noise.
     asked = {entry.variable for entry in trace.variable_gradients if entry.outcome != "not_asked"}
     found: dict[int, list[int]] = {}
     for entry in trace.variable_gradients:
         row = None if entry.row is None else gradients[entry.row]
-        limit = VANISHING_BELOW if largest.get(entry.target, 0.0) > _LEARNING else 0.0
-        is_faint = row is not None and row[_LARGEST] <= limit and not np.any(row[_NONFINITE])
+        is_zero = row is not None and row[_LARGEST] == 0 and not np.any(row[_NONFINITE])
         is_left_out = entry.variable not in asked and trace.variables[entry.variable].trainable
-        if is_left_out or entry.outcome == "none" or (entry.outcome == "value" and is_faint):
+        if is_left_out or entry.outcome == "none" or (entry.outcome == "value" and is_zero):
             found.setdefault(entry.variable, []).append(entry.target)
     layers = Counter[str]()
     turns: dict[int, int] = {}
