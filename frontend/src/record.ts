@@ -736,15 +736,18 @@ export interface Alternative {
 
 /** What was measured for a finding by running the step once more with one thing changed. */
 export interface Evidence {
-  /** influence: a variable was moved, and the loss computed again. */
-  readonly kind: "influence";
+  /**
+   * influence: a variable was moved, and the loss computed again. reaction: the input of an op was moved, and its
+   * output computed again.
+   */
+  readonly kind: "influence" | "reaction";
   /** The name of what was changed. */
   readonly of: string;
   /** The name of what was looked at. */
   readonly on: string;
   /** By how much that changed; null if it could not be measured. */
   readonly change: number | null;
-  /** The largest element of the gradient that TensorFlow returned; null for None. */
+  /** The largest element of the gradient that TensorFlow returned for what was changed; null for None. */
   readonly gradient: number | null;
   /** A sentence. */
   readonly text: string;

@@ -161,6 +161,10 @@ def check_values(values: StepValues, trace: Trace) -> None:
         at = f"StepValues.influences[{number}]"
         _check_below(f"{at}.target", influence.target, targets)
         _check_below(f"{at}.variable", influence.variable, len(trace.variables))
+    for number, reaction in enumerate(values.reactions):
+        at = f"StepValues.reactions[{number}]"
+        _check_below(f"{at}.op", reaction.op, ops)
+        _check_below(f"{at}.target", reaction.target, targets)
 
 
 def _check_op(trace: Trace, number: int, op: Op) -> None:

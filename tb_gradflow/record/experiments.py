@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-_SPACINGS = 16 * 2.0**-23
-"""Rounding of a loss in float32: sums of a batch are equal to a few spacings of numbers."""
+SPACINGS = 16 * 2.0**-23
+"""Rounding in float32: sums of a batch are equal to a few spacings of numbers."""
 
 _TIMES_NOISE = 10.0
 
@@ -38,5 +38,38 @@ class Influence:
     @property
     def reacts(self) -> bool:
         """Whether the loss depends on the variable, beyond rounding and noise."""
-        limit = _TIMES_NOISE * abs(self.again - self.before) + _SPACINGS * abs(self.before)
+        limit = _TIMES_NOISE * abs(self.again - self.before) + SPACINGS * abs(self.before)
         return abs(self.after - self.before) > limit
+
+
+@dataclass(frozen=True, slots=True)
+class Reaction:
+    """What goes into an op was moved in the same way, until the op's output was another one. Other ops that use the
+    same tensor were given what they had in the step.
+
+    Attributes:
+        op: Index in `Trace.ops`.
+        target: Index in `Trace.targets`, of a loss that depends on the op.
+        size: The largest magnitude among the elements of the input.
+        amount: By how much it was moved last: the largest change of an element.
+        changed: The share of the elements of the op's outputs that were others then, beyond rounding.
+        change: The largest change of an element.
+        before: The loss before.
+        after: The loss when the input was moved.
+        still: The largest smaller amount to which no output reacted; zero if there was none.
+    """
+
+    op: int
+    target: int
+    size: float
+    amount: float
+    changed: float
+    change: float
+    before: float
+    after: float
+    still: float
+
+    @property
+    def reacts(self) -> bool:
+        """Whether the op's output depends on the input."""
+        return self.changed > 0

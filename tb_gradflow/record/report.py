@@ -153,15 +153,16 @@ class Evidence:
     """What was measured for a finding by running the step once more with one thing changed.
 
     Attributes:
-        kind: influence: a variable was moved, and the loss computed again.
+        kind: influence: a variable was moved, and the loss computed again. reaction: the input of an op was moved, and
+            its output computed again.
         of: The name of what was changed.
         on: The name of what was looked at.
         change: By how much that changed; null if it could not be measured.
-        gradient: The largest element of the gradient that TensorFlow returned; null for None.
+        gradient: The largest element of the gradient that TensorFlow returned for what was changed; null for None.
         text: A sentence.
     """
 
-    kind: Literal["influence"]
+    kind: Literal["influence", "reaction"]
     of: str
     on: str
     change: float | None

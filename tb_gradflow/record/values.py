@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tb_gradflow.record.experiments import Influence
+from tb_gradflow.record.experiments import Influence, Reaction
 
 MOST_ROWS = 32
 """Number of batch rows that are listed; for more, only their number is kept."""
@@ -108,6 +108,7 @@ class StepValues:
         examples: The first rows that are not finite; none unless requested.
         influences: Of variables that get no gradient, or one of zero; none in older logs.
         not_moved: Why these could not be measured; empty if they could, or there are none.
+        reactions: Of ops that may be the reason; none in older logs.
     """
 
     step: int
@@ -117,3 +118,4 @@ class StepValues:
     examples: tuple[Example, ...] = ()
     influences: tuple[Influence, ...] = ()
     not_moved: str = ""
+    reactions: tuple[Reaction, ...] = ()

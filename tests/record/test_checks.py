@@ -62,6 +62,19 @@ MORE_VALUES: dict[str, Json] = {
         }
     ],
     "not_moved": "it calls Python functions",
+    "reactions": [
+        {
+            "op": 0,
+            "target": 0,
+            "size": 1.0,
+            "amount": 0.1,
+            "changed": 0.5,
+            "change": 1.0,
+            "before": 0.5,
+            "after": 0.6,
+            "still": 0.01,
+        }
+    ],
 }
 
 # Integers of a trace that do not index anything in it, and have no upper limit.
@@ -174,7 +187,10 @@ def test_no_number_of_a_forward_pass_may_be_less_than_none(field: str) -> None:
 
 @pytest.mark.parametrize(
     "field",
-    ["values.*.op", "gradient_rows.*.op", "gradient_rows.*.target", "influences.*.target", "influences.*.variable"],
+    [
+        *("values.*.op", "gradient_rows.*.op", "gradient_rows.*.target"),
+        *("influences.*.target", "influences.*.variable", "reactions.*.op", "reactions.*.target"),
+    ],
 )
 def test_no_index_of_a_forward_pass_may_lie_beyond_its_trace(field: str) -> None:
     _, values, trace = recorded()

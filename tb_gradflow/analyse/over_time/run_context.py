@@ -12,7 +12,7 @@ from tb_gradflow.analyse.over_time.silent_units import Silence
 from tb_gradflow.analyse.over_time.still_zero import StillZero
 from tb_gradflow.analyse.over_time.unmoved import Standstill
 from tb_gradflow.analyse.over_time.value_courses import ValueCourses
-from tb_gradflow.record.schema import Influence, Trace
+from tb_gradflow.record.schema import Influence, Reaction, Trace
 
 Influences = Mapping[tuple[str, str], Influence]
 
@@ -34,6 +34,7 @@ class RunContext:
         gradients_before: The same for all recorded steps before this one, and in which; read when called.
         influences: What was found when variables were moved, in any step, by the names of target and variable.
         not_moved: Why they could not be moved; empty if they could.
+        reactions: What was found when the inputs of ops were moved, in any step, by the names of the ops.
     """
 
     onset: Onset | None = None
@@ -48,6 +49,7 @@ class RunContext:
     gradients_before: Callable[[], Mapping[str, tuple[float, int]]] = dict
     influences: Influences = field(default_factory=dict)
     not_moved: str = ""
+    reactions: Mapping[str, Reaction] = field(default_factory=dict)
 
 
 ALONE = RunContext()

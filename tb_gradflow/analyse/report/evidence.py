@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from tb_gradflow.analyse.step.measured import Measured
 from tb_gradflow.analyse.step.status import State
+from tb_gradflow.analyse.words.names import called
 from tb_gradflow.record.report import Evidence, Finding
-from tb_gradflow.record.schema import Influence, Trace
+from tb_gradflow.record.schema import Influence, Reaction, Trace
 
 _WITHOUT = ("disconnected", "unused", "zero", "vanishing")
 
@@ -16,7 +17,7 @@ _WITHOUT = ("disconnected", "unused", "zero", "vanishing")
 def with_evidence(measured: Measured, states: Sequence[State], findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """The same findings, with what happened when their variables were moved, as far as these get no gradient."""
     listed = tuple(findings)
-    if not measured.influences and not measured.not_moved:
+    if not (measured.influences or measured.reactions or measured.not_moved):
         return listed
     variables = measured.topology.trace.variables
     without = {variables[each.variable].name: each for each in states if each.status in _WITHOUT}
@@ -54,6 +55,8 @@ def _of(
         text += f": on the way to it, `{also}` stops it too." if also else "."
         change = known.after - known.before if known.reacts else 0.0
         yield Evidence("influence", name, loss, change, size, text)
+    if (reaction := measured.reactions.get(finding.culprit)) is not None and names:
+        yield _of_op(trace, reaction)
     if names and not found and measured.not_moved:
         loss = _loss(trace, targets[0])
         why = f"because the step cannot run again: {measured.not_moved}."
@@ -67,6 +70,18 @@ def _outcome(known: Influence, loss: str, ways: str) -> str:
         return f"by up to {known.amount:.3g}, in {ways} directions, does not change the {loss}, {before}"
     still = f", while {known.still:.3g} changes nothing" if known.still else ""
     return f"by {known.amount:.3g} changes the {loss} from {before} to {after}{still}"
+
+
+def _of_op(trace: Trace, known: Reaction) -> Evidence:
+    """What an op did when its input was moved."""
+    name = called(trace, known.op)
+    if not known.reacts:
+        text = f"Moving the input of {name} by up to {known.amount:.3g} does not change its output."
+    else:
+        share = "" if known.changed > 0.995 else f"{100 * known.changed:.2g} % of "
+        still = f", while {known.still:.3g} changes nothing" if known.still else ""
+        text = f"Moving the input of {name} by {known.amount:.3g} changes {share}its output{still}."
+    return Evidence("reaction", trace.ops[known.op].name, "output", known.change, None, text)
 
 
 def _answer(gradient: float | None) -> str:

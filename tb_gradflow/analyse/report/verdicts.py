@@ -90,7 +90,7 @@ def _judged_by_status(measured: Measured, states: Sequence[State]) -> list[Judge
     cuts += _judged(cut_suspects(measured, [state for state in vain if not state.receives]), judge_cuts)
     missing += [state for state in vain if state.receives] + [each.suspect.state for each in untracked]
     arriving = [state for state in _with(states, "connected", "not_measured") if state.receives]
-    zeros = _judged(birth_suspects(measured, _with(states, "zero"), zero=True), judge_zeros)
+    zeros = _judged_zeros(measured, _with(states, "zero"))
     connected = _judged_connected(measured, arriving, {each.culprit for each in (*cuts, *zeros)})
     return [
         *cuts,
@@ -108,6 +108,25 @@ def _judged_by_status(measured: Measured, states: Sequence[State]) -> list[Judge
         *_judged((without_op(measured, state) for state in _with(states, "integer")), _by(precedence.INTEGER)),
         *connected,
     ]
+
+
+def _judged_zeros(measured: Measured, states: list[State]) -> list[Judged]:
+    """What makes gradients zero. If nothing changes there, wherever the input is moved, while an op that passes no
+    gradient reacts, the loss depends on the variable through the latter, and the zero is beside the point."""
+    judged = _judged(birth_suspects(measured, states, zero=True), judge_zeros)
+    flat = [each.suspect.state for each in judged if _reacts(measured, (each.culprit, *each.others)) is False]
+    cuts = [each for each in covered_suspects(measured, flat) if _reacts(measured, [each.culprit])]
+    elsewhere = _judged(cuts, judge_cuts)
+    known = {each.suspect.state.variable for each in elsewhere}
+    return [*elsewhere, *(each for each in judged if each.suspect.state.variable not in known)]
+
+
+def _reacts(measured: Measured, ops: Iterable[int]) -> bool | None:
+    """Whether one of these ops reacts when its input is moved; `None` if that was not tried with all of them."""
+    found = [measured.reactions.get(each) for each in ops]
+    if any(each is not None and each.reacts for each in found):
+        return True
+    return None if None in found else False
 
 
 def _judged_untracked(measured: Measured, states: Sequence[State]) -> list[Judged]:

@@ -64,6 +64,7 @@ class Measured:
         alone: Whether it is a single step on a chosen batch, not a step of a training.
         influences: What was found when variables were moved, by the names of target and variable.
         not_moved: Why they could not be moved; empty if they could.
+        reactions: What was found when the inputs of ops were moved, by the numbers of the ops.
         onset: See `RunContext`, also for standstill, rest, turns, silences, still_zero, value_courses and
             began.
     """
@@ -85,6 +86,12 @@ class Measured:
         self.values = values if values is not None and values.values else None
         own = () if values is None else by_names(topology.trace, values.influences)
         self.influences = {**context.influences, **dict(own)}
+        reactions = () if values is None else values.reactions
+        named = {op.name: number for number, op in enumerate(topology.trace.ops)} if context.reactions else {}
+        self.reactions = {
+            **{named[name]: each for name, each in context.reactions.items() if name in named},
+            **{each.op: each for each in reactions},
+        }
         self.not_moved = context.not_moved or ("" if values is None else values.not_moved)
         self.step = -1
         self.alone = context is ALONE

@@ -305,6 +305,7 @@ class History:
                 first_gradients=lambda: first_gradients_of(self._beginning(session)),
                 gradients_before=lambda: gradients_before(pieces()),
                 influences={key: each for of, known in tried for key, each in by_names(of, known.influences)},
+                reactions={of.ops[each.op].name: each for of, known in tried for each in known.reactions},
                 not_moved=next((known.not_moved for _, known in tried if known.not_moved), ""),
             ),
         )

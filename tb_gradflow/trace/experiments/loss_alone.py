@@ -1,4 +1,5 @@
-"""The losses of a step as functions of its variables. Nothing else that the step does happens again."""
+"""The losses of a step as functions of its variables, and of the inputs of its ops. Nothing else that the step does
+happens again."""
 
 from __future__ import annotations
 
@@ -15,6 +16,7 @@ from tb_gradflow.trace.engine.draws import Draws
 from tb_gradflow.trace.engine.effects import Effects, Giving, has_held_results
 from tb_gradflow.trace.engine.repeated import NotRepeatable
 from tb_gradflow.trace.engine.siblings import Added, Edit, Sibling
+from tb_gradflow.trace.experiments.inlets import Inlet, Moved
 from tb_gradflow.trace.graph.gradient_call import Call
 from tb_gradflow.trace.graph.variables import Variables
 
@@ -42,6 +44,23 @@ def loss_of(call: Call, symbol: Callable[[Any], Any] = lambda tensor: tensor) ->
     listed = tensors if scale is None else [*tensors, scale]
     is_here = all(getattr(each, "graph", None) is call.flattener.graph for each in listed)
     return Loss(tensors, scale) if is_here else None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Suspected:
+    """An op that may be why variables get no gradient, of a graph that runs once in the step.
+
+    Attributes:
+        op: Index in `Trace.ops`.
+        target: A loss that depends on it.
+        inlet: Its input, of the same graph; if it only has integers, the last floating one from which they follow.
+        outputs: Its outputs.
+    """
+
+    op: int
+    target: int
+    inlet: Inlet
+    outputs: Sequence[Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +95,11 @@ class LossAlone:
         step: The step.
         losses: Its losses, by target.
         copies: Copies of its variables, by the ids of their handles.
+        suspects: Ops whose inputs are moved.
 
     Attributes:
+        given: The values of those inputs in the last run, by number; none if an op has not run.
+        computed: The outputs of the ops, the same way.
         draws: The ops that draw random numbers: others than in the step, and the same each time.
         is_held: Whether a part of it is held where it was in the step.
 
@@ -85,8 +107,12 @@ class LossAlone:
         NotRepeatable: the losses cannot be computed again.
     """
 
-    def __init__(self, step: LastStep, losses: Mapping[int, Loss], copies: Mapping[int, Cell]) -> None:
-        alone = Alone(step.function, [each for loss in losses.values() for each in loss.tensors])
+    def __init__(
+        self, step: LastStep, losses: Mapping[int, Loss], copies: Mapping[int, Cell], suspects: Sequence[Suspected] = ()
+    ) -> None:
+        wanted = [each for loss in losses.values() for each in loss.tensors]
+        inlets = [each.inlet for each in suspects]
+        alone = Alone(step.function, [*wanted, *(each.outputs[0] for each in suspects)])
         if step.effects.unknown:
             raise NotRepeatable(f"it contains {', '.join(step.effects.unknown)} in a loop, or compiled by XLA")
         left = list(alone.left())
@@ -96,26 +122,44 @@ class LossAlone:
         if lacking:
             raise NotRepeatable(f"it contains {', '.join(lacking)} in a branch that it did not take")
         self._values = {copies[id(step.args[number])]: value for number, value in step.values.items()}
+        self._writes = any(written for _, definition in left for _, _, written in definition.uses())
+        self._changed = set(self._values)
         self._copies = {number: copies[id(step.args[number])] for number in step.values}
         self._args = [copies[id(each)].opened() if id(each) in copies else each for each in step.args]
         self.draws = Draws(step.function)
         self.is_held = any(has_held_results(definition) for _, definition in left)
         self._losses: dict[int, Cell] = {}
+        self._given: dict[int, Cell] = {}
+        self._computed: dict[int, list[Cell]] = {}
+        self.given: dict[int, Any] = {}
+        self.computed: dict[int, list[Any]] = {}
         added = [self._leaving(target, loss) for target, loss in losses.items()]
-        edits: list[Edit] = [alone, step.given, self.draws, Added(added)]
+        added += [self._showing(number, each) for number, each in enumerate(suspects)]
+        edits: list[Edit] = [alone, step.given, self.draws, Moved(inlets), Added(added)]
         self._sibling = Sibling(step.function, edits, optimized=False)
 
     def __call__(self, moved: Mapping[int, Any] = {}) -> dict[int, float]:
         """The losses by target, with other values of some variables, by the number of the argument."""
         self.draws.rewind()
-        values = self._values | {self._copies[number]: value for number, value in moved.items()}
+        given = {self._copies[number]: value for number, value in moved.items()}
+        values = self._values | given
         with tf.init_scope():
-            for copy, value in values.items():  # the last run may have changed any of them
-                if value is not None:
-                    copy.write(value)
+            for copy in self._changed | given.keys():
+                if values[copy] is not None:
+                    copy.write(values[copy])
+            self._changed = set(self._values) if self._writes else set(given)
             self._sibling(self._args)
+        self.given = {each: value for each, cell in self._given.items() if (value := cell.take()) is not None}
+        self.computed = {each: [cell.take() for cell in cells] for each, cells in self._computed.items()}
         taken = {target: cell.take() for target, cell in self._losses.items()}
         return {target: float(value.numpy()) for target, value in taken.items() if value is not None}
+
+    def _showing(self, number: int, suspect: Suspected) -> Additions:
+        additions = Additions(suspect.outputs[0].graph, f"shown_{number}")
+        with additions.opened():
+            self._given[number] = additions.leave(suspect.inlet.tensor)
+            self._computed[number] = [additions.leave(each) for each in suspect.outputs]
+        return additions
 
     def _leaving(self, target: int, loss: Loss) -> Additions:
         additions = Additions(loss.tensors[0].graph, f"loss_{target}")

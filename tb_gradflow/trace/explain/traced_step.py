@@ -22,7 +22,7 @@ from tb_gradflow.trace.engine.copies import variables_given
 from tb_gradflow.trace.engine.effects import Effects
 from tb_gradflow.trace.engine.switches import switch_of
 from tb_gradflow.trace.engine.tracing import onlooking
-from tb_gradflow.trace.experiments.influences import in_question, influences
+from tb_gradflow.trace.experiments.answers import answers, in_question
 from tb_gradflow.trace.experiments.loss_alone import LastStep
 from tb_gradflow.trace.explain.run_mode import Plan
 from tb_gradflow.trace.protection.substitutes import Ours, Run
@@ -117,7 +117,7 @@ class TracedStep:
         if collector.calls and collector.fault is None and self._observation is not None:
             with contextlib.suppress(Exception):
                 self._observation.finish()
-                self.trace, _, _ = trace_with(MoreRows(), seen_in(collector), collector.applied, 0)
+                self.trace = trace_with(MoreRows(), seen_in(collector), collector.applied, 0).trace
 
     def _run(self, run: Run, args: Sequence[Any]) -> None:
         run.of(self._results, args)
@@ -147,7 +147,8 @@ class TracedStep:
             losses = first.measurements.losses_in([place.graph for place in places(function)])
             last = LastStep(function, args, values, effects, effects.given(kept, all_run=True))
             was = first.measurements.by_target(self.measured)
-            self.measured |= influences(pairs, losses, first.measurements.variables, lambda: last, was)
+            known = first.measurements
+            self.measured |= answers(pairs, losses, known.variables, lambda: last, was, known.numbered, self.measured)
         return results
 
     def _form(self, *, values: bool) -> CopiedStep:

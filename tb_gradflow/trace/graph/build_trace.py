@@ -99,14 +99,29 @@ NumberOf = Callable[[Flattener, Ref], int]
 """Returns the index in the trace of the op that produces a tensor; -1 if it is not listed."""
 
 
+@dataclass(frozen=True, slots=True)
+class Numbered:
+    """The record of a traced step, and what its numbers mean.
+
+    Attributes:
+        trace: The record.
+        ops: For each op of the record, that of the step.
+        number_of: See `NumberOf`.
+        places: The floating tensors of the graph in which the forward pass is measured; none if it is not.
+    """
+
+    trace: Trace
+    ops: Sequence[FlatOp]
+    number_of: NumberOf
+    places: Sequence[Place]
+
+
 def trace_of(looked: Looked, index: int, *, keep_source: bool = True) -> Trace:
     """The record of a traced step. With `keep_source` false, the user's files and lines are left out."""
-    return numbered_trace_of(looked, index, keep_source=keep_source)[0]
+    return numbered_trace_of(looked, index, keep_source=keep_source).trace
 
 
-def numbered_trace_of(
-    looked: Looked, index: int, *, keep_source: bool = True, root: Any = None
-) -> tuple[Trace, list[Place], NumberOf]:
+def numbered_trace_of(looked: Looked, index: int, *, keep_source: bool = True, root: Any = None) -> Numbered:
     """The same with the numbers of the ops. For a step whose forward pass is measured, in the graph `root`: with values
     computed only from data, and the tensors of that graph.
     """
@@ -114,7 +129,7 @@ def numbered_trace_of(
     for call in looked.calls:
         builder.choose(call)
     builder.number()
-    return builder.build(index), list(builder.places(root)), builder.number_of
+    return Numbered(builder.build(index), builder.ops(), builder.number_of, list(builder.places(root)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,11 +236,14 @@ class _Builder:
                     if slot not in listed and tensor.dtype.is_floating:
                         yield Place(op, -1, slot, tensor)
 
+    def ops(self) -> list[FlatOp]:
+        """Those that are listed, in their order."""
+        return [self._flatteners[key.graph].ops[key.op] for key in self._numbers]
+
     def build(self, index: int) -> Trace:
         ops = tuple(self._op(key) for key in self._numbers)
         gradient_checks = tuple(self._own_gradients())
-        chosen = [self._flatteners[key.graph].ops[key.op] for key in self._numbers]
-        overrides = overrides_in(self._sources.files, chosen, list(self._all_ops()), self._sources.place)
+        overrides = overrides_in(self._sources.files, self.ops(), list(self._all_ops()), self._sources.place)
         variables = self._looked.variables.records(
             (call.variables for call in self._looked.calls), keep_source=self._sources.keep
         )

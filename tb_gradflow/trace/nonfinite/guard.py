@@ -122,7 +122,8 @@ class Unit:
         self._guard = guard
         self._cells: dict[int, Cell] = {}
         self._dtypes = variables_given(place.function)
-        self._numbers = {number: argument_of_root(place, number) for number in self.resources}
+        given = enumerate(place.function.graph.inputs)
+        self._numbers = {number: argument_of_root(place, number) for number, each in given if each.dtype == tf.resource}
         graph = next(graph for graph in _inside(place) if any(call.flattener.graph is graph for call in calls))
         own = [call for call in calls if call.flattener.graph is graph]
         check = _check_of(own, self)
@@ -142,7 +143,7 @@ class Unit:
     @property
     def resources(self) -> list[int]:
         """Which of its arguments are resources."""
-        return [number for number, each in enumerate(self.function.graph.inputs) if each.dtype == tf.resource]
+        return list(self._numbers)
 
     def resource(self, number: int) -> Any:
         """The resource that this argument is in the current step."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from tb_gradflow.trace.engine.calls import places
 from tb_gradflow.trace.engine.copies import small_ones
-from tb_gradflow.trace.experiments.influences import Pairs, Questions, influences
+from tb_gradflow.trace.experiments.answers import Pairs, Questions, answers
 from tb_gradflow.trace.experiments.loss_alone import LastStep
 from tb_gradflow.trace.nonfinite.guard import Unit
 from tb_gradflow.trace.step.measurements import Measured, Measurements
@@ -39,9 +39,9 @@ class Influences:
         if not new:
             return {}
         was = self._measurements.by_target(measured)
-        found = [self._in(unit, new, was, values) for unit, values in zip(self._units, before, strict=True)]
+        found = [self._in(unit, new, was, measured, values) for unit, values in zip(self._units, before, strict=True)]
         return {
-            "influences": tuple(each for known in found for each in known["influences"]),
+            **{name: tuple(each for known in found for each in known[name]) for name in ("influences", "reactions")},
             "not_moved": next((reason for known in found if (reason := known["not_moved"])), ""),
         }
 
@@ -55,9 +55,12 @@ class Influences:
         except Exception:  # computed in the step, or without a value before it
             return {}
 
-    def _in(self, unit: Unit, pairs: Pairs, was: Mapping[int, float], before: Mapping[int, Any]) -> Measured:
-        losses = self._measurements.losses_in([place.graph for place in places(unit.function)])
-        return influences(pairs, losses, self._measurements.variables, lambda: _last_step(unit, before), was)
+    def _in(
+        self, unit: Unit, pairs: Pairs, was: Mapping[int, float], measured: Measured, before: Mapping[int, Any]
+    ) -> Measured:
+        known = self._measurements
+        losses = known.losses_in([place.graph for place in places(unit.function)])
+        return answers(pairs, losses, known.variables, lambda: _last_step(unit, before), was, known.numbered, measured)
 
 
 _SMALL = 4096
@@ -65,9 +68,9 @@ _SMALL = 4096
 
 
 def _last_step(unit: Unit, before: Mapping[int, Any]) -> LastStep:
-    last = unit.taken()
+    last, resources = unit.taken(), {number: unit.resource(number) for number in unit.resources}
     args: list[Any] = [
-        unit.resource(number) if number in unit.resources else last.arguments[number]
+        resources[number] if number in resources else last.arguments[number]
         for number in range(len(unit.function.graph.inputs))
     ]
     values = {**{number: last.arguments[number] for number in unit.variables}, **before}

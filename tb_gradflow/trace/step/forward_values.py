@@ -12,7 +12,7 @@ import tensorflow as tf
 from tb_gradflow.record.schema import GRADIENT_STATISTICS, Example, GradientRows, OpValue, Rows, StepValues, Trace
 from tb_gradflow.record.values import MOST_NUMBERS
 from tb_gradflow.trace.capture.symbols import Symbols
-from tb_gradflow.trace.graph.build_trace import NumberOf, Place
+from tb_gradflow.trace.graph.build_trace import Numbered
 from tb_gradflow.trace.graph.gradient_call import Call
 from tb_gradflow.trace.numerics.values import PLACE_COLUMNS, bad_columns, bad_rows, size_of, value_statistics
 from tb_gradflow.trace.step.named_inputs import Named
@@ -27,17 +27,15 @@ _MOST_EXAMPLES = 8
 _NOWHERE = [0] + [-1] * (PLACE_COLUMNS - 1)
 
 
-def forward_values(
-    calls: Sequence[Call], symbols: Symbols, places: Sequence[Place], number_of: NumberOf, given: Any
-) -> dict[str, Any]:
+def forward_values(calls: Sequence[Call], symbols: Symbols, numbered: Numbered, given: Any) -> dict[str, Any]:
     """Tensors for `step_values`, to be measured in the step, which makes these `calls`. `given` are its arguments."""
     batch = _batch_of(given)
-    known = [(place, tensor) for place in places if (tensor := symbols.actual(place.symbol)) is not None]
+    known = [(place, tensor) for place in numbered.places if (tensor := symbols.actual(place.symbol)) is not None]
     gradients = [
         ((target, number, ref.output), gradient)
         for target, call in enumerate(calls)
         for ref, gradient in call.gradients.items()
-        if (number := number_of(call.flattener, ref)) >= 0 and _may_be_of(batch, gradient)
+        if (number := numbered.number_of(call.flattener, ref)) >= 0 and _may_be_of(batch, gradient)
     ]
     tensors = [tensor for _, tensor in known]
     rows = [bad_rows(each) if _may_be_of(batch, each) else tf.constant(_NOWHERE) for each in tensors]
@@ -77,9 +75,9 @@ def is_broken(trace: Trace, measured: Mapping[str, Any], *, skips_scaled: bool) 
 
 def step_values(measured: Mapping[str, Any], step: int) -> StepValues | None:
     """The record of a step's measurements; None if its forward pass was not measured, and nothing was tried with it."""
-    influences, not_moved = measured.get("influences", ()), measured.get("not_moved", "")
+    tried = {name: measured[name] for name in ("influences", "reactions", "not_moved") if measured.get(name)}
     if "value_places" not in measured:
-        return StepValues(step, -1, (), influences=influences, not_moved=not_moved) if influences or not_moved else None
+        return StepValues(step, -1, (), **tried) if tried else None
     batch = int(measured["batch"])
     columns = (measured[f"value_{name}"] for name in ("places", "statistics", "sizes", "rows", "columns"))
     gradients = (measured[f"gradient_{name}"] for name in ("places", "sizes", "rows"))
@@ -95,8 +93,7 @@ def step_values(measured: Mapping[str, Any], step: int) -> StepValues | None:
             if (found := _rows(rows)) is not None and size[0] and size[1] == batch
         ),
         tuple(_examples(measured, batch, listed[0].first[:_MOST_EXAMPLES] if listed else ())),
-        influences,
-        not_moved,
+        **tried,
     )
 
 

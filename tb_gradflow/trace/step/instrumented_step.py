@@ -17,10 +17,10 @@ from tb_gradflow.trace.capture.optimizer_updates import Moved
 from tb_gradflow.trace.capture.patches import gives_way, watching
 from tb_gradflow.trace.capture.term_gradients import TermGradients
 from tb_gradflow.trace.eager.shadow_symbols import ShadowSymbols
+from tb_gradflow.trace.experiments.answers import Questions, answers
 from tb_gradflow.trace.experiments.eager_step import last_step_of
-from tb_gradflow.trace.experiments.influences import Questions, influences
 from tb_gradflow.trace.experiments.loss_alone import loss_of
-from tb_gradflow.trace.graph.build_trace import NumberOf, Place
+from tb_gradflow.trace.graph.build_trace import Numbered
 from tb_gradflow.trace.graph.variables import (
     Owned,
     Variables,
@@ -114,16 +114,16 @@ class InstrumentedStep:
 
     def tell(
         self, collector: Collector, more: MoreRows, error: BaseException | None, *, with_values: bool = False
-    ) -> tuple[Trace, list[Place], NumberOf]:
+    ) -> Numbered:
         """A step is over: reports its structure, with the number of its trace."""
         index = self._traces
         self._traces += 1
         root = collector.root if with_values else None
-        trace, places, number_of = trace_with(
+        numbered = trace_with(
             more, seen_in(collector), collector.applied, index, keep_source=self.settings.source, root=root
         )
-        self._on_trace(trace, error)
-        return trace, places, number_of
+        self._on_trace(numbered.trace, error)
+        return numbered
 
 
 class OpenStep:
@@ -185,32 +185,33 @@ class OpenStep:
         collector.finish()
         more = self._more_rows(given)
         with_values = _broke(collector, [row for _, row in more.inputs])
-        trace, places, number_of = self._step.tell(collector, more, None, with_values=with_values)
+        numbered = self._step.tell(collector, more, None, with_values=with_values)
         losses = [call.loss for call in collector.calls if call.rows.is_measured]
         measured = {
-            "trace": tf.constant(trace.index, tf.int32),
+            "trace": tf.constant(numbered.trace.index, tf.int32),
             "losses": tf.stack(losses) if losses else tf.zeros([0]),
             "gradients": collector.rows.take(),
             "variables": _norms(collector.variables, [*self._before, *self._met()]),
             **collector.more(),
         }
         if with_values:
-            measured |= forward_values(collector.calls, collector.symbols, places, number_of, (args, kwargs))
+            measured |= forward_values(collector.calls, collector.symbols, numbered, (args, kwargs))
             measured |= examples_of(given) if settings.examples else {}
         known = {name: value.numpy() for name, value in measured.items()}
-        return known if with_values else known | self._influences(trace, known)
+        return known if with_values else known | self._influences(numbered, known)
 
-    def _influences(self, trace: Trace, measured: Measured) -> Measured:
+    def _influences(self, numbered: Numbered, measured: Measured) -> Measured:
         """What is measured in addition if variables are moved: only reactions, because what Python has computed or
         decided stays as it was."""
-        new = self._step.questions.new(trace, measured["gradients"])
+        new = self._step.questions.new(numbered.trace, measured["gradients"])
         if not new:
             return {}
         symbols, calls = self._symbols, self.collector.calls
         known = {target: loss_of(call, symbols.symbol) for target, call in enumerate(calls)}
         losses = {target: loss for target, loss in known.items() if loss is not None}
         was = {target: float(calls[target].loss) for target in losses}
-        found = influences(new, losses, self.collector.variables, lambda: last_step_of(symbols.shadow), was)
+        variables = self.collector.variables
+        found = answers(new, losses, variables, lambda: last_step_of(symbols.shadow), was, numbered, measured)
         return found | {"influences": tuple(each for each in found["influences"] if each.reacts)}
 
     def _more_rows(self, given: Named) -> MoreRows:

@@ -55,7 +55,8 @@ class Measurements:
         replica: The number of the replica of which these are the gradients; `None` if there is only one.
 
     Attributes:
-        trace: The structure of the step.
+        numbered: The structure of the step, and the ops of the step.
+        trace: The structure alone.
         additions: The ops that measure it.
         parts: Of the last step: the replica's part of each variable's gradient, by row.
     """
@@ -83,7 +84,7 @@ class Measurements:
         self._updates = collector.moved(len(collector.variables))
         self._moved = Block()
         self._values: dict[str, Cell] = {}
-        self.trace, self._places, self._number_of = trace_with(
+        self.numbered = trace_with(
             self._more_rows(settings, inputs, called),
             self._seen,
             collector.applied,
@@ -91,6 +92,7 @@ class Measurements:
             keep_source=settings.source,
             root=collector.root if settings.values else None,
         )
+        self.trace = self.numbered.trace
         self._left: list[_Left] = []
         # A step that is not recorded may run in the recorded form too: see `observed.forms`.
         self._is_wanted = Cell(tf.bool)
@@ -233,7 +235,7 @@ class Measurements:
         """Lets the step's own graph leave the values of the forward pass, and what instruments need."""
         symbols, values = self._collector.symbols, self._collector.more()
         if settings.values:
-            values |= forward_values(self.calls, symbols, self._places, self._number_of, self._arguments)
+            values |= forward_values(self.calls, symbols, self.numbered, self._arguments)
             values |= examples_of(self._inputs) if settings.examples else {}
         self._values = {name: additions.leave(tensor) for name, tensor in values.items()}
 

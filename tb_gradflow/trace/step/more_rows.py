@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tb_gradflow.record.schema import Input, Movement, Trace, ValueRange
+from tb_gradflow.record.schema import Input, Movement, ValueRange
 from tb_gradflow.trace.capture.optimizer_updates import Applied, Moved
-from tb_gradflow.trace.graph.build_trace import Looked, NumberOf, Place, numbered_trace_of
+from tb_gradflow.trace.graph.build_trace import Looked, Numbered, numbered_trace_of
 from tb_gradflow.trace.graph.flat_ops import Ref
 from tb_gradflow.trace.numerics.statistics_table import Row
 from tb_gradflow.trace.step.value_ranges import Ranged
@@ -37,12 +37,12 @@ def trace_with(
     *,
     keep_source: bool = True,
     root: Any = None,
-) -> tuple[Trace, list[Place], NumberOf]:
+) -> Numbered:
     """See `numbered_trace_of`; with the updates of optimizers, and these rows."""
-    trace, places, number_of = numbered_trace_of(looked, index, keep_source=keep_source, root=root)
+    numbered = numbered_trace_of(looked, index, keep_source=keep_source, root=root)
     number_of_row = looked.rows.numbers()
     trace = replace(
-        trace,
+        numbered.trace,
         inputs=tuple(Input(name, number_of_row(row)) for name, row in more.inputs),
         optimizers=tuple(each.in_log(keep_source=keep_source) for each in applied),
         movements=tuple(
@@ -52,7 +52,7 @@ def trace_with(
         ranges=tuple(
             ValueRange(op, each.input, number_of_row(each.row))
             for each in more.ranges
-            if (op := number_of(each.flattener, Ref(each.op, 0))) >= 0
+            if (op := numbered.number_of(each.flattener, Ref(each.op, 0))) >= 0
         ),
     )
-    return trace, places, number_of
+    return replace(numbered, trace=trace)

@@ -77,7 +77,7 @@ def test_the_losses_are_those_of_the_model_with_that_value(tmp_path: Path, how: 
 def test_the_report_says_what_came_out(tmp_path: Path) -> None:
     fitted(model_of(Span(), keras.layers.Dense(1)), tmp_path)
 
-    [evidence] = evidence_in(tmp_path)
+    evidence, of_op = evidence_in(tmp_path)
 
     assert (evidence.kind, evidence.of, evidence.on, evidence.gradient) == (
         "influence",
@@ -88,6 +88,11 @@ def test_the_report_says_what_came_out(tmp_path: Path) -> None:
     assert evidence.change != 0
     assert evidence.text.startswith("Moving `sequential/span/span` by 3.5 changes the loss from ")
     assert evidence.text.endswith(", while 0.35 changes nothing; its gradient is None.")
+    assert (of_op.kind, of_op.on, of_op.change) == ("reaction", "output", 1.0)
+    assert of_op.of.endswith("/SequenceMask/Less")
+    assert of_op.text == (
+        "Moving the input of `tf.sequence_mask` by 3.5 changes 50 % of its output, while 0.35 changes nothing."
+    )
     report = tb_gradflow.open_log(tmp_path).report()
     assert f"  try  {evidence.text[:40]}" in str(report)
     assert report.to_dict()["findings"][0]["evidence"][0]["text"] == evidence.text

@@ -146,7 +146,7 @@ def message_and_fix(group: Group) -> Text:
     is_alone = group.verdict.severity == "warning" and not group.suspect.state.zeros
     if is_alone and _is_cast_next(group):
         fix = f"{fix.removesuffix('.')}, and leave out the cast to integers, through which no gradient passes."
-    around = " The paths around it cancel." if group.suspect.state.status == "zero" else ""
+    around = " The gradients on the other paths add up to zero." if group.suspect.state.status == "zero" else ""
     if around and group.suspect.type_of(group.suspect.culprit) in _CHOOSING:
         chosen = called(group.trace, group.suspect.culprit) + place_of(group.trace, group.suspect.culprit)
         around = f" {chosen} takes the rounded value in every element, so the other side gets no gradient either."

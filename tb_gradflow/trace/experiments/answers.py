@@ -1,12 +1,11 @@
-"""Whether a loss reacts to a variable that gets no gradient: the variable is moved, and the loss computed again, from
-the batch that the step had and with the same random numbers."""
+"""Whether a loss reacts to a variable that gets no gradient, and to the ops on the way to it: the variable, or the
+input of an op, is moved, and the loss computed again, from the step's batch and with the same random numbers."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,16 +13,20 @@ import numpy.typing as npt
 import tensorflow as tf
 from tensorflow.python.eager import record
 
-from tb_gradflow.record.experiments import Influence
+from tb_gradflow.record.experiments import Influence, Reaction
 from tb_gradflow.record.schema import GRADIENT_STATISTICS, Trace
 from tb_gradflow.trace.engine.additions import unobserved
 from tb_gradflow.trace.engine.copies import copied
 from tb_gradflow.trace.engine.repeated import NotRepeatable
 from tb_gradflow.trace.experiments.loss_alone import LastStep, Loss, LossAlone
+from tb_gradflow.trace.experiments.moves import Moves
+from tb_gradflow.trace.experiments.reactions import reactions
+from tb_gradflow.trace.experiments.suspects import suspected
+from tb_gradflow.trace.graph.build_trace import Numbered
 from tb_gradflow.trace.graph.variables import Variables
 
-MOST_SECONDS = 1.0
-"""How long the variables of a step are moved; what is not moved by then stays unknown."""
+MOST_SECONDS = 0.7, 0.3
+"""How long the variables of a step are moved, and then the inputs of ops; what is not moved by then stays unknown."""
 
 _MOST_ELEMENTS = 1 << 24
 """Larger variables are not moved."""
@@ -36,12 +39,6 @@ _MOST_TIMES = 3
 
 _MOST_STEPS = 50
 """In how many recorded steps such variables are looked for."""
-
-_PARTS = (0.1, 1.0, 10.0)
-"""By which parts of its size a variable is moved, until the loss reacts."""
-
-_SMALL_PARTS = (1e-3, 1e-2)
-"""By which it is moved in addition, if the loss reacts to the first of those."""
 
 _LARGEST = GRADIENT_STATISTICS.index("max_abs")
 _NONFINITE = [GRADIENT_STATISTICS.index(column) for column in ("nan_count", "inf_count")]
@@ -96,14 +93,16 @@ class Questions:
         return new
 
 
-def influences(
+def answers(
     pairs: Pairs,
     losses: Mapping[int, Loss],
     variables: Variables,
     step: Callable[[], LastStep],
     was: Mapping[int, float],
+    numbered: Numbered,
+    measured: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """What is measured in addition of a step, if variables are moved.
+    """What is measured in addition of a step, if variables, and inputs of ops, are moved.
 
     Args:
         pairs: The variables.
@@ -111,29 +110,42 @@ def influences(
         variables: Those of the trace.
         step: Returns the step.
         was: The losses in the step itself.
+        numbered: The structure of the step.
+        measured: What was measured in it.
     """
     wanted = {each: own for each, listed in pairs.items() if (own := [target for target in listed if target in losses])}
     found: list[Influence] = []
+    reacted: list[Reaction] = []
     reason = ""
     try:
         if wanted:
             # Whatever the user's tapes and callbacks see is part of the training.
             with unobserved(), record.stop_recording():
                 last = step()
+                listed = suspected(numbered, measured, pairs, last.function)
                 with copied(last.function, last.args, last.values) as copies:
-                    loss = LossAlone(last, losses, copies)
-                    found.extend(_all(loss, wanted, last, last.numbers(variables), was))
+                    loss = LossAlone(last, losses, copies, listed)
+                    found.extend(_influences(loss, wanted, last, last.numbers(variables), was, _in(MOST_SECONDS[0])))
+                    reacted.extend(reactions(loss, listed, _in(MOST_SECONDS[1])))
     except NotRepeatable as error:
         reason = str(error)
     except Exception as fault:  # the training goes on, and so does its recording
         reason = f"{type(fault).__name__}: {fault}"
-    return {"influences": tuple(found), "not_moved": reason}
+    return {"influences": tuple(found), "reactions": tuple(reacted), "not_moved": reason}
 
 
-def _all(
-    loss: LossAlone, pairs: Pairs, step: LastStep, numbers: Mapping[int, int], was: Mapping[int, float]
+def _in(seconds: float) -> float:
+    return time.monotonic() + seconds
+
+
+def _influences(
+    loss: LossAlone,
+    pairs: Pairs,
+    step: LastStep,
+    numbers: Mapping[int, int],
+    was: Mapping[int, float],
+    until: float,
 ) -> Iterator[Influence]:
-    until = time.monotonic() + MOST_SECONDS
     first = loss(), loss()
     same = [
         target for target, value in first[0].items() if loss.draws.are_made or _is_same(value, was.get(target, np.nan))
@@ -144,7 +156,7 @@ def _all(
         value = step.values.get(numbers.get(variable, -1))
         known = [target for target in targets if target in same and np.isfinite(first[0][target])]
         if known and value is not None and value.dtype.is_floating and 0 < int(tf.size(value)) <= _MOST_ELEMENTS:
-            moves = _Moves(loss, variable, numbers[variable], value, first)
+            moves = Moves(value, _asking(loss, variable, numbers[variable], value, first))
             # Other random numbers than in the step, or a part that is held, may hide what the loss depends on.
             is_sure = not loss.draws.are_made and not loss.is_held
             yield from (each for each in moves.until_reaction(known, until) if each.reacts or is_sure)
@@ -156,85 +168,17 @@ def _is_same(again: float, was: float) -> bool:
     return abs(again - was) <= _TOLERANCE * abs(was) + 1e-7
 
 
-def _directions(shape: Sequence[int]) -> list[npt.NDArray[np.float64]]:
-    """Ways to move the elements of a variable, each by one at most. The same amount everywhere would be an offset,
-    which a softmax or a normalisation takes out."""
-    size = int(np.prod(shape))
-    if size == 1:
-        return [np.ones(shape), -np.ones(shape)]
-    signs = np.where(np.arange(size) % 2, -1.0, 1.0).reshape(shape)
-    lengths = np.random.default_rng(0).uniform(-1.0, 1.0, shape)
-    return [signs, lengths / np.max(np.abs(lengths)), -signs, -lengths / np.max(np.abs(lengths))]
+def _asking(
+    loss: LossAlone, variable: int, number: int, value: Any, first: tuple[Mapping[int, float], Mapping[int, float]]
+) -> Callable[[Any, float], Mapping[int, Influence]]:
+    """Moves a variable with this value, which is the argument `number`; `first` are the losses before, twice."""
+    size = float(np.max(np.abs(value.numpy().astype(np.float64))))
 
+    def ask(moved: Any, amount: float) -> Mapping[int, Influence]:
+        return {
+            target: Influence(target, variable, size, amount, first[0][target], first[1][target], after, 0.0)
+            for target, after in loss({number: moved}).items()
+            if np.isfinite(after)
+        }
 
-class _Moves:
-    """One variable is moved.
-
-    Args:
-        loss: The losses.
-        variable: Its number.
-        number: The number of the argument that it is.
-        value: Its value.
-        first: The losses with this value, twice.
-    """
-
-    def __init__(
-        self,
-        loss: LossAlone,
-        variable: int,
-        number: int,
-        value: Any,
-        first: tuple[Mapping[int, float], Mapping[int, float]],
-    ) -> None:
-        self._loss, self._variable, self._number = loss, variable, number
-        self._first = first
-        self._dtype = value.dtype
-        self._value = value.numpy().astype(np.float64)
-        self._size = float(np.max(np.abs(self._value)))
-        self._directions = _directions(self._value.shape)
-
-    def until_reaction(self, targets: Sequence[int], until: float) -> Iterator[Influence]:
-        """What these targets say to larger and larger moves, until all have reacted, or the time is over."""
-        last: dict[int, Influence] = {}
-        for part in _PARTS if np.isfinite(self._size) else ():
-            for target, each in self._moved(part, targets).items():
-                known = last.get(target)
-                if known is None or not known.reacts:
-                    last[target] = each if known is None else replace(each, still=known.amount)
-            if len(last) == len(targets) and all(each.reacts for each in last.values()):
-                break
-            if time.monotonic() > until:
-                # What has not been moved by its whole way may still react.
-                last = {target: each for target, each in last.items() if each.reacts}
-                break
-        yield from self._least(last)
-
-    def _least(self, last: Mapping[int, Influence]) -> Iterator[Influence]:
-        """The same with the smallest moves to which the targets react."""
-        at_once = [target for target, each in last.items() if each.reacts and not each.still]
-        tried = [self._moved(part, at_once) for part in _SMALL_PARTS] if at_once else []
-        for target, known in last.items():
-            smaller = [each[target] for each in tried if target in each]
-            least = min([*(each for each in smaller if each.reacts), known], key=lambda each: each.amount)
-            still = max((each.amount for each in smaller if each.amount < least.amount), default=known.still)
-            yield replace(least, still=still)
-
-    def _moved(self, part: float, targets: Sequence[int]) -> dict[int, Influence]:
-        """What targets say to moves by a part of the variable's size, until all react; without those that are not
-        finite then."""
-        amount = part * (self._size or 1.0)
-        found: dict[int, Influence] = {}
-        for direction in self._directions:
-            moved = tf.constant(self._value + amount * direction, self._dtype)
-            if np.array_equal(moved.numpy().astype(np.float64), self._value):
-                continue  # its type has no numbers in between
-            losses = self._loss({self._number: moved})
-            for target in targets:
-                before, again = (each[target] for each in self._first)
-                after = losses.get(target, np.nan)
-                known = found.get(target)
-                if np.isfinite(after) and (known is None or not known.reacts):
-                    found[target] = Influence(target, self._variable, self._size, amount, before, again, after, 0.0)
-            if len(found) == len(targets) and all(each.reacts for each in found.values()):
-                break
-        return found
+    return ask

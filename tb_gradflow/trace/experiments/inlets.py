@@ -1,0 +1,68 @@
+"""Lets an op of a function be given another value than the one that was computed for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import tensorflow as tf
+
+from tb_gradflow.trace.engine.additions import SCOPE
+from tb_gradflow.trace.engine.calls import Place
+from tb_gradflow.trace.engine.cells import Cell
+from tb_gradflow.trace.engine.definitions import Definition, new_node
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Inlet:
+    """An input of an op, to which something is added.
+
+    Attributes:
+        op: An op of one of the function's graphs.
+        number: Which of its inputs: a floating one.
+        by: What is added: a tensor of the same shape, or a number.
+    """
+
+    op: Any
+    number: int
+    by: Cell = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "by", Cell(self.tensor.dtype))
+        self.stay()
+
+    @property
+    def tensor(self) -> Any:
+        return self.op.inputs[self.number]
+
+    def stay(self) -> None:
+        """Adds nothing."""
+        self.by.write(tf.zeros([], self.tensor.dtype))
+
+
+class Moved:
+    """An edit: these ops are given the sums. Other ops that use the same tensors are not.
+
+    Attributes:
+        apart: See `Edit`.
+    """
+
+    apart: frozenset[str] = frozenset()
+
+    def __init__(self, inlets: Iterable[Inlet]) -> None:
+        self._inlets = list(inlets)
+
+    def changes(self, place: Place) -> bool:
+        return any(each.op.graph is place.graph for each in self._inlets)
+
+    def make(self, definition: Definition, place: Place) -> Sequence[Any]:
+        for number, each in enumerate(self._inlets):
+            if each.op.graph is place.graph:
+                scope = f"{SCOPE}/moved_{number}"
+                node = definition.node(each.op.name)
+                own = [node.input[each.number], f"{scope}:value:0"]
+                definition.proto.node_def.extend(each.by.reading(scope))
+                definition.proto.node_def.append(new_node(f"{scope}/sum", "AddV2", own, T=each.tensor.dtype))
+                node.input[each.number] = f"{scope}/sum:z:0"
+        return []

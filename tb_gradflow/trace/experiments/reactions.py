@@ -1,0 +1,80 @@
+"""Whether an op's output depends on its input, and the loss with it: the input is moved."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tb_gradflow.record.experiments import SPACINGS, Reaction
+from tb_gradflow.trace.experiments.loss_alone import LossAlone, Suspected
+from tb_gradflow.trace.experiments.moves import Moves
+
+_MOST_ELEMENTS = 1 << 22
+"""Larger tensors are not moved."""
+
+
+def reactions(loss: LossAlone, suspects: Sequence[Suspected], until: float) -> Iterator[Reaction]:
+    """Those of some ops, whose inlets the losses were made with, as long as there is time."""
+    before = loss()
+    given, computed = dict(loss.given), dict(loss.computed)
+    for number, each in enumerate(suspects):
+        if time.monotonic() > until:
+            return
+        value = given.get(number)
+        if value is not None and each.target in before and 0 < int(tf.size(value)) <= _MOST_ELEMENTS:
+            ask = _asking(loss, number, each, value, computed[number], before)
+            yield from Moves(value, ask).until_reaction([0], until)
+
+
+def _asking(
+    loss: LossAlone,
+    number: int,
+    suspect: Suspected,
+    value: Any,
+    computed: Sequence[Any],
+    before: Mapping[int, float],
+) -> Callable[[Any, float], Mapping[int, Reaction]]:
+    size = float(np.max(np.abs(value.numpy().astype(np.float64))))
+    inlet = suspect.inlet
+
+    def ask(moved: Any, amount: float) -> Mapping[int, Reaction]:
+        inlet.by.write(moved - value)
+        try:
+            after = loss()
+        finally:
+            inlet.stay()
+        changed, change = _difference(computed, loss.computed[number])
+        return {
+            0: Reaction(
+                suspect.op,
+                suspect.target,
+                size,
+                amount,
+                changed,
+                change,
+                before[suspect.target],
+                after.get(suspect.target, np.nan),
+                0.0,
+            )
+        }
+
+    return ask
+
+
+def _difference(before: Sequence[Any], after: Sequence[Any]) -> tuple[float, float]:
+    """Which share of the elements differs, and by how much."""
+    differ, count, change = 0, 0, 0.0
+    for one, other in zip(before, after, strict=True):
+        first, second = (np.asarray(each).astype(np.float64) for each in (one, other))
+        if first.shape != second.shape:
+            return 1.0, np.inf
+        apart = np.abs(second - first)
+        limit = SPACINGS * np.max(np.abs(first), initial=0.0, where=np.isfinite(first))
+        differ += int(np.count_nonzero(~(apart <= limit) & ~(np.isnan(first) & np.isnan(second))))
+        count += first.size
+        change = max(change, float(np.max(apart, initial=0.0, where=np.isfinite(apart))))
+    return differ / max(count, 1), change

@@ -1,0 +1,82 @@
+"""The ops of a step that may be why variables get no gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+from tb_gradflow.analyse.evidence.suspects import covered_suspects
+from tb_gradflow.analyse.graph.topology import Topology
+from tb_gradflow.analyse.report.verdicts import judged_of
+from tb_gradflow.analyse.step.measured import Measured
+from tb_gradflow.analyse.step.status import State, states
+from tb_gradflow.trace.engine.calls import places
+from tb_gradflow.trace.experiments.inlets import Inlet
+from tb_gradflow.trace.experiments.loss_alone import Suspected
+from tb_gradflow.trace.graph.build_trace import Numbered
+from tb_gradflow.trace.graph.flat_ops import FlatOp
+
+_MOST = 6
+"""How many are looked at."""
+
+
+def suspected(
+    numbered: Numbered, measured: Mapping[str, Any], variables: Collection[int], function: Any
+) -> list[Suspected]:
+    """Those of these variables, which get no gradient in a step of which this was measured; `function` is the
+    `AtomicFunction` that takes its gradients."""
+    topology = Topology(numbered.trace)
+    step = Measured(topology, measured["gradients"], measured["variables"], tuple(measured["losses"]))
+    listed = [each for each in states(topology, step) if each.variable in variables]
+    once = _called_once(function)
+    found: dict[int, Suspected] = {}
+    for op, producer, target in _blamed(step, listed):
+        if op not in found and len(found) < _MOST and _is_plain(numbered.ops[op]):
+            inlet = _inlet(numbered, op, producer)
+            outputs = numbered.ops[op].tensors
+            if inlet is not None and inlet.op.graph is outputs[0].graph and id(inlet.op.graph) in once:
+                found[op] = Suspected(op, target, inlet, outputs)
+    return list(found.values())
+
+
+def _blamed(step: Measured, listed: Sequence[State]) -> Iterator[tuple[int, int, int]]:
+    """Ops, each with the one whose gradient is lost there and the target: first those that the report names."""
+    judged = judged_of(step, listed)
+    yield from ((each.culprit, each.suspect.producer, each.suspect.target) for each in judged if each.culprit >= 0)
+    for each in judged:
+        yield from ((op, -1, each.suspect.target) for op in each.others if op >= 0)
+    zero = [each for each in listed if each.status == "zero"]
+    yield from ((each.culprit, each.producer, each.target) for each in covered_suspects(step, zero))
+
+
+def _inlet(numbered: Numbered, op: int, producer: int) -> Inlet | None:
+    """What goes into an op, from another one if it does; `None` if nothing does that has a derivative."""
+    waiting, seen = [op], {op}
+    for each in waiting:  # grows while it is walked
+        flat = numbered.ops[each]
+        edges = sorted(numbered.trace.ops[each].inputs, key=lambda edge: edge.op != producer)
+        if not _is_plain(flat):
+            return None
+        for edge in edges:
+            if edge.op >= 0 and flat.op.inputs[edge.input].dtype.is_floating:
+                return Inlet(flat.op, edge.input)
+        waiting += [edge.op for edge in edges if edge.op >= 0 and edge.op not in seen]
+        seen.update(waiting)
+    return None
+
+
+def _is_plain(flat: FlatOp) -> bool:
+    """Whether it is an op of the step, not a part of one, and computes numbers."""
+    is_whole = flat.type == flat.op.type and len(flat.tensors) == len(flat.op.outputs)
+    return is_whole and bool(flat.tensors) and all(_has_numbers(each.dtype) for each in flat.tensors)
+
+
+def _has_numbers(dtype: Any) -> bool:
+    return bool(dtype.is_floating or dtype.is_integer or dtype.is_bool)
+
+
+def _called_once(function: Any) -> set[int]:
+    """The ids of the graphs that run at most once."""
+    called = [place for place in places(function) if place.graph is not None]
+    ids = [id(place.graph) for place in called]
+    return {id(place.graph) for place in called if not place.in_loop and ids.count(id(place.graph)) == 1}
