@@ -847,6 +847,26 @@ export interface TermReport {
   readonly kind: TermKind;
 }
 
+export type VerdictKind =
+  | "gradient"
+  | "rate"
+  | "inputs"
+  | "labels"
+  | "updates"
+  | "terms"
+  | "learned"
+  | "nothing_found";
+
+/** One answer for the whole step. */
+export interface OverallVerdict {
+  /** See `VerdictKind`. */
+  readonly kind: VerdictKind;
+  /** A sentence. */
+  readonly text: string;
+  /** What was measured and is not the reason, one sentence each; none if there is a finding. */
+  readonly ruled_out: readonly string[];
+}
+
 /** The result of one step. */
 export interface Diagnosis {
   readonly format: number;
@@ -867,4 +887,6 @@ export interface Diagnosis {
    * a sum.
    */
   readonly terms: readonly TermReport[];
+  /** What the run suffers from, if anything. */
+  readonly verdict: OverallVerdict;
 }

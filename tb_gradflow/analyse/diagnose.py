@@ -20,6 +20,7 @@ from tb_gradflow.analyse.report.of_terms import with_terms
 from tb_gradflow.analyse.report.summary import summary_of, unverified_in
 from tb_gradflow.analyse.report.unverified import unobserved
 from tb_gradflow.analyse.step.measured import Measured
+from tb_gradflow.analyse.step.overall import overall_verdict
 from tb_gradflow.analyse.step.status import State, states, without_noise
 from tb_gradflow.analyse.step.terms import terms_in
 from tb_gradflow.record.report import REPORT_FORMAT, Diagnosis, Finding, VariableReport
@@ -56,15 +57,18 @@ def diagnose(
     findings = with_reason_in_graphs(trace, findings)
     found = tuple(without_noise(state) if state.variable in told.noise else state for state in first)
     listed = _listed(topology, findings)
+    shown = tuple(state for state in found if listed[state.variable])
+    verdict = overall_verdict(measured, shown, findings, summary_of(measured, shown, findings))
     return Diagnosis(
         format=REPORT_FORMAT,
         step=step,
         trace=trace.index,
-        summary=summary_of(measured, tuple(state for state in found if listed[state.variable]), findings),
+        summary=verdict.text,
         variables=tuple(_report(trace, state, listed[state.variable]) for state in found),
         findings=findings,
         unverified=unverified_in(measured, found, findings, told.inexact),
         terms=terms_in(measured),
+        verdict=verdict,
     )
 
 

@@ -165,6 +165,11 @@ def check_values(values: StepValues, trace: Trace) -> None:
         at = f"StepValues.reactions[{number}]"
         _check_below(f"{at}.op", reaction.op, ops)
         _check_below(f"{at}.target", reaction.target, targets)
+    for number, search in enumerate(values.line_searches):
+        at = f"StepValues.line_searches[{number}]"
+        _check_below(f"{at}.target", search.target, targets)
+        if len(search.factors) != len(search.losses):
+            raise _wrong(at, "a loss for each factor", f"{len(search.factors)} factors and {len(search.losses)} losses")
 
 
 def _check_op(trace: Trace, number: int, op: Op) -> None:

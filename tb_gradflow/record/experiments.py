@@ -43,6 +43,25 @@ class Influence:
 
 
 @dataclass(frozen=True, slots=True)
+class LineSearch:
+    """The loss of a step's batch along the line from the weights before the step to those after it.
+
+    Attributes:
+        target: Index in `Trace.targets`.
+        before: The loss before the step.
+        again: The same, computed a second time: another one if random numbers cannot be repeated.
+        factors: By which the step's update was multiplied; 1 is the step itself.
+        losses: The loss after each.
+    """
+
+    target: int
+    before: float
+    again: float
+    factors: tuple[float, ...]
+    losses: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Reaction:
     """What goes into an op was moved in the same way, until the op's output was another one. Other ops that use the
     same tensor were given what they had in the step.

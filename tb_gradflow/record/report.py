@@ -285,6 +285,27 @@ class TermReport:
     kind: TermKind = "term"
 
 
+VerdictKind = Literal["gradient", "rate", "inputs", "labels", "updates", "terms", "learned", "nothing_found"]
+"""What a run suffers from: missing or wrong gradients; steps that are too long or too short; what it is given; how the
+weights are updated; a term of the loss; nothing, because there is nothing left to learn, or because nothing was found.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class OverallVerdict:
+    """One answer for the whole step.
+
+    Attributes:
+        kind: See `VerdictKind`.
+        text: A sentence.
+        ruled_out: What was measured and is not the reason, one sentence each; none if there is a finding.
+    """
+
+    kind: VerdictKind
+    text: str
+    ruled_out: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
     """The result of one step.
@@ -298,6 +319,7 @@ class Diagnosis:
         unverified: Facts that could not be determined, one sentence each.
         terms: The summands of the losses whose gradients were measured separately; none if that was not requested, or
             no loss is a sum.
+        verdict: What the run suffers from, if anything.
     """
 
     format: int
@@ -308,3 +330,4 @@ class Diagnosis:
     findings: tuple[Finding, ...]
     unverified: tuple[str, ...]
     terms: tuple[TermReport, ...] = ()
+    verdict: OverallVerdict = OverallVerdict("nothing_found", "", ())

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tb_gradflow.record.experiments import Influence, Reaction
+from tb_gradflow.record.experiments import Influence, LineSearch, Reaction
 
 MOST_ROWS = 32
 """Number of batch rows that are listed; for more, only their number is kept."""
@@ -109,6 +109,7 @@ class StepValues:
         influences: Of variables that get no gradient, or one of zero; none in older logs.
         not_moved: Why these could not be measured; empty if they could, or there are none.
         reactions: Of ops that may be the reason; none in older logs.
+        line_searches: Of a step whose loss does not fall; none in older logs.
     """
 
     step: int
@@ -119,3 +120,4 @@ class StepValues:
     influences: tuple[Influence, ...] = ()
     not_moved: str = ""
     reactions: tuple[Reaction, ...] = ()
+    line_searches: tuple[LineSearch, ...] = ()

@@ -75,6 +75,7 @@ MORE_VALUES: dict[str, Json] = {
             "still": 0.01,
         }
     ],
+    "line_searches": [{"target": 0, "before": 0.5, "again": 0.5, "factors": [0.1, 1.0], "losses": [0.4, 0.6]}],
 }
 
 # Integers of a trace that do not index anything in it, and have no upper limit.
@@ -189,7 +190,13 @@ def test_no_number_of_a_forward_pass_may_be_less_than_none(field: str) -> None:
     "field",
     [
         *("values.*.op", "gradient_rows.*.op", "gradient_rows.*.target"),
-        *("influences.*.target", "influences.*.variable", "reactions.*.op", "reactions.*.target"),
+        *(
+            "influences.*.target",
+            "influences.*.variable",
+            "reactions.*.op",
+            "reactions.*.target",
+            "line_searches.*.target",
+        ),
     ],
 )
 def test_no_index_of_a_forward_pass_may_lie_beyond_its_trace(field: str) -> None:

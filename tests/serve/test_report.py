@@ -106,6 +106,7 @@ def test_the_report_has_the_form_that_others_rely_on() -> None:
                 "examples": None,
             }
         ],
+        "verdict": {"kind": "nothing_found", "text": "", "ruled_out": []},
         "terms": None,
     }
 

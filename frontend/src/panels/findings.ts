@@ -79,7 +79,7 @@ export class FindingsPanel extends LitElement {
             <summary>${infos.length} ${SEVERITY.info.many}</summary>
             ${infos.map((finding) => this.#card(finding))}
           </details>`}
-      ${termsTable(this.diagnosis.terms)} ${this.#unverified(this.diagnosis.unverified)}
+      ${termsTable(this.diagnosis.terms)} ${this.#sentences("Ruled out", this.diagnosis.verdict.ruled_out)} ${this.#sentences("Not known", this.diagnosis.unverified)}
     `;
   }
 
@@ -238,12 +238,12 @@ export class FindingsPanel extends LitElement {
     }
   }
 
-  #unverified(sentences: readonly string[]): TemplateResult | typeof nothing {
+  #sentences(label: string, sentences: readonly string[]): TemplateResult | typeof nothing {
     if (sentences.length === 0) {
       return nothing;
     }
     return html`<details>
-      <summary>Not known: ${sentences.length}</summary>
+      <summary>${label}: ${sentences.length}</summary>
       <ul>
         ${sentences.map((sentence) => html`<li>${sentence}</li>`)}
       </ul>

@@ -12,7 +12,7 @@ from tb_gradflow.analyse.over_time.silent_units import Silence
 from tb_gradflow.analyse.over_time.still_zero import StillZero
 from tb_gradflow.analyse.over_time.unmoved import Standstill
 from tb_gradflow.analyse.over_time.value_courses import ValueCourses
-from tb_gradflow.record.schema import Influence, Reaction, Trace
+from tb_gradflow.record.schema import Influence, LineSearch, Reaction, Trace
 
 Influences = Mapping[tuple[str, str], Influence]
 
@@ -35,6 +35,7 @@ class RunContext:
         influences: What was found when variables were moved, in any step, by the names of target and variable.
         not_moved: Why they could not be moved; empty if they could.
         reactions: What was found when the inputs of ops were moved, in any step, by the names of the ops.
+        line_search: The last one of the run; `None` if there was none.
     """
 
     onset: Onset | None = None
@@ -50,6 +51,7 @@ class RunContext:
     influences: Influences = field(default_factory=dict)
     not_moved: str = ""
     reactions: Mapping[str, Reaction] = field(default_factory=dict)
+    line_search: LineSearch | None = None
 
 
 ALONE = RunContext()

@@ -65,6 +65,8 @@ class Measured:
         influences: What was found when variables were moved, by the names of target and variable.
         not_moved: Why they could not be moved; empty if they could.
         reactions: What was found when the inputs of ops were moved, by the numbers of the ops.
+        line_search: How the loss depends on the length of a step, of this one or the last of the run where that was
+            looked at; `None` if it never was.
         onset: See `RunContext`, also for standstill, rest, turns, silences, still_zero, value_courses and
             began.
     """
@@ -92,6 +94,8 @@ class Measured:
             **{named[name]: each for name, each in context.reactions.items() if name in named},
             **{each.op: each for each in reactions},
         }
+        searches = () if values is None else values.line_searches
+        self.line_search = searches[0] if searches else context.line_search
         self.not_moved = context.not_moved or ("" if values is None else values.not_moved)
         self.step = -1
         self.alone = context is ALONE

@@ -204,6 +204,7 @@ def _interned(diagnoses: Sequence[Diagnosis]) -> Json:
             "findings": [findings.place(finding) for finding in each.findings],
             "unverified": list(each.unverified),
             "terms": [finite(encode(term)) for term in each.terms],
+            "verdict": finite(encode(each.verdict)),
         }
         for each in diagnoses
     ]

@@ -81,6 +81,7 @@ class Report:
                 {key: variable[key] for key in _VARIABLE_KEYS} for variable in whole["variables"] if variable["listed"]
             ],
             "findings": [finding_as_json(finding) for finding in whole["findings"]],
+            "verdict": whole["verdict"],
             "terms": [term_as_json(term) for term in whole["terms"]] or None,
         }
 

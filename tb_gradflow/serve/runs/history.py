@@ -306,6 +306,7 @@ class History:
                 gradients_before=lambda: gradients_before(pieces()),
                 influences={key: each for of, known in tried for key, each in by_names(of, known.influences)},
                 reactions={of.ops[each.op].name: each for of, known in tried for each in known.reactions},
+                line_search=next((each for _, known in reversed(tried) for each in known.line_searches), None),
                 not_moved=next((known.not_moved for _, known in tried if known.not_moved), ""),
             ),
         )

@@ -37,8 +37,8 @@ STATUS_ROLES: dict[Status, Role] = {
 
 
 def lines_of(diagnosis: Diagnosis, run: str, look: Look, began: Mapping[int, str] | None = None) -> Iterator[str]:
-    """The run, its summary, the findings, the variables, and what is not known. `began` says since when a finding
-    holds, by its index.
+    """The run, its summary, the findings, the variables, what was ruled out, and what is not known. `began` says since
+    when a finding holds, by its index.
     """
     yield heading(run, diagnosis.step, look)
     yield from _summary_lines(diagnosis, look)
@@ -48,6 +48,9 @@ def lines_of(diagnosis: Diagnosis, run: str, look: Look, began: Mapping[int, str
     yield ""
     yield from _variable_lines([each for each in diagnosis.variables if each.listed], diagnosis.findings, look)
     yield from term_lines(diagnosis.terms, look)
+    for sentence in diagnosis.verdict.ruled_out if diagnosis.verdict.kind == "rate" else ():
+        yield ""
+        yield from look.prose(f"Ruled out: {sentence}")
     for sentence in diagnosis.unverified:
         yield ""
         yield from look.prose(f"Not known: {sentence}")

@@ -13,11 +13,12 @@ import numpy.typing as npt
 import tensorflow as tf
 from tensorflow.python.eager import record
 
-from tb_gradflow.record.experiments import Influence, Reaction
+from tb_gradflow.record.experiments import Influence, LineSearch, Reaction
 from tb_gradflow.record.schema import GRADIENT_STATISTICS, Trace
 from tb_gradflow.trace.engine.additions import unobserved
 from tb_gradflow.trace.engine.copies import copied
 from tb_gradflow.trace.engine.repeated import NotRepeatable
+from tb_gradflow.trace.experiments.line_search import line_searches
 from tb_gradflow.trace.experiments.loss_alone import LastStep, Loss, LossAlone
 from tb_gradflow.trace.experiments.moves import Moves
 from tb_gradflow.trace.experiments.reactions import reactions
@@ -101,6 +102,8 @@ def answers(
     was: Mapping[int, float],
     numbered: Numbered,
     measured: Mapping[str, Any],
+    *,
+    searches: bool = False,
 ) -> dict[str, Any]:
     """What is measured in addition of a step, if variables, and inputs of ops, are moved.
 
@@ -112,13 +115,15 @@ def answers(
         was: The losses in the step itself.
         numbered: The structure of the step.
         measured: What was measured in it.
+        searches: Whether longer and shorter steps are in question too.
     """
     wanted = {each: own for each, listed in pairs.items() if (own := [target for target in listed if target in losses])}
     found: list[Influence] = []
     reacted: list[Reaction] = []
+    searched: list[LineSearch] = []
     reason = ""
     try:
-        if wanted:
+        if wanted or (searches and losses):
             # Whatever the user's tapes and callbacks see is part of the training.
             with unobserved(), record.stop_recording():
                 last = step()
@@ -127,11 +132,18 @@ def answers(
                     loss = LossAlone(last, losses, copies, listed)
                     found.extend(_influences(loss, wanted, last, last.numbers(variables), was, _in(MOST_SECONDS[0])))
                     reacted.extend(reactions(loss, listed, _in(MOST_SECONDS[1])))
+                    if searches:
+                        searched.extend(line_searches(loss, last, last.numbers(variables)))
     except NotRepeatable as error:
         reason = str(error)
     except Exception as fault:  # the training goes on, and so does its recording
         reason = f"{type(fault).__name__}: {fault}"
-    return {"influences": tuple(found), "reactions": tuple(reacted), "not_moved": reason}
+    return {
+        "influences": tuple(found),
+        "reactions": tuple(reacted),
+        "line_searches": tuple(searched),
+        "not_moved": reason if wanted else "",
+    }
 
 
 def _in(seconds: float) -> float:

@@ -4,7 +4,7 @@ happens again."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import tensorflow as tf
@@ -73,6 +73,7 @@ class LastStep:
         values: The values of the variables by the number of the argument; `None` for one without a value.
         effects: The effects of the function.
         given: An edit that gives a copy what these have resulted in.
+        after: The values of the variables after the step, as far as they are known, likewise.
     """
 
     function: Any
@@ -80,6 +81,7 @@ class LastStep:
     values: Mapping[int, Any]
     effects: Effects
     given: Giving
+    after: Mapping[int, Any] = field(default_factory=dict)
 
     def numbers(self, variables: Variables) -> dict[int, int]:
         """Which argument a variable is, by the number of the variable."""

@@ -145,10 +145,13 @@ class TracedStep:
         if isinstance(first.measurements, Measurements):
             pairs = in_question(first.trace, self.measured["gradients"])
             losses = first.measurements.losses_in([place.graph for place in places(function)])
-            last = LastStep(function, args, values, effects, effects.given(kept, all_run=True))
+            last = LastStep(function, args, values, effects, effects.given(kept, all_run=True), first.after)
             was = first.measurements.by_target(self.measured)
             known = first.measurements
-            self.measured |= answers(pairs, losses, known.variables, lambda: last, was, known.numbered, self.measured)
+            searches = bool(first.trace.optimizers)
+            self.measured |= answers(
+                pairs, losses, known.variables, lambda: last, was, known.numbered, self.measured, searches=searches
+            )
         return results
 
     def _form(self, *, values: bool) -> CopiedStep:

@@ -1,13 +1,16 @@
-"""Moves the variables of a training that get no gradient, after the first recorded steps in which they get none."""
+"""Experiments with recorded steps: variables are moved after the first ones in which they get no gradient, and longer
+and shorter steps are tried where the loss does not fall."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from tb_gradflow.trace.engine.calls import places
 from tb_gradflow.trace.engine.copies import small_ones
 from tb_gradflow.trace.experiments.answers import Pairs, Questions, answers
+from tb_gradflow.trace.experiments.line_search import Standstill
 from tb_gradflow.trace.experiments.loss_alone import LastStep
 from tb_gradflow.trace.nonfinite.guard import Unit
 from tb_gradflow.trace.step.measurements import Measured, Measurements
@@ -25,23 +28,29 @@ class Influences:
         self._units = units
         self._measurements = measurements
         self._questions = Questions()
+        self._standstill = Standstill()
         self._small = [small_ones(unit.function, _SMALL) for unit in units]
         self._before: list[dict[int, Any]] = []
 
     def begin(self) -> None:
         """Before a step that is recorded."""
-        self._before = [] if self._questions.are_over else list(map(self._values_in, self._units, self._small))
+        is_over = self._questions.are_over and self._standstill.are_over
+        self._before = [] if is_over else list(map(self._values_in, self._units, self._small))
 
     def of(self, measured: Measured) -> Measured:
         """What is known in addition after a step of which this was measured."""
         before, self._before = self._before, []
         new = self._questions.new(self._measurements.trace, measured["gradients"])
-        if not new:
-            return {}
         was = self._measurements.by_target(measured)
-        found = [self._in(unit, new, was, measured, values) for unit, values in zip(self._units, before, strict=True)]
+        searches = self._standstill.is_at(list(was.values()))
+        if not (new or searches) or not before:
+            return {}
+        found = [
+            self._in(unit, new, was, measured, values, searches=searches)
+            for unit, values in zip(self._units, before, strict=True)
+        ]
         return {
-            **{name: tuple(each for known in found for each in known[name]) for name in ("influences", "reactions")},
+            **{name: tuple(each for known in found for each in known[name]) for name in _ANSWERS},
             "not_moved": next((reason for known in found if (reason := known["not_moved"])), ""),
         }
 
@@ -56,22 +65,33 @@ class Influences:
             return {}
 
     def _in(
-        self, unit: Unit, pairs: Pairs, was: Mapping[int, float], measured: Measured, before: Mapping[int, Any]
+        self,
+        unit: Unit,
+        pairs: Pairs,
+        was: Mapping[int, float],
+        measured: Measured,
+        before: Mapping[int, Any],
+        *,
+        searches: bool,
     ) -> Measured:
         known = self._measurements
         losses = known.losses_in([place.graph for place in places(unit.function)])
-        return answers(pairs, losses, known.variables, lambda: _last_step(unit, before), was, known.numbered, measured)
+        after = self._values_in(unit, before) if searches else {}
+        last = partial(_last_step, unit, before, after)
+        return answers(pairs, losses, known.variables, last, was, known.numbered, measured, searches=searches)
 
+
+_ANSWERS = ("influences", "reactions", "line_searches")
 
 _SMALL = 4096
 """Elements."""
 
 
-def _last_step(unit: Unit, before: Mapping[int, Any]) -> LastStep:
+def _last_step(unit: Unit, before: Mapping[int, Any], after: Mapping[int, Any]) -> LastStep:
     last, resources = unit.taken(), {number: unit.resource(number) for number in unit.resources}
     args: list[Any] = [
         resources[number] if number in resources else last.arguments[number]
         for number in range(len(unit.function.graph.inputs))
     ]
     values = {**{number: last.arguments[number] for number in unit.variables}, **before}
-    return LastStep(unit.function, args, values, unit.effects, unit.effects.given(last.effects, all_run=True))
+    return LastStep(unit.function, args, values, unit.effects, unit.effects.given(last.effects, all_run=True), after)

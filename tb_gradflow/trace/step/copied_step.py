@@ -33,6 +33,7 @@ class CopiedStep:
     Attributes:
         trace: Its structure.
         measurements: What is measured of it.
+        after: What the variables were after its last run, by the numbers of the arguments.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class CopiedStep:
             observation, function, settings, inputs, index, trains=False, optimized=optimized
         )
         self.trace: Trace = self.measurements.trace
+        self.after: dict[int, Any] = {}
 
     def ran(
         self, args: Sequence[Any], values: Mapping[int, Any], before: Sequence[Edit] = (), after: Sequence[Edit] = ()
@@ -75,4 +77,7 @@ class CopiedStep:
 
             self.measurements.begin(read)
             results = sibling([copies[id(each)].opened() if id(each) in copies else each for each in args])
+            self.after = {
+                number: copies[id(args[number])].written() for number, value in values.items() if value is not None
+            }
             return results, self.measurements.take(read)

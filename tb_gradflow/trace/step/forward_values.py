@@ -75,7 +75,9 @@ def is_broken(trace: Trace, measured: Mapping[str, Any], *, skips_scaled: bool) 
 
 def step_values(measured: Mapping[str, Any], step: int) -> StepValues | None:
     """The record of a step's measurements; None if its forward pass was not measured, and nothing was tried with it."""
-    tried = {name: measured[name] for name in ("influences", "reactions", "not_moved") if measured.get(name)}
+    tried = {
+        name: measured[name] for name in ("influences", "reactions", "line_searches", "not_moved") if measured.get(name)
+    }
     if "value_places" not in measured:
         return StepValues(step, -1, (), **tried) if tried else None
     batch = int(measured["batch"])

@@ -1,0 +1,71 @@
+"""The loss along the line from the weights before a step to those after it: is a longer or a shorter step better?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from tb_gradflow.record.experiments import LineSearch
+from tb_gradflow.trace.experiments.loss_alone import LastStep, LossAlone
+
+_FACTORS = (0.1, 1.0, 10.0, 100.0)
+"""By which the update is multiplied."""
+
+_FEWEST = 10
+"""In how many recorded steps a loss must not have fallen before that is a question."""
+
+_LEAST_FALL = 0.05
+"""A loss that has fallen by a larger part, beyond noise, is learning: the second half of its values below the first."""
+
+_MOST_TIMES = 3
+
+
+class Standstill:
+    """Whether a training does not get anywhere, so that its steps are in question."""
+
+    def __init__(self) -> None:
+        self._losses: list[float] = []
+        self._times = 0
+
+    @property
+    def are_over(self) -> bool:
+        """Whether no more steps are looked at."""
+        return self._times == _MOST_TIMES
+
+    def is_at(self, losses: Sequence[float]) -> bool:
+        """Whether a recorded step with these losses is one to look at: after 10, 20 and 40 of them."""
+        if len(losses) != 1 or self.are_over:
+            return False  # each has an optimizer of its own, and their steps follow each other
+        self._losses.append(losses[0])
+        if len(self._losses) != _FEWEST << self._times:
+            return False
+        self._times += 1
+        half = len(self._losses) // 2
+        first, last = self._losses[:half], self._losses[half:]
+        # Batches differ: the mean of a half is known up to its standard error.
+        error = np.sqrt((np.var(first) + np.var(last)) / half)
+        fall = np.mean(first) - np.mean(last)
+        return bool(np.isfinite(fall) and fall < _LEAST_FALL * abs(np.mean(first)) + error)
+
+
+def line_searches(loss: LossAlone, step: LastStep, numbers: Mapping[int, int]) -> Iterator[LineSearch]:
+    """That of a step's only loss, if it has one."""
+    first, again = loss(), loss()
+    moved = {
+        number: (step.values[number], after)
+        for number in numbers.values()
+        if (after := step.after.get(number)) is not None
+        and step.values.get(number) is not None
+        and after.dtype.is_floating
+        and not bool(tf.reduce_all(after == step.values[number]))
+    }
+    if len(first) != 1 or not moved:
+        return
+    [(target, before)] = first.items()
+    found = [
+        loss({number: one + tf.cast(factor, one.dtype) * (other - one) for number, (one, other) in moved.items()})
+        for factor in _FACTORS
+    ]
+    yield LineSearch(target, before, again[target], _FACTORS, tuple(each.get(target, np.nan) for each in found))

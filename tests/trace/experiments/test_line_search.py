@@ -1,0 +1,133 @@
+"""Longer and shorter steps are tried on the step's own batch: is it the learning rate?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tb_gradflow
+from tb_gradflow import GradFlowCallback
+from tb_gradflow.record.experiments import LineSearch
+from tb_gradflow.record.report import OverallVerdict
+
+RANDOM = np.random.default_rng(0)
+X = RANDOM.normal(size=(64, 8)).astype("float32")
+Y = X[:, :1] * 2 - X[:, 1:2]
+
+
+def model_of(optimizer: Any, **how: Any) -> Any:
+    keras.utils.set_random_seed(1)
+    model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(16, "tanh"), keras.layers.Dense(1)])
+    model.compile(optimizer, "mse", **how)
+    return model
+
+
+def searches_in(directory: Path) -> list[LineSearch]:
+    history = tb_gradflow.open_log(directory).recorded
+    index = history.index()
+    trace = history.trace(index.session.id, 0)
+    listed = [history.values(index.session.id, step, trace) for step in sorted(index.with_values)]
+    return [each for known in listed if known for each in known.line_searches]
+
+
+def fitted(model: Any, directory: Path, epochs: int = 8) -> OverallVerdict:
+    callbacks = [GradFlowCallback(directory, update_freq=1)]
+    model.fit(X, Y, batch_size=16, epochs=epochs, shuffle=False, verbose=0, callbacks=callbacks)
+    return tb_gradflow.open_log(directory).report().diagnosis.verdict
+
+
+@pytest.mark.parametrize("optimizer", [keras.optimizers.SGD, keras.optimizers.Adam])
+def test_the_losses_are_those_of_the_model_after_such_steps(optimizer: Any) -> None:
+    def loss_after(factor: float) -> float:
+        model = model_of(optimizer(1e-3))
+        before = model.get_weights()
+        model.train_on_batch(X, Y)
+        after = model.get_weights()
+        model.set_weights([one + factor * (other - one) for one, other in zip(before, after, strict=True)])
+        return float(model.evaluate(X, Y, batch_size=64, verbose=0))
+
+    report = tb_gradflow.explain(model_of(optimizer(1e-3)), X, Y)
+
+    assert report.diagnosis.verdict.ruled_out[-1] == (
+        f"The learning rate: the step lowers the loss of its own batch from {loss_after(0):.3g} "
+        f"to {loss_after(1):.3g}; a tenth of it, to {loss_after(0.1):.3g}; ten times it, to {loss_after(10):.3g}."
+    )
+
+
+def test_a_step_that_is_too_long(tmp_path: Path) -> None:
+    report = tb_gradflow.explain(model_of(keras.optimizers.SGD(3.0)), X, Y)
+
+    assert report.healthy
+    assert report.to_dict()["verdict"]["kind"] == "rate"
+    assert report.summary.startswith(
+        "Not the gradient, but the step is too long: the learning rate, 3, raises the loss of the step's own batch"
+    )
+    assert "Ruled out: The gradient reaches all 4 trainable variables, and is finite." in str(report)
+
+
+@pytest.mark.parametrize("how", [{}, {"jit_compile": True}], ids=["compiled", "xla"])
+def test_a_training_whose_steps_are_too_short(tmp_path: Path, how: dict[str, bool]) -> None:
+    verdict = fitted(model_of(keras.optimizers.Adam(1e-8), **how), tmp_path)
+
+    assert verdict.kind == "rate"
+    assert "the step is too short: the learning rate, 1e-08, lowers the loss" in verdict.text
+    assert len(searches_in(tmp_path)) == 2  # in the tenth step and in the twentieth, and then in the fortieth
+
+
+def test_a_training_that_learns_is_not_asked(tmp_path: Path) -> None:
+    verdict = fitted(model_of(keras.optimizers.Adam(1e-2)), tmp_path)
+
+    assert not searches_in(tmp_path)
+    assert verdict.kind == "nothing_found"
+    assert verdict.ruled_out[0] == "The gradient reaches all 4 trainable variables, and is finite."
+
+
+def test_a_training_that_stands_still_with_good_steps_is_told_so(tmp_path: Path) -> None:
+    rows = RANDOM.normal(size=(640, 8)).astype("float32")
+    noise = RANDOM.normal(size=(640, 1)).astype("float32")
+    model = model_of(keras.optimizers.Adam(1e-3))
+    model.fit(rows, noise, batch_size=16, epochs=1, verbose=0, callbacks=[GradFlowCallback(tmp_path, update_freq=1)])
+
+    verdict = tb_gradflow.open_log(tmp_path).report().diagnosis.verdict
+    assert verdict.kind == "nothing_found"
+    assert searches_in(tmp_path)
+    assert verdict.ruled_out[-1].startswith("The learning rate: the step lowers the loss of its own batch from ")
+
+
+def test_a_missing_gradient_comes_first() -> None:
+    class Rounds(keras.layers.Layer):
+        def call(self, x: Any) -> Any:
+            return tf.round(x)
+
+    keras.utils.set_random_seed(1)
+    model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(4), Rounds(), keras.layers.Dense(1)])
+    model.compile(keras.optimizers.SGD(10.0), "mse")
+
+    report = tb_gradflow.explain(model, X, Y)
+
+    assert report.to_dict()["verdict"] == {"kind": "gradient", "text": report.summary, "ruled_out": []}
+
+
+def test_nothing_is_left_to_learn() -> None:
+    model = model_of(keras.optimizers.SGD(0.1))
+
+    report = tb_gradflow.explain(model, X, model.predict(X, verbose=0))
+
+    assert report.diagnosis.verdict.kind == "learned"
+
+
+def test_the_training_is_the_same(tmp_path: Path) -> None:
+    plain, watched = model_of(keras.optimizers.Adam(1e-8)), model_of(keras.optimizers.Adam(1e-8))
+
+    plain.fit(X, Y, batch_size=16, epochs=8, shuffle=False, verbose=0)
+    fitted(watched, tmp_path)
+
+    assert searches_in(tmp_path)
+    assert all(
+        np.array_equal(one, other) for one, other in zip(plain.get_weights(), watched.get_weights(), strict=True)
+    )
