@@ -144,7 +144,7 @@ def test_json_holds_a_report_for_each_run(tmp_path: Path, capsys: pytest.Capture
 
     runs = json.loads(capsys.readouterr().out)["runs"]
     assert list(runs) == ["b"]
-    assert set(runs["b"]) == {"format", "healthy", "variables", "findings", "terms"}
+    assert set(runs["b"]) == {"format", "healthy", "variables", "findings", "terms", "verdict"}
     assert runs["b"]["findings"][0]["cause"] == "nondiff_comparison"
 
 

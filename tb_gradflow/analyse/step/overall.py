@@ -20,6 +20,8 @@ _MOST_FALL = 1e-4
 """A step is too short if it lowers the loss of its own batch by a smaller part, and one a hundred times as long lowers
 it further. A rate of 1e-5, common for fine-tuning, lowers it by more."""
 
+_SHORTER = {0.1: "a tenth", 0.01: "a hundredth", 0.001: "a thousandth"}
+
 _OF_CAUSES: dict[str, VerdictKind] = {
     "labels_broadcast": "labels",
     "probabilities_as_logits": "labels",
@@ -54,14 +56,16 @@ def overall_verdict(
 def _of_rate(measured: Measured, search: LineSearch) -> str:
     """That the steps are too long or too short; empty if neither is shown."""
     losses = dict(zip(search.factors, search.losses, strict=True))
-    before, whole, tenth, hundred = search.before, *(losses.get(each, np.nan) for each in (1.0, 0.1, 100.0))
-    noise = 10 * abs(search.again - before) + SPACINGS * abs(before)
-    if not np.isfinite([before, tenth]).all():
+    before, whole, hundred = search.before, *(losses.get(each, np.nan) for each in (1.0, 100.0))
+    if not np.isfinite(before):
         return ""
-    if not whole <= before + _LEAST_RISE * abs(before) and tenth < before - noise:
+    noise = 10 * abs(search.again - before) + SPACINGS * abs(before)
+    shorter = [each for each in _SHORTER if losses.get(each, np.nan) < before - noise]
+    if shorter and not whole <= before + _LEAST_RISE * abs(before):
         return (
-            f"Not the gradient, but the step is too long: {_rate(measured)} raises the loss of the step's own batch "
-            f"from {before:.3g} to {whole:.3g}, and a tenth of the step would lower it to {tenth:.3g}."
+            f"Not the gradient, but the step is too long: {_rate(measured)} raises the loss of the step's own batch from "
+            f"{before:.3g} to {whole:.3g}, and {_SHORTER[shorter[0]]} of the step would lower it to "
+            f"{losses[shorter[0]]:.3g}."
         )
     if before - _MOST_FALL * abs(before) < whole <= before and hundred < min(before - noise, whole):
         return (
