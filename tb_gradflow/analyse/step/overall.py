@@ -63,8 +63,8 @@ def _of_rate(measured: Measured, search: LineSearch) -> str:
     shorter = [each for each in _SHORTER if losses.get(each, np.nan) < before - noise]
     if shorter and not whole <= before + _LEAST_RISE * abs(before):
         return (
-            f"Not the gradient, but the step is too long: {_rate(measured)} raises the loss of the step's own batch from "
-            f"{before:.3g} to {whole:.3g}, and {_SHORTER[shorter[0]]} of the step would lower it to "
+            f"Not the gradient, but the step is too long: {_rate(measured)} raises the loss of the step's own batch "
+            f"from {before:.3g} to {whole:.3g}, and {_SHORTER[shorter[0]]} of the step would lower it to "
             f"{losses[shorter[0]]:.3g}."
         )
     if before - _MOST_FALL * abs(before) < whole <= before and hundred < min(before - noise, whole):
