@@ -17,7 +17,8 @@ export function summaryStrip(diagnosis: Diagnosis | null, chosen: string | null,
     </div>`;
   }
   const at = inOrder(diagnosis.findings).findIndex((finding) => keyOf(finding) === chosen);
-  const worst = ["error", "warning"].find((severity) => diagnosis.findings.some((finding) => finding.severity === severity));
+  const found = ["error", "warning"].find((severity) => diagnosis.findings.some((finding) => finding.severity === severity));
+  const worst = found ?? (diagnosis.verdict.kind === "rate" ? "warning" : undefined);
   const icon = worst === "error" ? "⊘" : worst === "warning" ? "△" : "✓";
   return html`<div class="summary ${worst ?? "healthy"}" role="status">
     <span class="icon" aria-hidden="true">${icon}</span>

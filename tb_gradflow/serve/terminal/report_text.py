@@ -109,7 +109,8 @@ def _labelled(label: str, text: str, look: Look) -> list[str]:
 def _summary_lines(diagnosis: Diagnosis, look: Look) -> list[str]:
     severities = [finding.severity for finding in diagnosis.findings if finding.severity != "info"]
     lines = look.wrapped(diagnosis.summary)
-    return [look.paint(line, severities[0] if severities else "good") for line in lines]
+    worst = severities[0] if severities else "warning" if diagnosis.verdict.kind == "rate" else "good"
+    return [look.paint(line, worst) for line in lines]
 
 
 def _variable_lines(variables: Sequence[VariableReport], findings: Sequence[Finding], look: Look) -> Iterator[str]:
