@@ -60,6 +60,23 @@ class LineSearch:
     factors: tuple[float, ...]
     losses: tuple[float, ...]
 
+    @property
+    def noise(self) -> float:
+        """Smaller differences between losses mean nothing."""
+        return _TIMES_NOISE * abs(self.again - self.before) + SPACINGS * abs(self.before)
+
+    def after(self, factor: float) -> float:
+        """The loss after a step that is so many times as long; NaN if that was not tried."""
+        return dict(zip(self.factors, self.losses, strict=True)).get(factor, float("nan"))
+
+    @property
+    def better(self) -> float | None:
+        """If the step is too long: the largest part of it that would lower the loss. A step is too long if it raises
+        the loss of its own batch by a tenth, and a part of it lowers it."""
+        parts = [each for each in self.factors if each < 1 and self.after(each) < self.before - self.noise]
+        is_worse = not self.after(1.0) <= self.before + 0.1 * abs(self.before)
+        return max(parts) if parts and is_worse else None
+
 
 @dataclass(frozen=True, slots=True)
 class Reaction:

@@ -17,6 +17,9 @@ from tb_gradflow.record.schema import Influence, LineSearch, Reaction, Trace
 Influences = Mapping[tuple[str, str], Influence]
 
 
+Searched = tuple[int, LineSearch]
+
+
 @dataclass(frozen=True, slots=True)
 class RunContext:
     """All of it is empty for a single step.
@@ -35,7 +38,8 @@ class RunContext:
         influences: What was found when variables were moved, in any step, by the names of target and variable.
         not_moved: Why they could not be moved; empty if they could.
         reactions: What was found when the inputs of ops were moved, in any step, by the names of the ops.
-        line_search: The last one of the run; `None` if there was none.
+        line_search: The last one of the run, and its step; `None` if there was none.
+        too_long: The first one of a step that was too long, likewise.
     """
 
     onset: Onset | None = None
@@ -51,7 +55,8 @@ class RunContext:
     influences: Influences = field(default_factory=dict)
     not_moved: str = ""
     reactions: Mapping[str, Reaction] = field(default_factory=dict)
-    line_search: LineSearch | None = None
+    line_search: Searched | None = None
+    too_long: Searched | None = None
 
 
 ALONE = RunContext()

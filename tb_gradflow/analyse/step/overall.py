@@ -1,4 +1,4 @@
-"""What a run suffers from, if anything, and what was ruled out: is it the gradient, or the size of the steps?"""
+"""What a run suffers from, if anything, and what was ruled out: is it the gradient, or the length of the steps?"""
 
 from __future__ import annotations
 
@@ -9,18 +9,14 @@ import numpy as np
 from tb_gradflow.analyse.step.measured import UPDATE_NORM, WEIGHT_NORM, Measured
 from tb_gradflow.analyse.step.movement import movement_of
 from tb_gradflow.analyse.step.status import State
-from tb_gradflow.record.experiments import SPACINGS
 from tb_gradflow.record.report import Finding, OverallVerdict, VerdictKind
 from tb_gradflow.record.schema import LineSearch
-
-_LEAST_RISE = 0.1
-"""A step is too long if it raises the loss of its own batch by a larger part, and a shorter one lowers it."""
 
 _MOST_FALL = 1e-4
 """A step is too short if it lowers the loss of its own batch by a smaller part, and one a hundred times as long lowers
 it further. A rate of 1e-5, common for fine-tuning, lowers it by more."""
 
-_SHORTER = {0.1: "a tenth", 0.01: "a hundredth", 0.001: "a thousandth"}
+_PARTS = {0.1: "a tenth", 0.01: "a hundredth", 0.001: "a thousandth"}
 
 _OF_CAUSES: dict[str, VerdictKind] = {
     "labels_broadcast": "labels",
@@ -34,6 +30,9 @@ _OF_CAUSES: dict[str, VerdictKind] = {
     "term_teaches_nothing": "terms",
 }
 
+_OF_VALUES = ("zero", "vanishing", "nan", "inf", "exploding")
+"""What weights that have grown too large may give a variable that has a gradient otherwise."""
+
 
 def overall_verdict(
     measured: Measured, states: Sequence[State], findings: Sequence[Finding], summary: str
@@ -42,38 +41,60 @@ def overall_verdict(
     loud = [each for each in findings if each.severity != "info"]
     search = measured.line_search
     if loud:
+        if measured.too_long is not None and _is_of_values(measured, states, loud):
+            step, first = measured.too_long
+            said = f"{summary} Before that, in step {step}, {_rate(measured)} raised {_too_long(first, 'have lowered')}"
+            return OverallVerdict("rate", said, ())
         return OverallVerdict(_OF_CAUSES.get(loud[0].cause, "gradient"), summary, ())
     ruled_out = tuple(_ruled_out(measured, states))
-    if search is not None and (said := _of_rate(measured, search)):
+    if search is not None and search.better is not None:
+        said = f"Not the gradient, but the step is too long: {_rate(measured)} raises {_too_long(search, 'lower')}"
         return OverallVerdict("rate", said, ruled_out)
+    if search is not None and _is_too_short(search):
+        return OverallVerdict("rate", _too_short(measured, search), ruled_out)
     targets = {state.target for state in states if state.target >= 0}
     if targets and all(measured.is_small(target) for target in targets):
         return OverallVerdict("learned", summary, ruled_out)
-    fine = () if search is None else (_good_step(search),)
-    return OverallVerdict("nothing_found", summary, (*ruled_out, *filter(None, fine)))
+    if search is not None and search.after(1.0) < search.before:
+        ruled_out += (_good_step(search),)
+    return OverallVerdict("nothing_found", summary, ruled_out)
 
 
-def _of_rate(measured: Measured, search: LineSearch) -> str:
-    """That the steps are too long or too short; empty if neither is shown."""
-    losses = dict(zip(search.factors, search.losses, strict=True))
-    before, whole, hundred = search.before, *(losses.get(each, np.nan) for each in (1.0, 100.0))
-    if not np.isfinite(before):
-        return ""
-    noise = 10 * abs(search.again - before) + SPACINGS * abs(before)
-    shorter = [each for each in _SHORTER if losses.get(each, np.nan) < before - noise]
-    if shorter and not whole <= before + _LEAST_RISE * abs(before):
-        return (
-            f"Not the gradient, but the step is too long: {_rate(measured)} raises the loss of the step's own batch "
-            f"from {before:.3g} to {whole:.3g}, and {_SHORTER[shorter[0]]} of the step would lower it to "
-            f"{losses[shorter[0]]:.3g}."
-        )
-    if before - _MOST_FALL * abs(before) < whole <= before and hundred < min(before - noise, whole):
-        return (
-            f"Not the gradient, but the step is too short: {_rate(measured)} lowers the loss of the step's own batch "
-            f"by {before - whole:.2g}, from {before:.3g}; a step a hundred times as long would lower it by "
-            f"{before - hundred:.2g}."
-        )
-    return ""
+def _is_of_values(measured: Measured, states: Sequence[State], loud: Sequence[Finding]) -> bool:
+    """Whether all findings are about gradients that are there, and have lost their value."""
+    variables = measured.topology.trace.variables
+    status = {variables[each.variable].name: each.status for each in states}
+    return all(each.variables and all(status.get(name) in _OF_VALUES for name in each.variables) for each in loud)
+
+
+def _too_long(search: LineSearch, lower: str) -> str:
+    part = search.better or 0.0
+    return (
+        f"the loss of the step's own batch from {search.before:.3g} to {search.after(1.0):.3g}, "
+        f"and {_PARTS.get(part, 'a part')} of the step would {lower} it to {search.after(part):.3g}."
+    )
+
+
+def _is_too_short(search: LineSearch) -> bool:
+    whole, before = search.after(1.0), search.before
+    is_slight = before - _MOST_FALL * abs(before) < whole <= before
+    return is_slight and search.after(100.0) < min(before - search.noise, whole)
+
+
+def _too_short(measured: Measured, search: LineSearch) -> str:
+    return (
+        f"Not the gradient, but the step is too short: {_rate(measured)} lowers the loss of the step's own batch by "
+        f"{search.before - search.after(1.0):.2g}, from {search.before:.3g}; a step a hundred times as long would "
+        f"lower it by {search.before - search.after(100.0):.2g}."
+    )
+
+
+def _good_step(search: LineSearch) -> str:
+    return (
+        f"The learning rate: the step lowers the loss of its own batch from {search.before:.3g} "
+        f"to {search.after(1.0):.3g}; a tenth of it, to {search.after(0.1):.3g}; "
+        f"ten times it, to {search.after(10.0):.3g}."
+    )
 
 
 def _rate(measured: Measured) -> str:
@@ -98,14 +119,3 @@ def _ruled_out(measured: Measured, states: Sequence[State]) -> Iterator[str]:
         known = shares[np.isfinite(shares) & (shares > 0)]
         if known.size:
             yield f"The step changes a weight by {np.median(known):.1g} of its size, in the median of the matrices."
-
-
-def _good_step(search: LineSearch) -> str:
-    """That the length of the step is right, in numbers; empty if it does not lower the loss."""
-    losses = dict(zip(search.factors, search.losses, strict=True))
-    if not losses.get(1.0, np.nan) < search.before:
-        return ""
-    return (
-        f"The learning rate: the step lowers the loss of its own batch from {search.before:.3g} to {losses[1.0]:.3g}; "
-        f"a tenth of it, to {losses.get(0.1, np.nan):.3g}; ten times it, to {losses.get(10.0, np.nan):.3g}."
-    )

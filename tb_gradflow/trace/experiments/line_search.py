@@ -19,26 +19,34 @@ _FEWEST = 10
 _LEAST_FALL = 0.05
 """A loss that has fallen by a larger part, beyond noise, is learning: the second half of its values below the first."""
 
+_RISE = 10.0
+"""A loss that is so many times the first one has risen."""
+
 _MOST_TIMES = 3
 
 
-class Standstill:
-    """Whether a training does not get anywhere, so that its steps are in question."""
+class Course:
+    """Whether the loss of a training does not fall, so that its steps are in question."""
 
     def __init__(self) -> None:
         self._losses: list[float] = []
         self._times = 0
+        self._has_risen = False
 
     @property
-    def are_over(self) -> bool:
+    def is_over(self) -> bool:
         """Whether no more steps are looked at."""
         return self._times == _MOST_TIMES
 
-    def is_at(self, losses: Sequence[float]) -> bool:
-        """Whether a recorded step with these losses is one to look at: after 10, 20 and 40 of them."""
-        if len(losses) != 1 or self.are_over:
+    def is_bad(self, losses: Sequence[float]) -> bool:
+        """Whether a recorded step with these losses is one to look at: the first one with a far higher loss than in the
+        beginning, and after 10, 20 and 40 of them."""
+        if len(losses) != 1 or self.is_over:
             return False  # each has an optimizer of its own, and their steps follow each other
         self._losses.append(losses[0])
+        if not self._has_risen and _RISE * abs(self._losses[0]) < losses[0] < np.inf:
+            self._has_risen = True
+            return True
         if len(self._losses) != _FEWEST << self._times:
             return False
         self._times += 1

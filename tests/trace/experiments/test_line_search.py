@@ -99,6 +99,27 @@ def test_a_training_that_stands_still_with_good_steps_is_told_so(tmp_path: Path)
     assert verdict.ruled_out[-1].startswith("The learning rate: the step lowers the loss of its own batch from ")
 
 
+def test_a_training_that_breaks_because_its_steps_are_too_long(tmp_path: Path) -> None:
+    verdict = fitted(model_of(keras.optimizers.SGD(5.0)), tmp_path)
+
+    assert verdict.kind == "rate"
+    assert "NaN: " in verdict.text
+    assert "Before that, in step " in verdict.text
+    assert ", the learning rate, 5, raised the loss of the step's own batch from " in verdict.text
+
+
+def test_a_training_that_breaks_for_another_reason(tmp_path: Path) -> None:
+    class Logs(keras.layers.Layer):
+        def call(self, x: Any) -> Any:
+            return tf.math.log(tf.nn.relu(x))
+
+    keras.utils.set_random_seed(1)
+    model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(4), Logs(), keras.layers.Dense(1)])
+    model.compile(keras.optimizers.SGD(0.01), "mse")
+
+    assert fitted(model, tmp_path).kind == "gradient"
+
+
 def test_a_missing_gradient_comes_first() -> None:
     class Rounds(keras.layers.Layer):
         def call(self, x: Any) -> Any:
