@@ -12,9 +12,10 @@ from tb_gradflow.analyse.step.status import State
 from tb_gradflow.record.report import Finding, OverallVerdict, VerdictKind
 from tb_gradflow.record.schema import LineSearch
 
-_MOST_FALL = 1e-4
-"""A step is too short if it lowers the loss of its own batch by a smaller part, and one a hundred times as long lowers
-it further. A rate of 1e-5, common for fine-tuning, lowers it by more."""
+_MOST_FALL, _LEAST_GAIN = 1e-4, 0.01
+"""A step is too short if it lowers the loss of its own batch by a smaller part than the first, and a far longer one
+would lower it by a larger part than the second. A rate of 1e-5, common for fine-tuning, lowers it by more than the
+first; where a training has converged, no step lowers it by the second."""
 
 _PARTS = {0.1: "a tenth", 0.01: "a hundredth", 0.001: "a thousandth"}
 
@@ -50,11 +51,11 @@ def overall_verdict(
     if search is not None and search.better is not None:
         said = f"Not the gradient, but the step is too long: {_rate(measured)} raises {_too_long(search, 'lower')}"
         return OverallVerdict("rate", said, ruled_out)
-    if search is not None and _is_too_short(search):
-        return OverallVerdict("rate", _too_short(measured, search), ruled_out)
     targets = {state.target for state in states if state.target >= 0}
     if targets and all(measured.is_small(target) for target in targets):
         return OverallVerdict("learned", summary, ruled_out)
+    if search is not None and (said := _too_short(measured, search)):
+        return OverallVerdict("rate", said, ruled_out)
     if search is not None and search.after(1.0) < search.before:
         ruled_out += (_good_step(search),)
     return OverallVerdict("nothing_found", summary, ruled_out)
@@ -75,18 +76,19 @@ def _too_long(search: LineSearch, lower: str) -> str:
     )
 
 
-def _is_too_short(search: LineSearch) -> bool:
-    whole, before = search.after(1.0), search.before
-    is_slight = before - _MOST_FALL * abs(before) < whole <= before
-    return is_slight and search.after(100.0) < min(before - search.noise, whole)
-
-
 def _too_short(measured: Measured, search: LineSearch) -> str:
-    return (
-        f"Not the gradient, but the step is too short: {_rate(measured)} lowers the loss of the step's own batch by "
-        f"{search.before - search.after(1.0):.2g}, from {search.before:.3g}; a step a hundred times as long would "
-        f"lower it by {search.before - search.after(100.0):.2g}."
-    )
+    """That the step is too short; empty if it is not."""
+    before, fall = search.before, search.before - search.after(1.0)
+    best = min(search.factors, key=lambda each: np.nan_to_num(search.after(each), nan=np.inf))
+    gain = before - search.after(best)
+    is_slight = -search.noise <= fall < _MOST_FALL * abs(before)
+    if not (best >= 100 and is_slight and gain > _LEAST_GAIN * abs(before) + search.noise):
+        return ""
+    does = f"leaves the loss of the step's own batch at {before:.3g}"
+    if fall > search.noise:
+        does = f"lowers the loss of the step's own batch by {fall:.2g}, from {before:.3g}"
+    longer = f"a step {best:,.0f} times as long would lower it to {before - gain:.3g}"
+    return f"Not the gradient, but the step is too short: {_rate(measured)} {does}; {longer}."
 
 
 def _good_step(search: LineSearch) -> str:

@@ -10,7 +10,7 @@ import tensorflow as tf
 from tb_gradflow.record.experiments import LineSearch
 from tb_gradflow.trace.experiments.loss_alone import LastStep, LossAlone
 
-_FACTORS = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0)
+_FACTORS = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1e4, 1e6)
 """By which the update is multiplied."""
 
 _FEWEST = 10
