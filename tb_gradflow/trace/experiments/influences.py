@@ -23,7 +23,10 @@ from tb_gradflow.trace.experiments.loss_alone import LastStep, Loss, LossAlone
 from tb_gradflow.trace.graph.variables import Variables
 
 MOST_SECONDS = 1.0
-"""How long the variables of a step are moved; what is not moved by then stays unknown."""
+"""How long the variables of a step are moved, unless its loss takes longer; what is not moved by then stays unknown."""
+
+_MOST_OF_LOSS = 10.0
+"""Seconds that a loss may take."""
 
 _MOST_ELEMENTS = 1 << 24
 """Larger variables are not moved."""
@@ -134,7 +137,9 @@ def _all(
     loss: LossAlone, pairs: Pairs, step: LastStep, numbers: Mapping[int, int], was: Mapping[int, float]
 ) -> Iterator[Influence]:
     until = time.monotonic() + MOST_SECONDS
-    first = loss(), loss()
+    compiled, began = loss(_MOST_OF_LOSS), time.monotonic()
+    first = compiled, loss(_MOST_OF_LOSS)
+    clock = _Clock(until, time.monotonic() - began)
     same = [
         target for target, value in first[0].items() if loss.draws.are_made or _is_same(value, was.get(target, np.nan))
     ]
@@ -144,11 +149,11 @@ def _all(
         value = step.values.get(numbers.get(variable, -1))
         known = [target for target in targets if target in same and np.isfinite(first[0][target])]
         if known and value is not None and value.dtype.is_floating and 0 < int(tf.size(value)) <= _MOST_ELEMENTS:
-            moves = _Moves(loss, variable, numbers[variable], value, first)
+            moves = _Moves(loss, variable, numbers[variable], value, first, clock)
             # Other random numbers than in the step, or a part that is held, may hide what the loss depends on.
             is_sure = not loss.draws.are_made and not loss.is_held
-            yield from (each for each in moves.until_reaction(known, until) if each.reacts or is_sure)
-        if time.monotonic() > until:
+            yield from (each for each in moves.until_reaction(known) if each.reacts or is_sure)
+        if clock.is_over:
             return
 
 
@@ -167,6 +172,29 @@ def _directions(shape: Sequence[int]) -> list[npt.NDArray[np.float64]]:
     return [signs, lengths / np.max(np.abs(lengths)), -signs, -lengths / np.max(np.abs(lengths))]
 
 
+class _Clock:
+    """The time for the moves of a step.
+
+    Args:
+        until: When it is over.
+        took: How long the loss takes; there is time for one in any case.
+    """
+
+    def __init__(self, until: float, took: float) -> None:
+        self._until = max(until, time.monotonic() + took)
+        self._took = took
+
+    @property
+    def is_over(self) -> bool:
+        return time.monotonic() > self._until
+
+    @property
+    def left(self) -> float:
+        """The seconds that the loss may take now: some more than there are, because a loss that is not needed to its
+        end is cancelled, and TensorFlow prints a line then."""
+        return max(self._until - time.monotonic(), 0.0) + 5.0 * self._took + 0.1
+
+
 class _Moves:
     """One variable is moved.
 
@@ -176,6 +204,7 @@ class _Moves:
         number: The number of the argument that it is.
         value: Its value.
         first: The losses with this value, twice.
+        clock: The time for it.
     """
 
     def __init__(
@@ -185,15 +214,22 @@ class _Moves:
         number: int,
         value: Any,
         first: tuple[Mapping[int, float], Mapping[int, float]],
+        clock: _Clock,
     ) -> None:
         self._loss, self._variable, self._number = loss, variable, number
         self._first = first
+        self._clock = clock
+        self._has_failed = False
         self._dtype = value.dtype
         self._value = value.numpy().astype(np.float64)
         self._size = float(np.max(np.abs(self._value)))
         self._directions = _directions(self._value.shape)
 
-    def until_reaction(self, targets: Sequence[int], until: float) -> Iterator[Influence]:
+    @property
+    def _is_over(self) -> bool:
+        return self._has_failed or self._clock.is_over
+
+    def until_reaction(self, targets: Sequence[int]) -> Iterator[Influence]:
         """What these targets say to larger and larger moves, until all have reacted, or the time is over."""
         last: dict[int, Influence] = {}
         for part in _PARTS if np.isfinite(self._size) else ():
@@ -203,7 +239,7 @@ class _Moves:
                     last[target] = each if known is None else replace(each, still=known.amount)
             if len(last) == len(targets) and all(each.reacts for each in last.values()):
                 break
-            if time.monotonic() > until:
+            if self._is_over:
                 # What has not been moved by its whole way may still react.
                 last = {target: each for target, each in last.items() if each.reacts}
                 break
@@ -225,10 +261,16 @@ class _Moves:
         amount = part * (self._size or 1.0)
         found: dict[int, Influence] = {}
         for direction in self._directions:
+            if self._is_over:
+                return {target: each for target, each in found.items() if each.reacts}
             moved = tf.constant(self._value + amount * direction, self._dtype)
             if np.array_equal(moved.numpy().astype(np.float64), self._value):
                 continue  # its type has no numbers in between
-            losses = self._loss({self._number: moved})
+            try:
+                losses = self._loss(self._clock.left, {self._number: moved})
+            except tf.errors.OpError:  # an index is out of range, or a loop does not end
+                self._has_failed = True
+                continue
             for target in targets:
                 before, again = (each[target] for each in self._first)
                 after = losses.get(target, np.nan)

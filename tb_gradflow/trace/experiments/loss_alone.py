@@ -14,6 +14,7 @@ from tb_gradflow.trace.engine.cells import Cell
 from tb_gradflow.trace.engine.draws import Draws
 from tb_gradflow.trace.engine.effects import Effects, Giving, has_held_results
 from tb_gradflow.trace.engine.repeated import NotRepeatable
+from tb_gradflow.trace.engine.run import cancelled_after
 from tb_gradflow.trace.engine.siblings import Added, Edit, Sibling
 from tb_gradflow.trace.graph.gradient_call import Call
 from tb_gradflow.trace.graph.variables import Variables
@@ -105,15 +106,17 @@ class LossAlone:
         edits: list[Edit] = [alone, step.given, self.draws, Added(added)]
         self._sibling = Sibling(step.function, edits, optimized=False)
 
-    def __call__(self, moved: Mapping[int, Any] = {}) -> dict[int, float]:
-        """The losses by target, with other values of some variables, by the number of the argument."""
+    def __call__(self, seconds: float, moved: Mapping[int, Any] = {}) -> dict[int, float]:
+        """The losses by target, with other values of some variables, by the number of the argument. Raises an error of
+        TensorFlow's after so many seconds: a loop may have no end with these values."""
         self.draws.rewind()
         values = self._values | {self._copies[number]: value for number, value in moved.items()}
         with tf.init_scope():
             for copy, value in values.items():  # the last run may have changed any of them
                 if value is not None:
                     copy.write(value)
-            self._sibling(self._args)
+            with cancelled_after(seconds):
+                self._sibling(self._args)
         taken = {target: cell.take() for target, cell in self._losses.items()}
         return {target: float(value.numpy()) for target, value in taken.items() if value is not None}
 
