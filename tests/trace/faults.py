@@ -2,7 +2,7 @@
 
     python -m tests.trace.faults fit                     # every function, at its first, a middle and its last call
     python -m tests.trace.faults fit --cases 30          # a sample, spread evenly over them
-    python -m tests.trace.faults fit --only Meter._settle
+    python -m tests.trace.faults fit --only "experiments/|Meter._settle"
     python -m tests.trace.faults fit --small             # the smallest model that has the same functions called
     python -m tests.trace.faults fit --beyond-small      # the functions that it leaves out
     python -m tests.trace.faults fit_xla --beyond fit    # the functions that the other training leaves out
@@ -23,6 +23,7 @@ import importlib.abc
 import importlib.machinery
 import logging
 import os
+import re
 import sys
 import tempfile
 import warnings
@@ -279,10 +280,17 @@ def _data() -> tuple[Any, Any]:
 
 
 def _model(small: bool, broken: bool = False, **compiled: Any) -> Any:
-    """With a seed, moving averages, and a weight whose gradient is NaN in step 5 and which nothing else depends on.
-    A small one is a single layer."""
+    """With a seed, moving averages, a weight that gets no gradient, and one whose gradient is NaN in step 5 and which
+    nothing else depends on. A small one is a single layer."""
     import keras
     import tensorflow as tf
+
+    class Rounded(keras.layers.Layer):
+        def build(self, shape: Any) -> None:
+            self.width = self.add_weight(name="width", shape=(), initializer="ones")
+
+        def call(self, x: Any) -> Any:
+            return x * tf.round(self.width)
 
     class Side(keras.layers.Layer):
         def build(self, shape: Any) -> None:
@@ -301,7 +309,7 @@ def _model(small: bool, broken: bool = False, **compiled: Any) -> Any:
         hidden = keras.layers.Dropout(0.2)(keras.layers.BatchNormalization()(hidden))
     if broken:
         hidden = Side()(hidden)
-    model = keras.Model(x, keras.layers.Dense(1, use_bias=not small)(hidden), name="net")
+    model = keras.Model(x, keras.layers.Dense(1, use_bias=not small)(Rounded()(hidden)), name="net")
     model.compile("sgd" if small else "adam", "mse", **compiled)
     return model
 
@@ -400,15 +408,16 @@ def _loop(log_dir: str | None, result: Result, small: bool, compiled: Callable[[
     hidden = [] if small else [keras.layers.Dense(3, "tanh"), keras.layers.BatchNormalization()]
     model = keras.Sequential([keras.Input((4,)), *hidden, keras.layers.Dense(1, use_bias=not small)])
     side, count = tf.Variable(1.0, name="side"), tf.Variable(0.0, trainable=False)
+    width = tf.Variable(1.0, name="width")
     optimizer = keras.optimizers.SGD() if small else keras.optimizers.Adam()
 
     def step(x: Any, y: Any) -> Any:
         count.assign_add(1.0)
         with tf.GradientTape() as tape:
-            loss = tf.reduce_mean(tf.square(model(x, training=True) - y))
+            loss = tf.reduce_mean(tf.square(model(x, training=True) * tf.round(width) - y))
             bad = tf.cast(count >= 6.0, tf.float32)
             both = loss + 0.01 * tf.sqrt(tf.nn.relu(side * (1.0 - bad)))
-        weights = [*model.trainable_variables, side]
+        weights = [*model.trainable_variables, side, width]
         optimizer.apply_gradients(zip(tape.gradient(both, weights), weights, strict=True))
         return loss
 
@@ -648,7 +657,7 @@ def sweep(
         listed = [place for place in places(FAULTS.calls) if place[0] not in reached]
         again = plain if "xla" not in name else recorded
         problems = [f"{name}: without a fault: {each}" for each in differences(again, recorded, recorded)]
-        listed = [place for place in listed if only in place[0]][part[0] :: part[1]]
+        listed = [place for place in listed if re.search(only, place[0])][part[0] :: part[1]]
         chosen = listed if count is None else sample(listed, count)
         chosen = chosen[skip:]
         for number, where in enumerate(chosen):
@@ -674,7 +683,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("scenario", nargs="+", choices=[*SCENARIOS, "all"])
     parser.add_argument("--cases", type=int)
-    parser.add_argument("--only", default="")
+    parser.add_argument("--only", default="", help="a regular expression, to be found in the function's name")
     parser.add_argument("--part", default="0/1")
     parser.add_argument("--skip", type=int, default=0, help="leave out as many faults, the first by name")
     parser.add_argument("--interrupt", action="store_true", help="as if somebody had pressed Ctrl-C there")

@@ -104,7 +104,7 @@ class Collector:
         self._fault: Exception | None = None
         self._dropped: list[Dropped] = []
         self._masked: list[Dropped] = []
-        self._taken: dict[int, Any] = {}
+        self._taken: set[int] = set()
         self._is_applying = False
         self._apart: dict[int, Any] = {}
         self._flatteners: dict[int, tuple[Any, Flattener]] = {}
@@ -155,7 +155,9 @@ class Collector:
         fills_zeros = request.call.unconnected == "zero" and self.symbols.fills_zeros(alone=not extra)
         try:
             wanted = [sources, list(extra.values())]
-            asked, on_the_way = ask(tape, target, wanted, *(rest[:1] if fills_zeros else rest))
+            # Another tape may differentiate the gradient, which is then a part of its loss.
+            with contextlib.nullcontext() if request.call.inner else self.symbols.passing():
+                asked, on_the_way = ask(tape, target, wanted, *(rest[:1] if fills_zeros else rest))
         except Exception as error:
             self._raised(request, error)
             with self._own_work():
@@ -241,6 +243,11 @@ class Collector:
         self.symbols.finish(self.flattener(self.root), self.calls)
         link_snapshots(self)
 
+    def forget(self) -> None:
+        """All is measured. Lets the tensors of the step go, which others refer to until Python looks for garbage."""
+        self.symbols.forget()
+        self.calls, self.applied = [], []
+
     def scaled(self, loss: Any, result: Any) -> None:
         """An optimizer has multiplied a loss by a scale before it is differentiated."""
         self._has_scaled = self._has_scaled or result is not loss
@@ -282,7 +289,8 @@ class Collector:
                             applied.read()
         outer, self._is_applying = self._is_applying, True
         try:
-            result = apply()
+            with self.symbols.passing():
+                result = apply()
         finally:
             self._is_applying = outer
         with self._own_work():
@@ -341,8 +349,8 @@ class Collector:
             dropped = dropped_by(layer, value)
             if dropped is not None:
                 self._dropped.append(dropped)
-            # Tensors are kept with it: an id names an object only while that lives.
-            self._taken |= {id(each): each for each in tf.nest.flatten(value)}
+            masked = {id(each.given) for each in self._masked}
+            self._taken |= masked.intersection(map(id, tf.nest.flatten(value)))
 
     def returned(self, layer: Any, outputs: Any) -> None:
         """A Keras 3 layer has attached a mask to its output."""

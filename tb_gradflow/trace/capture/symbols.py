@@ -96,6 +96,10 @@ class Symbols:
         with self.of_graph(self.graph_now()).opened():
             yield
 
+    def passing(self) -> contextlib.AbstractContextManager[None]:
+        """While the context is open, the step computes what follows from its loss."""
+        return contextlib.nullcontext()
+
     def read(self, variable: Any) -> Any:
         """In the recorder's own work: the value of a variable, read by the step."""
         # It must do nothing else than without the recorder: it has to read it itself, after it has last changed it.
@@ -145,6 +149,9 @@ class Symbols:
 
     def finish(self, flattener: Flattener, calls: Iterable[Call]) -> None:
         """The step is over: adds facts that are known only now to the flat ops of its graph."""
+
+    def forget(self) -> None:
+        """All is measured: lets the step's tensors go."""
 
 
 class SymbolsOfOne(Symbols):

@@ -8,6 +8,7 @@ like a traced one. The ops are created while the user's call is still on the sta
 from __future__ import annotations
 
 import contextlib
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -65,6 +66,8 @@ class Shadow:
         self.arrivals: list[Arrival] = []
         self._symbols: dict[int, Any] = {}
         self._tensors: dict[str, Any] = {}
+        self._passing: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()
+        self._is_passing = False
         self._functions: dict[bytes, Any] = {}
         self._made: dict[int, Sequence[Frame]] = {}
         self._began = ops.uid()
@@ -104,6 +107,16 @@ class Shadow:
         finally:
             self._paused = paused
 
+    @contextmanager
+    def passing(self) -> Iterator[None]:
+        """Tensors that are computed in this context are not kept: a gradient takes as many as the loss does, and an
+        optimizer several of the size of each variable."""
+        outer, self._is_passing = self._is_passing, True
+        try:
+            yield
+        finally:
+            self._is_passing = outer
+
     @property
     def is_paused(self) -> bool:
         """Whether code other than the step's is running."""
@@ -130,11 +143,11 @@ class Shadow:
     def actual(self, symbol: Any) -> Any:
         """The eager tensor of a symbol; None if only the shadow graph has it, or a function that the step calls, whose
         tensors have the same names."""
-        return self._tensors.get(symbol.name) if getattr(symbol, "graph", None) is self.graph else None
+        return self.value(symbol.name) if getattr(symbol, "graph", None) is self.graph else None
 
     def value(self, name: str) -> Any:
         """The eager tensor of the symbol of this name; `None` if there is none."""
-        return self._tensors.get(name)
+        return self._tensors.get(name, self._passing.get(name))
 
     def make_opaque(self, kind: str, inputs: Sequence[Any], dtypes: Sequence[Any], known: Known) -> Any:
         """An op of which only the inputs and outputs (symbols and types) are known, under the name `kind`."""
@@ -171,7 +184,7 @@ class Shadow:
             return
         if more.get("graph") is not None or kind in _HANDLES or not tf.executing_eagerly():
             return
-        if self._most is not None and len(self._tensors) >= self._most:
+        if self._most is not None and len(self._symbols) >= self._most:
             self._let_go()
             return
         with self.paused(), record.stop_recording():
@@ -188,9 +201,13 @@ class Shadow:
         """Stops recording the step when it is too large: the tensors that were kept would fill the memory."""
         self.is_full = True
         self._paused += 1
+        self.forget()
+        self._on_full()
+
+    def forget(self) -> None:
+        """No tensors are kept any more."""
         for kept in (self._symbols, self._tensors, self._made, self.arrivals):
             kept.clear()
-        self._on_full()
 
     def _same_op(self, kind: str, inputs: list[Any], attributes: Sequence[Any], outputs: Sequence[Any]) -> list[Any]:
         dtypes = [tensor.dtype for tensor in outputs]
@@ -218,7 +235,7 @@ class Shadow:
     def keep(self, symbol: Any, tensor: Any) -> None:
         """From now on `symbol` represents the eager tensor."""
         self._symbols[tensor._id] = symbol
-        self._tensors[symbol.name] = tensor
+        (self._passing if self._is_passing else self._tensors)[symbol.name] = tensor
 
 
 def _remove(listener: Callable[..., None], listed: list[Any]) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tensorflow.core.protobuf import config_pb2, rewriter_config_pb2
@@ -32,6 +34,21 @@ def run(name: str, args: Sequence[Any], result_count: int, *, optimized: bool) -
     if cancelling is None:
         return execute.execute(name, result_count, list(args), attributes, here) or None
     return execute.execute_with_cancellation(name, result_count, list(args), attributes, here, cancelling) or None
+
+
+@contextlib.contextmanager
+def cancelled_after(seconds: float) -> Iterator[None]:
+    """While the context is open, functions of this thread are cancelled after so long. TensorFlow raises then; it waits
+    for the op that is running."""
+    manager = cancellation.CancellationManager()
+    timer = threading.Timer(seconds, manager.start_cancel)
+    timer.daemon = True
+    timer.start()
+    try:
+        with cancellation.CancellationManagerContext(manager):
+            yield
+    finally:
+        timer.cancel()
 
 
 @functools.cache

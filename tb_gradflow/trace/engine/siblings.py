@@ -106,8 +106,10 @@ class Sibling:
         return plain.function_type.pack_output(results)
 
     def is_own(self, error: BaseException) -> bool:
-        """Whether an op of the edits has raised an error, or there was no memory for them."""
-        return error is self._blamed or isinstance(error, tf.errors.ResourceExhaustedError)
+        """Whether an op of the edits has raised an error, or there was no memory for them, or nothing has run yet: ops
+        raise errors of TensorFlow's, whatever Python raises in them."""
+        is_of_op = isinstance(error, tf.errors.OpError)
+        return error is self._blamed or not is_of_op or isinstance(error, tf.errors.ResourceExhaustedError)
 
     def _is_blamed(self, message: str) -> bool:
         # An op that fails is named; what TensorFlow says before it runs a function for the first time names none,

@@ -19,15 +19,16 @@ from tb_gradflow.trace.engine.additions import unobserved
 from tb_gradflow.trace.engine.copies import copied
 from tb_gradflow.trace.engine.repeated import NotRepeatable
 from tb_gradflow.trace.experiments.line_search import line_searches
-from tb_gradflow.trace.experiments.loss_alone import LastStep, Loss, LossAlone
-from tb_gradflow.trace.experiments.moves import Moves
+from tb_gradflow.trace.experiments.loss_alone import MOST_OF_LOSS, LastStep, Loss, LossAlone
+from tb_gradflow.trace.experiments.moves import Clock, Moves
 from tb_gradflow.trace.experiments.reactions import reactions
 from tb_gradflow.trace.experiments.suspects import suspected
 from tb_gradflow.trace.graph.build_trace import Numbered
 from tb_gradflow.trace.graph.variables import Variables
 
-MOST_SECONDS = 0.7, 0.3
-"""How long the variables of a step are moved, and then the inputs of ops; what is not moved by then stays unknown."""
+_MOST_SECONDS = 0.7, 0.3
+"""How long the variables of a step are moved, and then the inputs of ops, unless its loss takes longer; what is not
+moved by then stays unknown."""
 
 _MOST_ELEMENTS = 1 << 24
 """Larger variables are not moved."""
@@ -130,10 +131,11 @@ def answers(
                 listed = suspected(numbered, measured, pairs, last.function)
                 with copied(last.function, last.args, last.values) as copies:
                     loss = LossAlone(last, losses, copies, listed)
-                    found.extend(_influences(loss, wanted, last, last.numbers(variables), was, _in(MOST_SECONDS[0])))
-                    reacted.extend(reactions(loss, listed, _in(MOST_SECONDS[1])))
+                    numbers, first, took = last.numbers(variables), *_twice(loss)
+                    found.extend(_influences(loss, wanted, last, numbers, was, first, Clock(_MOST_SECONDS[0], took)))
+                    reacted.extend(reactions(loss, listed, Clock(_MOST_SECONDS[1], took)))
                     if searches:
-                        searched.extend(line_searches(loss, last, last.numbers(variables)))
+                        searched.extend(line_searches(loss, last, numbers, first))
     except NotRepeatable as error:
         reason = str(error)
     except Exception as fault:  # the training goes on, and so does its recording
@@ -146,8 +148,10 @@ def answers(
     }
 
 
-def _in(seconds: float) -> float:
-    return time.monotonic() + seconds
+def _twice(loss: LossAlone) -> tuple[tuple[Mapping[int, float], Mapping[int, float]], float]:
+    """The losses, computed twice, and how many seconds that takes once."""
+    compiled, began = loss(MOST_OF_LOSS), time.monotonic()
+    return (compiled, loss(MOST_OF_LOSS)), time.monotonic() - began
 
 
 def _influences(
@@ -156,9 +160,9 @@ def _influences(
     step: LastStep,
     numbers: Mapping[int, int],
     was: Mapping[int, float],
-    until: float,
+    first: tuple[Mapping[int, float], Mapping[int, float]],
+    clock: Clock,
 ) -> Iterator[Influence]:
-    first = loss(), loss()
     same = [
         target for target, value in first[0].items() if loss.draws.are_made or _is_same(value, was.get(target, np.nan))
     ]
@@ -168,11 +172,11 @@ def _influences(
         value = step.values.get(numbers.get(variable, -1))
         known = [target for target in targets if target in same and np.isfinite(first[0][target])]
         if known and value is not None and value.dtype.is_floating and 0 < int(tf.size(value)) <= _MOST_ELEMENTS:
-            moves = Moves(value, _asking(loss, variable, numbers[variable], value, first))
+            moves = Moves(value, _asking(loss, variable, numbers[variable], value, first, clock), clock)
             # Other random numbers than in the step, or a part that is held, may hide what the loss depends on.
             is_sure = not loss.draws.are_made and not loss.is_held
-            yield from (each for each in moves.until_reaction(known, until) if each.reacts or is_sure)
-        if time.monotonic() > until:
+            yield from (each for each in moves.until_reaction(known) if each.reacts or is_sure)
+        if clock.is_over:
             return
 
 
@@ -181,7 +185,12 @@ def _is_same(again: float, was: float) -> bool:
 
 
 def _asking(
-    loss: LossAlone, variable: int, number: int, value: Any, first: tuple[Mapping[int, float], Mapping[int, float]]
+    loss: LossAlone,
+    variable: int,
+    number: int,
+    value: Any,
+    first: tuple[Mapping[int, float], Mapping[int, float]],
+    clock: Clock,
 ) -> Callable[[Any, float], Mapping[int, Influence]]:
     """Moves a variable with this value, which is the argument `number`; `first` are the losses before, twice."""
     size = float(np.max(np.abs(value.numpy().astype(np.float64))))
@@ -189,7 +198,7 @@ def _asking(
     def ask(moved: Any, amount: float) -> Mapping[int, Influence]:
         return {
             target: Influence(target, variable, size, amount, first[0][target], first[1][target], after, 0.0)
-            for target, after in loss({number: moved}).items()
+            for target, after in loss(clock.left, {number: moved}).items()
             if np.isfinite(after)
         }
 

@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from tb_gradflow.record.experiments import LineSearch
-from tb_gradflow.trace.experiments.loss_alone import LastStep, LossAlone
+from tb_gradflow.trace.experiments.loss_alone import MOST_OF_LOSS, LastStep, LossAlone
 
 _FACTORS = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1e4, 1e6)
 """By which the update is multiplied."""
@@ -58,9 +58,11 @@ class Course:
         return bool(np.isfinite(fall) and fall < _LEAST_FALL * abs(np.mean(first)) + error)
 
 
-def line_searches(loss: LossAlone, step: LastStep, numbers: Mapping[int, int]) -> Iterator[LineSearch]:
-    """That of a step's only loss, if it has one."""
-    first, again = loss(), loss()
+def line_searches(
+    loss: LossAlone, step: LastStep, numbers: Mapping[int, int], first: tuple[Mapping[int, float], Mapping[int, float]]
+) -> Iterator[LineSearch]:
+    """That of a step's only loss, if it has one; `first` are the losses before the step, twice."""
+    known, again = first
     moved = {
         number: (step.values[number], after)
         for number in numbers.values()
@@ -69,11 +71,15 @@ def line_searches(loss: LossAlone, step: LastStep, numbers: Mapping[int, int]) -
         and after.dtype.is_floating
         and not bool(tf.reduce_all(after == step.values[number]))
     }
-    if len(first) != 1 or not moved:
+    if len(known) != 1 or not moved:
         return
-    [(target, before)] = first.items()
-    found = [
-        loss({number: one + tf.cast(factor, one.dtype) * (other - one) for number, (one, other) in moved.items()})
-        for factor in _FACTORS
-    ]
-    yield LineSearch(target, before, again[target], _FACTORS, tuple(each.get(target, np.nan) for each in found))
+    [(target, before)] = known.items()
+
+    def after(factor: float) -> float:
+        values = {number: one + tf.cast(factor, one.dtype) * (other - one) for number, (one, other) in moved.items()}
+        try:
+            return loss(MOST_OF_LOSS, values).get(target, np.nan)
+        except tf.errors.OpError:  # an index is out of range, or a loop does not end
+            return np.nan
+
+    yield LineSearch(target, before, again[target], _FACTORS, tuple(map(after, _FACTORS)))

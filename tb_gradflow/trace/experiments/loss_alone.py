@@ -15,10 +15,14 @@ from tb_gradflow.trace.engine.cells import Cell
 from tb_gradflow.trace.engine.draws import Draws
 from tb_gradflow.trace.engine.effects import Effects, Giving, has_held_results
 from tb_gradflow.trace.engine.repeated import NotRepeatable
+from tb_gradflow.trace.engine.run import cancelled_after
 from tb_gradflow.trace.engine.siblings import Added, Edit, Sibling
 from tb_gradflow.trace.experiments.inlets import Inlet, Moved
 from tb_gradflow.trace.graph.gradient_call import Call
 from tb_gradflow.trace.graph.variables import Variables
+
+MOST_OF_LOSS = 10.0
+"""Seconds that a loss may take."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)  # equality of tensors is an op
@@ -140,8 +144,9 @@ class LossAlone:
         edits: list[Edit] = [alone, step.given, self.draws, Moved(inlets), Added(added)]
         self._sibling = Sibling(step.function, edits, optimized=False)
 
-    def __call__(self, moved: Mapping[int, Any] = {}) -> dict[int, float]:
-        """The losses by target, with other values of some variables, by the number of the argument."""
+    def __call__(self, seconds: float, moved: Mapping[int, Any] = {}) -> dict[int, float]:
+        """The losses by target, with other values of some variables, by the number of the argument. Raises an error of
+        TensorFlow's after so many seconds: a loop may have no end with these values."""
         self.draws.rewind()
         given = {self._copies[number]: value for number, value in moved.items()}
         values = self._values | given
@@ -150,7 +155,8 @@ class LossAlone:
                 if values[copy] is not None:
                     copy.write(values[copy])
             self._changed = set(self._values) if self._writes else set(given)
-            self._sibling(self._args)
+            with cancelled_after(seconds):
+                self._sibling(self._args)
         self.given = {each: value for each, cell in self._given.items() if (value := cell.take()) is not None}
         self.computed = {each: [cell.take() for cell in cells] for each, cells in self._computed.items()}
         taken = {target: cell.take() for target, cell in self._losses.items()}

@@ -22,22 +22,52 @@ _SMALL_PARTS = (1e-3, 1e-2)
 Answer = TypeVar("Answer", bound=Influence | Reaction)
 
 
+class Clock:
+    """The time for some moves.
+
+    Args:
+        seconds: As much as there is.
+        took: How long the loss takes; there is time for one in any case.
+    """
+
+    def __init__(self, seconds: float, took: float) -> None:
+        self._until = time.monotonic() + max(seconds, took)
+        self._took = took
+
+    @property
+    def is_over(self) -> bool:
+        return time.monotonic() > self._until
+
+    @property
+    def left(self) -> float:
+        """The seconds that the loss may take now: some more than there are, because a loss that is not needed to its
+        end is cancelled, and TensorFlow prints a line then."""
+        return max(self._until - time.monotonic(), 0.0) + 5.0 * self._took + 0.1
+
+
 class Moves(Generic[Answer]):
     """One tensor is moved.
 
     Args:
         value: Its value.
         ask: Returns what reacts, or does not, by number, if the tensor has another value, which differs by an amount.
+        clock: The time for it.
     """
 
-    def __init__(self, value: Any, ask: Callable[[Any, float], Mapping[int, Answer]]) -> None:
+    def __init__(self, value: Any, ask: Callable[[Any, float], Mapping[int, Answer]], clock: Clock) -> None:
+        self._clock = clock
+        self._has_failed = False
         self._ask: Callable[[Any, float], Mapping[int, Answer]] = ask
         self._dtype = value.dtype
         self._value = value.numpy().astype(np.float64)
         self.size = float(np.max(np.abs(self._value)))
         self._directions = _directions(self._value.shape)
 
-    def until_reaction(self, wanted: Collection[int], until: float) -> Iterator[Answer]:
+    @property
+    def _is_over(self) -> bool:
+        return self._has_failed or self._clock.is_over
+
+    def until_reaction(self, wanted: Collection[int]) -> Iterator[Answer]:
         """What these say to larger and larger moves, until all have reacted, or the time is over."""
         last: dict[int, Answer] = {}
         for part in PARTS if np.isfinite(self.size) else ():
@@ -47,7 +77,7 @@ class Moves(Generic[Answer]):
                     last[number] = each if known is None else replace(each, still=known.amount)
             if len(last) == len(wanted) and all(each.reacts for each in last.values()):
                 break
-            if time.monotonic() > until:
+            if self._is_over:
                 # What has not been moved by its whole way may still react.
                 last = {number: each for number, each in last.items() if each.reacts}
                 break
@@ -69,10 +99,17 @@ class Moves(Generic[Answer]):
         amount = part * (self.size or 1.0)
         found: dict[int, Answer] = {}
         for direction in self._directions:
+            if self._is_over:
+                return {number: each for number, each in found.items() if each.reacts}
             moved = tf.constant(self._value + amount * direction, self._dtype)
             if np.array_equal(moved.numpy().astype(np.float64), self._value):
                 continue  # its type has no numbers in between
-            for number, each in self._ask(moved, amount).items():
+            try:
+                answers = self._ask(moved, amount)
+            except tf.errors.OpError:  # an index is out of range, or a loop does not end
+                self._has_failed = True
+                continue
+            for number, each in answers.items():
                 known = found.get(number)
                 if number in wanted and (known is None or not known.reacts):
                     found[number] = each

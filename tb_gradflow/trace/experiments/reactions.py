@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -10,24 +9,24 @@ import numpy as np
 import tensorflow as tf
 
 from tb_gradflow.record.experiments import SPACINGS, Reaction
-from tb_gradflow.trace.experiments.loss_alone import LossAlone, Suspected
-from tb_gradflow.trace.experiments.moves import Moves
+from tb_gradflow.trace.experiments.loss_alone import MOST_OF_LOSS, LossAlone, Suspected
+from tb_gradflow.trace.experiments.moves import Clock, Moves
 
 _MOST_ELEMENTS = 1 << 22
 """Larger tensors are not moved."""
 
 
-def reactions(loss: LossAlone, suspects: Sequence[Suspected], until: float) -> Iterator[Reaction]:
+def reactions(loss: LossAlone, suspects: Sequence[Suspected], clock: Clock) -> Iterator[Reaction]:
     """Those of some ops, whose inlets the losses were made with, as long as there is time."""
-    before = loss()
+    before = loss(MOST_OF_LOSS)
     given, computed = dict(loss.given), dict(loss.computed)
     for number, each in enumerate(suspects):
-        if time.monotonic() > until:
+        if clock.is_over:
             return
         value = given.get(number)
         if value is not None and each.target in before and 0 < int(tf.size(value)) <= _MOST_ELEMENTS:
-            ask = _asking(loss, number, each, value, computed[number], before)
-            yield from Moves(value, ask).until_reaction([0], until)
+            ask = _asking(loss, number, each, value, computed[number], before, clock)
+            yield from Moves(value, ask, clock).until_reaction([0])
 
 
 def _asking(
@@ -37,6 +36,7 @@ def _asking(
     value: Any,
     computed: Sequence[Any],
     before: Mapping[int, float],
+    clock: Clock,
 ) -> Callable[[Any, float], Mapping[int, Reaction]]:
     size = float(np.max(np.abs(value.numpy().astype(np.float64))))
     inlet = suspect.inlet
@@ -44,7 +44,7 @@ def _asking(
     def ask(moved: Any, amount: float) -> Mapping[int, Reaction]:
         inlet.by.write(moved - value)
         try:
-            after = loss()
+            after = loss(clock.left)
         finally:
             inlet.stay()
         changed, change = _difference(computed, loss.computed[number])

@@ -9,6 +9,7 @@ from typing import Any
 
 from tb_gradflow.trace.engine.siblings import Added, Edit, Sibling
 from tb_gradflow.trace.engine.switches import Switch
+from tb_gradflow.trace.experiments.answers import Questions
 from tb_gradflow.trace.nonfinite.guard import Guard
 from tb_gradflow.trace.observed.influences import Influences
 from tb_gradflow.trace.protection.substitutes import Run
@@ -34,6 +35,7 @@ class Forms:
         switch: Its switch.
         measurements: What is measured in recorded steps.
         told: Returns the context in which the recorded form first runs.
+        questions: The variables of the training that are moved.
         guarded: Whether the gradients of all steps are checked.
 
     Attributes:
@@ -45,7 +47,14 @@ class Forms:
     """
 
     def __init__(
-        self, function: Any, switch: Switch, measurements: Measurements | OfReplicas, told: Told, *, guarded: bool
+        self,
+        function: Any,
+        switch: Switch,
+        measurements: Measurements | OfReplicas,
+        told: Told,
+        questions: Questions,
+        *,
+        guarded: bool,
     ) -> None:
         self._function = function._inference_function
         self.guard = Guard(self._function, measurements.calls) if guarded else None
@@ -55,7 +64,7 @@ class Forms:
         self.measurements = measurements
         self.influences: Influences | None = None
         if self.guard is not None and isinstance(measurements, Measurements):
-            self.influences = Influences(self.guard.units, measurements)
+            self.influences = Influences(self.guard.units, measurements, questions)
         self.is_rented = False
         self._switch = switch
         self._told = told

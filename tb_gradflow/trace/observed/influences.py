@@ -22,12 +22,13 @@ class Influences:
     Args:
         units: What takes gradients in it.
         measurements: What is measured of it.
+        questions: The variables of the training that are moved.
     """
 
-    def __init__(self, units: Sequence[Unit], measurements: Measurements) -> None:
+    def __init__(self, units: Sequence[Unit], measurements: Measurements, questions: Questions) -> None:
         self._units = units
         self._measurements = measurements
-        self._questions = Questions()
+        self._questions = questions
         self._course = Course()
         self._small = [small_ones(unit.function, _SMALL) for unit in units]
         self._before: list[dict[int, Any]] = []

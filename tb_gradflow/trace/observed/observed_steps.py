@@ -18,6 +18,7 @@ from tb_gradflow.trace.engine.repeated import NotRepeatable
 from tb_gradflow.trace.engine.stack_space import with_stack_space
 from tb_gradflow.trace.engine.switches import switch_of
 from tb_gradflow.trace.engine.tracing import Onlooker, calls_noted, onlooking
+from tb_gradflow.trace.experiments.answers import Questions
 from tb_gradflow.trace.graph.build_trace import trace_of
 from tb_gradflow.trace.graph.flat_ops import Known
 from tb_gradflow.trace.graph.variables import Variables
@@ -93,6 +94,7 @@ class ObservedSteps:
         self._forms: dict[int, tuple[Any, Observation, Forms] | None] = {}
         self._last: tuple[Any, Observation, Forms] | None = None
         self._recorded = Counter[int]()
+        self._questions = Questions()
         self._has_caught = False
         self._step = step
         self._without_gradients: Observation | None = None
@@ -237,7 +239,8 @@ class ObservedSteps:
         notes += [*([OF_ONE_WORKER] if several else []), *observation.notes]
         measurements.trace = dataclasses.replace(measurements.trace, notes=(*measurements.trace.notes, *notes))
         # A worker alone cannot repeat a step, in which all workers exchange their gradients.
-        return Forms(function, switch, measurements, self._told, guarded=self._settings.guarded and not several)
+        guarded = self._settings.guarded and not several
+        return Forms(function, switch, measurements, self._told, self._questions, guarded=guarded)
 
     def _seen_again(self, called: Sequence[Any]) -> str:
         """Observes functions that were traced before: see `observed_again`. Returns why none of them can be

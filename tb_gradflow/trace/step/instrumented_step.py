@@ -169,6 +169,8 @@ class OpenStep:
         except Exception as fault:
             self._step.on_fault(fault)
             return {}
+        finally:
+            self._forget()
 
     def abandon(self, error: BaseException | None = None) -> None:
         """The step does not complete. If that is the user's error, what was observed until then is reported, and
@@ -178,6 +180,11 @@ class OpenStep:
             with contextlib.suppress(Exception):
                 self.collector.finish()
                 self._step.tell(self.collector, MoreRows(), error)
+        self._forget()
+
+    def _forget(self) -> None:
+        self.collector.forget()
+        self._before = []
 
     def _measured(self, args: Any, kwargs: Any) -> Measured:
         collector, settings = self.collector, self._step.settings

@@ -392,3 +392,35 @@ def test_a_branch_that_draws_a_batch_is_not_taken_by_an_experiment(tmp_path: Pat
         step()
 
     assert float(next(batches)) == (3.0 if takes_it else 0.0)
+
+
+def test_a_loop_that_would_have_no_end_with_another_value_is_left(tmp_path: Path) -> None:
+    pace, weight = tf.Variable(1.5, name="pace"), tf.Variable(1.0, name="weight")
+
+    def loss(x: Any) -> Any:
+        _, found = tf.while_loop(
+            lambda time, _: time < 1.0, lambda time, found: (time + pace, found * 1.1), (x[0] * 0.0, weight + 0.0)
+        )
+        return found
+
+    step = tb_gradflow.watch(tmp_path)(stepped(keras.optimizers.SGD(0.1), [weight, pace], loss))
+    losses = [float(step(iter(tf.data.Dataset.from_tensors(tf.ones(4)).repeat()))) for _ in range(2)]
+
+    assert losses == pytest.approx([1.1, 1.1 * 0.89])
+    assert influences_in(tmp_path) == {}
+
+
+def test_what_a_training_moves_is_moved_once_by_all_its_functions(tmp_path: Path) -> None:
+    span, weight = tf.Variable(2.0, name="span"), tf.Variable(1.0, name="weight")
+
+    @tb_gradflow.watch(tmp_path)
+    @tf.function
+    def step(x: Any) -> Any:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(weight * x * tf.cast(x > span, tf.float32))
+        return tape.gradient(loss, [span, weight])
+
+    for size in (1, 2, 3):
+        step(tf.ones(size))
+
+    assert tb_gradflow.open_log(tmp_path).recorded.index().with_values == {0}
