@@ -35,6 +35,10 @@ LOOPS = frozenset({"While", "StatelessWhile"})
 SOFTMAX = ("Softmax", "LogSoftmax", "SoftmaxCrossEntropyWithLogits", "SparseSoftmaxCrossEntropyWithLogits")
 
 
+SATURABLE = frozenset({"Sigmoid", "Tanh", "Softmax", "LogSoftmax"})
+"""Functions that are flat for large inputs."""
+
+
 # `unknown` gets the benefit of the doubt: an edge that was not examined must not become a cut.
 _PASSING = frozenset({"yes", "unknown"})
 

@@ -99,7 +99,7 @@ def _units_of_one(suspect: Suspect) -> list[tuple[int, int]]:
     found = []
     for total in topology.by_type.get("Sum", ()):
         square = trace.ops[total].inputs[0].op if trace.ops[total].inputs else -1
-        if suspect.type_of(square) != "Square" or not _averages_one(trace, total) or not trace.ops[square].inputs:
+        if not _is_square(trace, square) or not _averages_one(trace, total):
             continue
         value = trace.ops[square].inputs[0].op
         arrives, left = (suspect.measured.of_op(suspect.target, op) for op in (square, value))
@@ -108,6 +108,14 @@ def _units_of_one(suspect: Suspect) -> list[tuple[int, int]]:
         if arrives is not None and left is not None and others and left.max_abs <= _FAINT * arrives.max_abs:
             found.append((value, others[0]))
     return found
+
+
+def _is_square(trace: Trace, op: int) -> bool:
+    """Whether an op squares something; `tf.norm` multiplies it by itself."""
+    given = [edge.op for edge in trace.ops[op].inputs] if op >= 0 else []
+    return bool(given) and (
+        trace.ops[op].type == "Square" or (trace.ops[op].type == "Mul" and given[0] >= 0 and given == [given[0]] * 2)
+    )
 
 
 def _before(suspect: Suspect) -> list[int]:
