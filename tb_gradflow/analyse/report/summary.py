@@ -161,7 +161,8 @@ def _because(measured: Measured, finding: Finding) -> str:
         if finding.cause == "gradient_not_applied" and is_held_by_optimizer(measured, finding):
             return f": the optimizer does not move {many}."
         if _is_made_before(measured, finding):
-            return f": the model does not track {many}." if trace.layers else f": no gradient is requested for {many}."
+            by_hand = not trace.layers or trace.targets[finding.target].source is not None
+            return f": no gradient is requested for {many}." if by_hand else f": the model does not track {many}."
         return f": {cause.without_op.format(line=line, them=many, since=since)}."
     if finding.culprit < 0 or finding.cause == "variable_rebound":
         return "."

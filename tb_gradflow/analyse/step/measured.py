@@ -64,7 +64,7 @@ class Measured:
         alone: Whether it is a single step on a chosen batch, not a step of a training.
         influences: What was found when variables were moved, by the names of target and variable.
         not_moved: Why they could not be moved; empty if they could.
-        onset: See `RunContext`, also for standstill, rest, turns, silences, still_zero, value_courses and
+        onset: See `RunContext`, also for standstill, rest, turns, silences, unchanged, value_courses and
             began.
     """
 
@@ -90,7 +90,7 @@ class Measured:
         self.alone = context is ALONE
         self.onset, self.standstill, self.rest = context.onset, context.standstill, context.rest
         self.turns, self.silences, self.began = context.turns, context.silences, context.began
-        self.still_zero = context.still_zero
+        self.unchanged = context.unchanged
         self.value_courses, self._first_gradients = context.value_courses, context.first_gradients
         self._gradients_before = context.gradients_before
         self._courses: dict[int, Courses] = {}
