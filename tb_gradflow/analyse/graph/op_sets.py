@@ -57,6 +57,10 @@ SINGULAR_INPUT = DIVISIONS | {
 """The index of the input that decides whether a function, or its slope, is finite."""
 
 
+MASKS = frozenset({"AddV2", "Add", "Sub", "Select", "SelectV2"})
+"""What a mask in front of a softmax is written with."""
+
+
 def scopes_of(name: str) -> list[str]:
     """The name scopes around an op, the innermost first."""
     found = []

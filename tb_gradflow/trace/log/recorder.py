@@ -34,6 +34,8 @@ from tb_gradflow.version import VERSION
 
 _LOGGER = logging.getLogger("tb_gradflow")
 
+_UPDATE = VARIABLE_STATISTICS.index("update_norm")
+
 MANY_TRACES = 16
 """An eager step has a separate trace for each batch size. Above this number, steps of other batch sizes are recorded
 under a trace that is otherwise the same.
@@ -123,8 +125,10 @@ class Recorder:
         self._tell_notes(self._traces[trace])
         record = record_of(measurements, trace, step)
         writer = self._open()
+        norms = np.frombuffer(record.variables, "<f4").reshape(-1, len(VARIABLE_STATISTICS))
         if self.meter is not None:
             writer.write_cost(self.meter.cost())
+            self.meter.has_moved = bool(self.meter.has_moved) or bool(np.any(norms[:, _UPDATE] > 0))
         writer.write_step(record)
         if tell or record.values is not None or not self._pinned:
             self._pinned.append(step)
@@ -132,7 +136,6 @@ class Recorder:
             self._thin(writer)
         if tell or not self._told:
             gradients = np.frombuffer(record.gradients, "<f4").reshape(-1, len(GRADIENT_STATISTICS))
-            norms = np.frombuffer(record.variables, "<f4").reshape(-1, len(VARIABLE_STATISTICS))
             known, losses, values = self._traces[trace], record.losses, record.values
             self._tell(lambda: diagnose(known, self._session, gradients, norms, losses, step, values=values))
 

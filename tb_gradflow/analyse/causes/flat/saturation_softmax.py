@@ -21,8 +21,10 @@ def rule(suspect: Suspect) -> Verdict | None:
 
 
 def message_and_fix(group: Group) -> Text:
-    size = "tf.math.sqrt(tf.cast(tf.shape(keys)[-1], tf.float32))"
-    scaled = f"Scale the scores before the softmax, as attention does: `{{bx}} / {size}`."
+    scaled = (
+        "Scale the scores before the softmax until they are around one, for example `{bx} / 10.0`; attention divides "
+        "them by the root of the number of features."
+    )
     logits = "Scale the input, `{bx} / 10.0`, or " + FROM_LOGITS + "."
     factor = made_large(group)
     why = f"{factor} before it, and " if factor else ""
