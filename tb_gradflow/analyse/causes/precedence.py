@@ -99,6 +99,7 @@ from tb_gradflow.analyse.causes.updates import (
 from tb_gradflow.analyse.causes.wrong_value import (
     custom_gradient_wrong,
     labels_broadcast,
+    normalised_over_batch,
     probabilities_as_logits,
 )
 from tb_gradflow.analyse.evidence.suspects import Rule
@@ -310,6 +311,7 @@ CONNECTED: tuple[Rule, ...] = (
     nondiff_op_input.partly_cut,
     python_escape.partly_in_python,
     labels_broadcast.rule,
+    normalised_over_batch.rule,
     probabilities_as_logits.rule,
     softmax_all_masked.masked_everywhere,
     shift_invariant_parameter.rule,

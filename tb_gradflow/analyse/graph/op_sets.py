@@ -101,6 +101,14 @@ def constant_of(op: Op, place: int) -> float | None:
     return next((constant.value for constant in op.constants if constant.input == place), None)
 
 
+def is_square(trace: Trace, op: int) -> bool:
+    """Whether an op squares something; `tf.norm` multiplies it by itself."""
+    given = [edge.op for edge in trace.ops[op].inputs] if op >= 0 else []
+    return bool(given) and (
+        trace.ops[op].type == "Square" or (trace.ops[op].type == "Mul" and given[0] >= 0 and given == [given[0]] * 2)
+    )
+
+
 def has_single_class(op: Op) -> bool:
     """Whether it is a softmax, or a loss with one inside, over an axis of length one."""
     sizes = op.outputs[-1].shape if op.outputs else None

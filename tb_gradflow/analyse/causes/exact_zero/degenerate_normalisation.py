@@ -10,7 +10,7 @@ from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.evidence.course import is_the_only_way
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.evidence.zeros import PRODUCTS
-from tb_gradflow.analyse.graph.op_sets import scopes_of, shape_along
+from tb_gradflow.analyse.graph.op_sets import is_square, scopes_of, shape_along
 from tb_gradflow.analyse.graph.paths import walked
 from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.words.fields import SIZE, ZERO, Template
@@ -88,7 +88,7 @@ def _units_of_one(suspect: Suspect) -> list[tuple[int, int]]:
     found = []
     for total in topology.by_type.get("Sum", ()):
         square = trace.ops[total].inputs[0].op if trace.ops[total].inputs else -1
-        if not _is_square(trace, square) or not _averages_one(trace, total):
+        if not is_square(trace, square) or not _averages_one(trace, total):
             continue
         value = trace.ops[square].inputs[0].op
         arrives, left = (suspect.measured.of_op(suspect.target, op) for op in (square, value))
@@ -97,14 +97,6 @@ def _units_of_one(suspect: Suspect) -> list[tuple[int, int]]:
         if arrives is not None and left is not None and others and left.max_abs <= _FAINT * arrives.max_abs:
             found.append((value, others[0]))
     return found
-
-
-def _is_square(trace: Trace, op: int) -> bool:
-    """Whether an op squares something; `tf.norm` multiplies it by itself."""
-    given = [edge.op for edge in trace.ops[op].inputs] if op >= 0 else []
-    return bool(given) and (
-        trace.ops[op].type == "Square" or (trace.ops[op].type == "Mul" and given[0] >= 0 and given == [given[0]] * 2)
-    )
 
 
 def _before(suspect: Suspect) -> list[int]:
