@@ -29,6 +29,7 @@ from tb_gradflow.store.writer import VOLUME_CAP_BYTES, LogWriter
 from tb_gradflow.trace.log.meter import Meter
 from tb_gradflow.trace.log.trials import trials_of_now
 from tb_gradflow.trace.step.forward_values import step_values
+from tb_gradflow.trace.tf_internals.raised_by import differentiated
 from tb_gradflow.trace.tf_internals.versions import keras_version
 from tb_gradflow.version import VERSION
 
@@ -295,9 +296,15 @@ class Tracing:
 
 
 def with_failure(trace: Trace, error: BaseException) -> Trace:
-    """The structure of a step, and the error that it raised."""
+    """The structure of a step, and the error that it raised; if an op's gradient function raised it, at that op."""
     first = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
-    return replace(trace, failure=f"{type(error).__name__}: {first}")
+    kind = differentiated(error)
+    raising = [place for place, op in enumerate(trace.ops) if op.type == kind and not op.backward]
+    ops = list(trace.ops)
+    for place in raising if len(raising) == 1 else ():
+        inputs = [replace(edge, passes="error") if edge.passes == "yes" else edge for edge in ops[place].inputs]
+        ops[place] = replace(ops[place], inputs=tuple(inputs))
+    return replace(trace, ops=tuple(ops), failure=f"{type(error).__name__}: {first}")
 
 
 def fault_message(step: int, fault: Exception) -> str:
