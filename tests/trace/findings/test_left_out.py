@@ -81,6 +81,32 @@ def test_a_parameter_of_what_is_trained_is_missing(apply: Callable[[Any, Any], A
     assert (finding.cause, finding.variables) == ("untracked_variable", ("parameter",))
 
 
+@pytest.mark.parametrize(("left_out", "trained_one"), [("student", "teacher"), ("online_net", "target_net")])
+def test_a_student_whose_teacher_is_trained_in_its_place_is_a_warning(
+    left_out: str, trained_one: str, tmp_path: Path
+) -> None:
+    keras.utils.set_random_seed(0)
+    one, other = network(left_out, 4, 2), network(trained_one, 4, 2)
+
+    report = trained(tmp_path, lambda x: tf.reduce_mean(tf.square(one(x) - other(x))), other.trainable_variables)
+
+    [finding] = loud(report)
+    assert {name.partition("/")[0] for name in finding.variables} == {left_out}
+    assert f"of `{trained_one}` instead" in finding.message
+
+
+def distilled() -> tuple[Loss, list[Any]]:
+    of_teacher, student = network("teacher", 4, 2), network("student", 4, 2)
+    return lambda x: tf.reduce_mean(tf.square(student(x) - of_teacher(x))), student.trainable_variables
+
+
+def both_trained() -> tuple[Loss, list[Any]]:
+    """Deep mutual learning, and a part of the student that is held fixed."""
+    of_teacher, student, part = network("teacher", 4, 2), network("student", 4, 2), network("student_input", 4, 4)
+    variables = of_teacher.trainable_variables + student.trainable_variables
+    return lambda x: tf.reduce_mean(tf.square(student(part(x)) - of_teacher(x))), variables
+
+
 def teacher() -> tuple[Loss, list[Any]]:
     old, student = network("old", 4, 2), network("student", 4, 2)
     return lambda x: tf.reduce_mean(tf.square(student(x) - old(x))), student.trainable_variables
@@ -121,7 +147,10 @@ def of_the_input() -> tuple[Loss, list[Any]]:
     return lambda x: tf.reduce_mean(tf.square(model(x / scale) - 1.0)), model.trainable_variables
 
 
-@pytest.mark.parametrize("make", [teacher, judge_of_two, trained_before, image, data, weight_of_a_term, of_the_input])
+@pytest.mark.parametrize(
+    "make",
+    [distilled, both_trained, teacher, judge_of_two, trained_before, image, data, weight_of_a_term, of_the_input],
+)
 def test_what_is_left_out_on_purpose_is_no_warning(make: Callable[[], tuple[Loss, list[Any]]], tmp_path: Path) -> None:
     keras.utils.set_random_seed(0)
 

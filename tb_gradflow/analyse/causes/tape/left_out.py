@@ -74,6 +74,21 @@ def is_untrained_head(suspect: Suspect) -> bool:
     return behind and max(map(len, products)) == 1
 
 
+# By whose result, and by what it learns from.
+_LEARNS_FROM = {"student": "teacher", "online": "target"}
+
+
+def learns_in_its_place(suspect: Suspect) -> str:
+    """The network that is trained instead of this one, if the names of the two tell that it should be the other way
+    round: a teacher instead of the student. Empty if they do not."""
+    variables = suspect.topology.trace.variables
+    owner, *rest = variables[suspect.state.variable].name.lower().split("/")
+    others = sorted({variables[each].name.partition("/")[0] for each in _asked(suspect)})
+    fixed = [other for role, other in _LEARNS_FROM.items() if rest and role in owner]
+    trained = [other for other in others if any(role in other.lower() for role in fixed)]
+    return trained[0] if trained and trained == others else ""
+
+
 def _asked(suspect: Suspect) -> set[int]:
     entries = suspect.topology.trace.variable_gradients
     return {each.variable for each in entries if each.target == suspect.target and each.outcome == "value"}

@@ -6,7 +6,13 @@ import ast
 from collections.abc import Sequence
 
 from tb_gradflow.analyse.causes.cause import Cause
-from tb_gradflow.analyse.causes.tape.left_out import ADDITIONS, KERNELS, is_parameter, is_untrained_head
+from tb_gradflow.analyse.causes.tape.left_out import (
+    ADDITIONS,
+    KERNELS,
+    is_parameter,
+    is_untrained_head,
+    learns_in_its_place,
+)
 from tb_gradflow.analyse.evidence.requests import nobody_asked
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.graph.op_sets import scopes_of
@@ -36,6 +42,7 @@ def rule(suspect: Suspect) -> Verdict | None:
         or _module_without(suspect) != ""
         or is_parameter(suspect)
         or is_untrained_head(suspect)
+        or learns_in_its_place(suspect) != ""
     )
     return Verdict("untracked_variable", "error" if variable.made else "warning" if is_left_out else "info")
 
@@ -111,6 +118,13 @@ def message_and_fix(group: Group) -> Text:
             f"used in a `Lambda` layer, such as `{around}`.",
             "Nothing to fix if {names} should not be trained. Otherwise, call the layer itself instead of the "
             "`Lambda`, `x = {attribute}(x)`, or write a layer that holds it.",
+        )(group)
+    if layer and not made and (trained := learns_in_its_place(group.suspect)):
+        return Template(
+            f"{{they_are}} used in the loss, but a gradient is requested for the variables of `{trained}` instead. By "
+            "the names, it should be the other way round.",
+            "Pass {them} to `tape.gradient(...)` and to the optimizer, and not those of "
+            f"`{trained}`. If the names say something else, set `trainable = False`.",
         )(group)
     if layer and not made and is_untrained_head(group.suspect):
         return Template(
@@ -215,7 +229,8 @@ CAUSE = Cause(
     meaning="the model does not track it, so no gradient is requested for it",
     severity="info; warning for a layer's plain `tf.Variable`, for an offset next to a weight that is trained, and for "
     "what the recorded steps show never to change: a plain variable that is applied to each element of what is "
-    "trained, or layers behind those that are trained, with an offset that is still zero; "
+    "trained, or layers behind those that are trained, with an offset that is still zero; and for a student whose "
+    "teacher is trained instead; "
     "error if the step creates it anew each time",
     fix="create it in `build`, or its layer in `__init__`",
     text=message_and_fix,
