@@ -537,7 +537,7 @@ export interface Input {
   readonly row: number;
 }
 
-/** The input range of a function that is not finite everywhere, such as a logarithm. */
+/** The input range of a function that is not finite everywhere, such as a logarithm, or of a masked softmax. */
 export interface ValueRange {
   /** Index in `Trace.ops`. */
   readonly op: number;
@@ -604,7 +604,7 @@ export interface Trace {
   readonly replaced: readonly Replaced[];
   /** The gradient of each term at the outputs of layers; none in older logs. */
   readonly term_tensors: readonly TermTensor[];
-  /** The input ranges of functions that are not finite everywhere; none in older logs. */
+  /** Input ranges of functions that are not finite everywhere, and of masked softmaxes; none in older logs. */
   readonly ranges: readonly ValueRange[];
 }
 

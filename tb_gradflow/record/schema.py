@@ -95,7 +95,7 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class ValueRange:
-    """The input range of a function that is not finite everywhere, such as a logarithm.
+    """The input range of a function that is not finite everywhere, such as a logarithm, or of a masked softmax.
 
     Attributes:
         op: Index in `Trace.ops`.
@@ -142,7 +142,7 @@ class Trace:
             older logs.
         replaced: The variables whose update the step replaces by another variable's value; none in older logs.
         term_tensors: The gradient of each term at the outputs of layers; none in older logs.
-        ranges: The input ranges of functions that are not finite everywhere; none in older logs.
+        ranges: Input ranges of functions that are not finite everywhere, and of masked softmaxes; none in older logs.
     """
 
     index: int

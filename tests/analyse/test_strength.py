@@ -95,7 +95,7 @@ def test_decades_along_a_way_are_those_between_its_measured_tensors() -> None:
     """An op without a number of its own is passed over, and its share goes to the one that was measured before."""
     graph = Graph()
     first = graph.op("MatMul", graph.variable("kernel"))
-    unknown = graph.op("Tanh", first)
+    unknown = graph.op("Neg", first)
     last = graph.op("Relu", unknown)
     graph.target(last)
     topology = Topology(graph.trace())
@@ -106,6 +106,17 @@ def test_decades_along_a_way_are_those_between_its_measured_tensors() -> None:
     assert course["Relu"].total == pytest.approx(3.0)
     assert course["MatMul"].total == pytest.approx(2.0)
     assert course["MatMul"].most[1] == first
+
+
+def test_the_share_of_an_op_without_a_number_is_its_own_if_it_can_be_flat() -> None:
+    """The output of a softmax has none in some steps; the product behind it shrinks nothing."""
+    graph = chain(("MatMul", 0.3), ("Softmax", 1e-9), ("MatMul", 1e-9))
+    softmax = next(op for op, each in enumerate(graph.ops) if each.type == "Softmax")
+    graph.tensors = [each for each in graph.tensors if each.op != softmax]
+
+    finding = graph.only_finding()
+
+    assert (finding.cause, finding.culprit) == ("saturation_softmax", softmax)
 
 
 def test_of_several_users_the_one_is_named_whose_gradient_is_as_large() -> None:

@@ -65,6 +65,7 @@ from tb_gradflow.analyse.causes.not_finite import (
     nonfinite_weights,
     not_finite,
     singular,
+    softmax_all_masked,
     where_inactive_branch,
     zero_over_zero,
 )
@@ -98,6 +99,7 @@ from tb_gradflow.analyse.causes.updates import (
 from tb_gradflow.analyse.causes.wrong_value import (
     custom_gradient_wrong,
     labels_broadcast,
+    normalised_over_batch,
     probabilities_as_logits,
 )
 from tb_gradflow.analyse.evidence.suspects import Rule
@@ -189,6 +191,7 @@ ZERO: tuple[Rule, ...] = (
     softmax_single_class.divided_by_itself,
     softmax_single_class.unrecorded,
     zero_gradient.nothing_left,
+    softmax_all_masked.masked_everywhere,
     mask_multiplies_to_zero.nothing_selected,
     zero_gradient.at_a_minimum,
     normalised_then_summed.rule,
@@ -266,6 +269,7 @@ FLAT_SLOPE: tuple[Rule, ...] = (second_order_missing.rule,)
 VANISHING: tuple[Rule, ...] = (
     custom_gradient_wrong.own_gradient_differs,
     held.replaced,
+    softmax_all_masked.masked_everywhere,
     softmax_single_class.single_class_unseen,
     vanishing_depth.at_a_minimum,
     shift_invariant_parameter.rule,
@@ -307,7 +311,9 @@ CONNECTED: tuple[Rule, ...] = (
     nondiff_op_input.partly_cut,
     python_escape.partly_in_python,
     labels_broadcast.rule,
+    normalised_over_batch.rule,
     probabilities_as_logits.rule,
+    softmax_all_masked.masked_everywhere,
     shift_invariant_parameter.rule,
     normalised_then_summed.rule,
     normalised_then_summed.normalised_by_hand,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from tb_gradflow.analyse.evidence.suspects import Suspect
 from tb_gradflow.analyse.evidence.zeros import PRODUCTS
 from tb_gradflow.analyse.graph.op_sets import LOOPS
 from tb_gradflow.analyse.step.measured import is_zero
 
 SQUASHING = frozenset({"Sigmoid", "Tanh", "Softsign"})
+_FLAT = SQUASHING | {"Relu", "Relu6", "Minimum", "Maximum", "Softmax", "LogSoftmax"}
 
 
 def loop_in(suspect: Suspect, inside: list[int]) -> int:
@@ -18,6 +21,13 @@ def loop_in(suspect: Suspect, inside: list[int]) -> int:
 def unrecorded_before(suspect: Suspect) -> list[int]:
     """The ops without a recorded gradient between the variable and the suspect; none if all were recorded."""
     return [] if suspect.exact else unrecorded_between(suspect, suspect.producer)
+
+
+def flat_unseen(suspect: Suspect, kinds: Iterable[str]) -> int:
+    """The op of one of these kinds among the ops without a recorded gradient between the variable and the suspect, the
+    nearest to the loss; -1 if there is none, or if another kind of op there can be flat."""
+    flat = [op for op in unrecorded_before(suspect) if suspect.type_of(op) in _FLAT]
+    return flat[-1] if flat and {suspect.type_of(op) for op in flat} <= set(kinds) else -1
 
 
 def unrecorded_between(suspect: Suspect, end: int) -> list[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from tb_gradflow.analyse.evidence.suspects import Suspect
+from tb_gradflow.analyse.graph.paths import walked
 from tb_gradflow.analyse.step.magnitude_path import Course
 
 # If a single op shrinks the gradient by this many orders of magnitude, the depth is not the reason.
@@ -46,6 +47,14 @@ def read_at(suspect: Suspect, op: int) -> int | None:
     while op >= 0 and trace.ops[op].reads is None and trace.ops[op].type in SAME_VALUE and trace.ops[op].inputs:
         op = trace.ops[op].inputs[0].op
     return trace.ops[op].reads if op >= 0 else None
+
+
+def is_the_only_way(suspect: Suspect, place: int) -> bool:
+    """Whether every path from the variable to the loss passes this op."""
+    topology = suspect.topology
+    starts = [op for op in topology.readers[suspect.state.variable] if op != place]
+    around = walked(starts, lambda op: (user for user, _ in topology.consumers[op] if user != place))
+    return topology.trace.targets[suspect.target].op not in around
 
 
 def steepest(suspect: Suspect) -> tuple[float, int]:

@@ -81,7 +81,7 @@ def joined(chosen: Suspect, suspects: Iterable[Suspect]) -> Suspect:
 
 
 def _is_alike(op: Op, other: Op) -> bool:
-    return op is other or (op.source is not None and (op.source, op.type) == (other.source, other.type))
+    return op is other or (op.source, op.type) == (other.source, other.type)
 
 
 def _split_wholes(measured: Measured, state: State, zeros: float) -> Iterator[tuple[int, list[_Part]]]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import replace
 
 from tb_gradflow.analyse.evidence.discrete import ROUNDING
+from tb_gradflow.analyse.evidence.stops import STOPS
 from tb_gradflow.analyse.evidence.suspects import Suspect, suspects_at
 from tb_gradflow.analyse.graph.op_sets import passes_gradient, scopes_of
 from tb_gradflow.analyse.graph.paths import walked
@@ -24,22 +26,62 @@ _CHOICES = frozenset({"SelectV2", "Select"})
 def suspects_of_terms(measured: Measured, connected: list[State]) -> Iterator[Suspect]:
     """For each variable in a term without a gradient, every op that cuts it off from that term."""
     topology = measured.topology
-    for target in sorted({state.target for state in connected if state.target >= 0}):
-        states = [state for state in connected if state.target == target]
+    for target, states in _by_target(connected):
         for term in _silent(topology, target):
-            made = topology.made_by(term) | {term}
-            reached = _reached_back(topology, term)
-            inside = [op in made and op not in reached for op in range(len(topology.trace.ops))]
-            crossings = [
-                Crossing(producer, consumer, topology.blamed(producer, consumer, edge), edge)
-                for producer in sorted(made - reached)
-                for consumer, edge in topology.consumers[producer]
-                if consumer in made and not passes_gradient(edge)
-            ]
-            for suspect in suspects_at(measured, states, inside, crossings):
+            for suspect in _cut_off(measured, states, term, topology.made_by(term) | {term}):
                 # A rounded value that is added to what is left of it is a place between two others.
                 if not _is_added_in_rows(topology, term) or suspect.op.type not in ROUNDING:
                     yield suspect
+
+
+def suspects_beside_others(measured: Measured, connected: list[State]) -> Iterator[Suspect]:
+    """For each variable of which a term uses the value and gives a gradient only to others, every op that cuts it off
+    from that term: an encoder that learns from a divergence alone. Not if a `stop_gradient` is on every path to it."""
+    topology = measured.topology
+    for target, states in _by_target(connected):
+        terms = _terms(topology, topology.trace.targets[target].op)
+        for term in terms if len(terms) > 1 else ():
+            used, reached = _without_stop(topology, term), _reached_back(topology, term)
+            cut = [
+                replace(state, beside=True)
+                for state in states
+                if reached.isdisjoint(readers := topology.readers[state.variable]) and not used.isdisjoint(readers)
+            ]
+            if cut and _gives_any(topology, target, reached):
+                yield from _cut_off(measured, cut, term, used)
+
+
+def _by_target(states: Sequence[State]) -> Iterator[tuple[int, list[State]]]:
+    for target in sorted({state.target for state in states if state.target >= 0}):
+        yield target, [state for state in states if state.target == target]
+
+
+def _cut_off(measured: Measured, states: list[State], term: int, made: Set[int]) -> Iterator[Suspect]:
+    """The ops that cut the variables off from a term, on the paths through some ops."""
+    topology = measured.topology
+    reached = _reached_back(topology, term)
+    inside = [op in made and op not in reached for op in range(len(topology.trace.ops))]
+    crossings = [
+        Crossing(producer, consumer, topology.blamed(producer, consumer, edge), edge)
+        for producer in sorted(made - reached)
+        for consumer, edge in topology.consumers[producer]
+        if consumer in made and not passes_gradient(edge)
+    ]
+    return suspects_at(measured, states, inside, crossings)
+
+
+def _gives_any(topology: Topology, target: int, reached: Set[int]) -> bool:
+    """Whether a variable whose gradient was requested is among the ops that a term's gradient reaches."""
+    return any(
+        entry.target == target and entry.outcome == "value" and not reached.isdisjoint(topology.readers[entry.variable])
+        for entry in topology.trace.variable_gradients
+    )
+
+
+def _without_stop(topology: Topology, term: int) -> set[int]:
+    """The ops from which a path without a `stop_gradient` leads to a term, and the term."""
+    ops = topology.trace.ops
+    return set(walked([term], lambda op: () if ops[op].type in STOPS else topology.sources(op)))
 
 
 def _silent(topology: Topology, target: int) -> list[int]:

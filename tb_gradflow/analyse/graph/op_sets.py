@@ -35,6 +35,10 @@ LOOPS = frozenset({"While", "StatelessWhile"})
 SOFTMAX = ("Softmax", "LogSoftmax", "SoftmaxCrossEntropyWithLogits", "SparseSoftmaxCrossEntropyWithLogits")
 
 
+SATURABLE = frozenset({"Sigmoid", "Tanh", "Softmax", "LogSoftmax"})
+"""Functions that are flat for large inputs."""
+
+
 # `unknown` gets the benefit of the doubt: an edge that was not examined must not become a cut.
 _PASSING = frozenset({"yes", "unknown"})
 
@@ -51,6 +55,10 @@ SINGULAR_INPUT = DIVISIONS | {
     "Acos": 0, "Asin": 0, "Atanh": 0, "Acosh": 0,
 }  # fmt: skip
 """The index of the input that decides whether a function, or its slope, is finite."""
+
+
+MASKS = frozenset({"AddV2", "Add", "Sub", "Select", "SelectV2"})
+"""What a mask in front of a softmax is written with."""
 
 
 def scopes_of(name: str) -> list[str]:
@@ -91,6 +99,14 @@ def is_float(dtype: str) -> bool:
 def constant_of(op: Op, place: int) -> float | None:
     """The value of an input that is a constant; None if it is something else."""
     return next((constant.value for constant in op.constants if constant.input == place), None)
+
+
+def is_square(trace: Trace, op: int) -> bool:
+    """Whether an op squares something; `tf.norm` multiplies it by itself."""
+    given = [edge.op for edge in trace.ops[op].inputs] if op >= 0 else []
+    return bool(given) and (
+        trace.ops[op].type == "Square" or (trace.ops[op].type == "Mul" and given[0] >= 0 and given == [given[0]] * 2)
+    )
 
 
 def has_single_class(op: Op) -> bool:

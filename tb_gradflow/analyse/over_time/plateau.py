@@ -15,7 +15,7 @@ _NORM, _NAN, _INF = (GRADIENT_STATISTICS.index(name) for name in ("norm", "nan_c
 _WEIGHT, _UPDATE = (VARIABLE_STATISTICS.index(name) for name in ("weight_norm", "update_norm"))
 
 # Fewer steps may be a learning rate that rises from zero, an epoch that only measures, or accumulated gradients.
-_LONG = 64
+LONG = 64
 # A training at its end does not change either: its gradients are then much smaller than in the beginning.
 _LITTLE_LEFT = 1e-2
 
@@ -71,7 +71,7 @@ def rest_of(backwards: Iterable[Piece], beginning: Callable[[], Piece]) -> Rest 
     if latest is None or len(rested) < SURE_FROM:
         return None
     first = beginning()
-    long = rested[0] - rested[-1] >= max(_LONG, (rested[0] - first.steps[0]) / 2)
+    long = rested[0] - rested[-1] >= max(LONG, (rested[0] - first.steps[0]) / 2)
     lively = _size(latest, -1) > _LITTLE_LEFT * _size(first, 0)
     return Rest(rested[-1], rested[0], len(rested), moved, long and lively)
 

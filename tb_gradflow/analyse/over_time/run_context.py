@@ -9,7 +9,7 @@ from tb_gradflow.analyse.over_time.alternating import Turns
 from tb_gradflow.analyse.over_time.onset import Onset
 from tb_gradflow.analyse.over_time.plateau import Rest
 from tb_gradflow.analyse.over_time.silent_units import Silence
-from tb_gradflow.analyse.over_time.still_zero import StillZero
+from tb_gradflow.analyse.over_time.unchanged import Unchanged
 from tb_gradflow.analyse.over_time.unmoved import Standstill
 from tb_gradflow.analyse.over_time.value_courses import ValueCourses
 from tb_gradflow.record.schema import Influence, LineSearch, Reaction, Trace
@@ -30,7 +30,7 @@ class RunContext:
         rest: Since when no variable changes at all; `None` if one does.
         turns: Variables without a gradient that get one in other steps.
         silences: Vectors of which most elements get no gradient.
-        still_zero: Variables that are not trained, and have been zero all the time.
+        unchanged: Variables that have had the same value all the time.
         value_courses: The input ranges of functions that are not finite everywhere; none if everything is finite.
         began: By the name of its target, the loss of the first recorded step.
         first_gradients: By the name of a variable, the largest element of its gradient in that step; read when called.
@@ -47,7 +47,7 @@ class RunContext:
     rest: Rest | None = None
     turns: Turns = field(default_factory=dict)
     silences: Mapping[int, Silence] = field(default_factory=dict)
-    still_zero: StillZero = field(default_factory=dict)
+    unchanged: Unchanged = field(default_factory=dict)
     value_courses: ValueCourses = field(default_factory=dict)
     began: Mapping[str, float] = field(default_factory=dict)
     first_gradients: Callable[[], Mapping[str, float]] = dict

@@ -12,6 +12,7 @@ from tb_gradflow.analyse.graph.op_sets import STRAIGHT
 from tb_gradflow.analyse.step.measured import Measured
 from tb_gradflow.analyse.step.movement import movement_of
 from tb_gradflow.analyse.step.status import State
+from tb_gradflow.analyse.words.fields import FROM_ONE_TERM
 from tb_gradflow.analyse.words.names import called, file_name, place_of
 from tb_gradflow.analyse.words.seen import CAUSES as SPOKEN_OF
 from tb_gradflow.record.report import Finding
@@ -75,7 +76,9 @@ def summary_of(measured: Measured, states: Sequence[State], findings: Sequence[F
         return f"{number} variable{'s' * (number > 1)} {is_frozen}, although {whose} trainable."
     affected = {name for finding in loud for name in finding.variables}
     plight = plights.get(first.variables[0], CATALOGUE[first.cause].plight)
-    if first.cause in _CUTTING and any(
+    if FROM_ONE_TERM in first.message:
+        plight = FROM_ONE_TERM
+    elif first.cause in _CUTTING and any(
         _is_in_part(state) for state in states if _name(trace, state) in first.variables
     ):
         plight = _IN_PART
@@ -158,7 +161,8 @@ def _because(measured: Measured, finding: Finding) -> str:
         if finding.cause == "gradient_not_applied" and is_held_by_optimizer(measured, finding):
             return f": the optimizer does not move {many}."
         if _is_made_before(measured, finding):
-            return f": the model does not track {many}." if trace.layers else f": no gradient is requested for {many}."
+            by_hand = not trace.layers or trace.targets[finding.target].source is not None
+            return f": no gradient is requested for {many}." if by_hand else f": the model does not track {many}."
         return f": {cause.without_op.format(line=line, them=many, since=since)}."
     if finding.culprit < 0 or finding.cause == "variable_rebound":
         return "."

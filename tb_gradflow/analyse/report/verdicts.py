@@ -23,7 +23,7 @@ from tb_gradflow.analyse.evidence.suspects import (
     flat_slopes,
     hidden_suspects,
 )
-from tb_gradflow.analyse.evidence.terms import suspects_of_terms
+from tb_gradflow.analyse.evidence.terms import suspects_beside_others, suspects_of_terms
 from tb_gradflow.analyse.evidence.waiting import waits_its_turn
 from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.step.measured import NONFINITE_AFTER, UPDATE_NORM, Measured
@@ -169,8 +169,11 @@ def _judged_connected(measured: Measured, states: list[State], accused: set[int]
     told = [each for each in told if each.suspect.state.variable not in in_part]
     known.update(in_part, (each.suspect.state.variable for each in told))
     quiet = [state for state in rest if state.variable not in known]
+    beside = _judged(suspects_beside_others(measured, quiet), _judge_beside_others)
+    known.update(each.suspect.state.variable for each in beside)
+    quiet = [state for state in quiet if state.variable not in known]
     silent = _judged(suspects_of_terms(measured, quiet), _judge_terms)
-    return [*covered, *told, *parts, *_as_information(each for each in silent if each.culprit not in accused)]
+    return [*covered, *told, *parts, *beside, *_as_information(each for each in silent if each.culprit not in accused)]
 
 
 def _judged_without_penalty(measured: Measured, states: Iterable[State]) -> list[Judged]:
@@ -206,6 +209,18 @@ def _judge_terms(suspects: Iterable[Suspect]) -> tuple[Suspect, Verdict] | None:
     """A gradient that was stopped on purpose is not reported."""
     found = judge_cuts(_with_nearest_stop(suspects))
     return None if found is None or found[1].cause in ("stop_gradient_misuse", "custom_gradient_wrong") else found
+
+
+_OF_VALUES = ("nondiff_rounding", "integer_dtype", "python_escape")
+
+
+def _judge_beside_others(suspects: Iterable[Suspect]) -> tuple[Suspect, Verdict] | None:
+    """Only what changes a value on its way: a choice or a sample often takes no part in training on purpose. A warning,
+    because the variable learns from other terms."""
+    found = judge_cuts(suspects)
+    if found is None or found[1].cause not in _OF_VALUES or found[1].severity == "info":
+        return None
+    return found[0], replace(found[1], severity="warning")
 
 
 def _with_nearest_stop(suspects: Iterable[Suspect]) -> list[Suspect]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import log10
 
+from tb_gradflow.analyse.graph.op_sets import SATURABLE
 from tb_gradflow.analyse.graph.paths import Ways
 
 
@@ -37,20 +38,23 @@ class Courses:
     Attributes:
         courses: For each op, the path from the target to it; empty if there is none.
         measured: For each op, the nearest op toward the target whose gradient is known, itself counted.
+        blamed: For each op, the op that has shrunk what arrives from that one: itself, or an op in between that can be
+            flat.
         levels: For each op, the largest element of its gradient; 0 if not known.
         types: The type of each op.
     """
 
     courses: Sequence[Course]
     measured: Sequence[int]
+    blamed: Sequence[int]
     levels: Sequence[float]
     types: Sequence[str]
 
     def to_variable(self, consumers: Sequence[int], level: float) -> Course:
         """The path to a variable with a gradient of size `level`, whose value goes to `consumers`, nearest first."""
         onward = self.nearest(consumers, level)
-        after = self.measured[onward]
-        return _with(self.courses[onward], self.types[after], log10(self.levels[after] / level), after)
+        blamed, arrived = self.blamed[onward], self.levels[self.measured[onward]]
+        return _with(self.courses[onward], self.types[blamed], log10(arrived / level), blamed)
 
     def nearest(self, consumers: Sequence[int], level: float) -> int:
         """The first of those whose gradient is nearest to `level` in size."""
@@ -72,8 +76,8 @@ def courses_to(
     """
     known = list(levels)
     courses: list[Course] = [{}] * len(types)
-    measured = list(range(len(types)))
-    found = Courses(courses, measured, known, types)
+    measured, blamed = list(range(len(types))), list(range(len(types)))
+    found = Courses(courses, measured, blamed, known, types)
     reached = [op for op, hops in enumerate(ways.hops) if hops >= 0]
     is_sorted = all(ways.onward[op] < 0 or ways.onward[op] > op for op in reached)
     for op in reversed(reached) if is_sorted else sorted(reached, key=lambda op: ways.hops[op]):
@@ -83,12 +87,13 @@ def courses_to(
             continue
         if is_sorted and known[op]:
             onward = found.nearest([each for each in consumers(op) if each > op and ways.hops[each] >= 0], known[op])
-        after = measured[onward]
         courses[op] = courses[onward]
         if known[op]:
-            courses[op] = _with(courses[onward], types[after], log10(known[after] / known[op]), after)
+            decades = log10(known[measured[onward]] / known[op])
+            courses[op] = _with(courses[onward], types[blamed[onward]], decades, blamed[onward])
         else:
-            measured[op] = after
+            measured[op] = measured[onward]
+            blamed[op] = op if is_sorted and types[op] in SATURABLE else blamed[onward]
     return found
 
 

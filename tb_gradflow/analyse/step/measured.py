@@ -68,7 +68,7 @@ class Measured:
         line_search: How the loss depends on the length of a step, of this one or the last of the run where that was
             looked at; `None` if it never was.
         too_long: The same of the first step that was too long, and which step that is; `None` if there is none.
-        onset: See `RunContext`, also for standstill, rest, turns, silences, still_zero, value_courses and
+        onset: See `RunContext`, also for standstill, rest, turns, silences, unchanged, value_courses and
             began.
     """
 
@@ -104,7 +104,7 @@ class Measured:
         self.alone = context is ALONE
         self.onset, self.standstill, self.rest = context.onset, context.standstill, context.rest
         self.turns, self.silences, self.began = context.turns, context.silences, context.began
-        self.still_zero = context.still_zero
+        self.unchanged = context.unchanged
         self.value_courses, self._first_gradients = context.value_courses, context.first_gradients
         self._gradients_before = context.gradients_before
         self._courses: dict[int, Courses] = {}

@@ -35,6 +35,7 @@ class State:
         gradient: The statistics; None if no gradient arrived, or none was measured.
         receives: Whether the target's gradient reaches the variable according to the structure.
         penalised: Whether a penalty on the variable gives it a gradient, and `status` is about the rest.
+        beside: Whether only one term of the loss is meant, which gives it no gradient, while another one does.
         zeros: If only a part of its elements is meant, their share; it gets a gradient of exactly zero.
     """
 
@@ -45,6 +46,7 @@ class State:
     gradient: GradientReport | None
     receives: bool
     penalised: bool = False
+    beside: bool = False
     zeros: float = 0.0
 
 

@@ -161,8 +161,8 @@ def _size(group: Group) -> str:
         return f"{_SIZES['zero']} {_elements(group)}"
     if status in _SIZES:
         return _SIZES[status]
-    if status == "connected" and group.is_cut and group.verdict.severity == "info":
-        return "no gradient from one term of the loss"
+    if group.suspect.state.beside or (status == "connected" and group.is_cut and group.verdict.severity == "info"):
+        return FROM_ONE_TERM
     if status == "connected" and group.is_cut:
         return _BUT_FOR_PENALTY
     sizes = [state.gradient.max_abs for state in group.states if state.gradient is not None]
@@ -211,6 +211,8 @@ def _plight(group: Group) -> str:
 
 _SMALL = 1e-4
 _LEARNED = " (the loss is close to zero as well)"
+
+FROM_ONE_TERM = "no gradient from one term of the loss"
 
 _BUT_FOR_PENALTY = "no gradient except from a penalty"
 

@@ -11,6 +11,8 @@ from tb_gradflow.serve.runs.history import History
 
 # The messages of these causes contain the step themselves.
 _TELLING = ("nonfinite_weights", "gradient_not_applied")
+# A list that lacks a variable has lacked it from the first step on, which later steps may show.
+_FROM_THE_FIRST_STEP = ("untracked_variable",)
 
 
 def beginnings(history: History, diagnosis: Diagnosis) -> Mapping[int, str]:
@@ -33,7 +35,7 @@ def beginnings(history: History, diagnosis: Diagnosis) -> Mapping[int, str]:
 
 
 def _is_asked(finding: Finding) -> bool:
-    return finding.severity != "info" and finding.cause not in _TELLING
+    return finding.severity != "info" and finding.cause not in _TELLING + _FROM_THE_FIRST_STEP
 
 
 def _began(history: History, steps: list[int], finding: Finding) -> str:

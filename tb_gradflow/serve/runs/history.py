@@ -24,7 +24,7 @@ from tb_gradflow.analyse.over_time.other_gradients import first_gradients_of, gr
 from tb_gradflow.analyse.over_time.plateau import rest_of
 from tb_gradflow.analyse.over_time.run_context import RunContext, by_names
 from tb_gradflow.analyse.over_time.silent_units import silences_of
-from tb_gradflow.analyse.over_time.still_zero import still_zero
+from tb_gradflow.analyse.over_time.unchanged import unchanged_of
 from tb_gradflow.analyse.over_time.unmoved import Piece, standstill_of
 from tb_gradflow.analyse.over_time.value_courses import value_courses_of
 from tb_gradflow.errors import DamagedRecord, LogError
@@ -300,7 +300,7 @@ class History:
                 rest=rest_of(pieces(), partial(self._beginning, session)),
                 turns=turns_of(pieces()),
                 silences=silences_of(pieces()),
-                still_zero=still_zero(pieces()),
+                unchanged=unchanged_of(pieces()),
                 value_courses={} if is_finite else value_courses_of(pieces()),
                 began=self._first_losses(session),
                 first_gradients=lambda: first_gradients_of(self._beginning(session)),

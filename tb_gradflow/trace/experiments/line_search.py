@@ -64,12 +64,12 @@ def line_searches(
     """That of a step's only loss, if it has one; `first` are the losses before the step, twice."""
     known, again = first
     moved = {
-        number: (step.values[number], after)
+        number: (step.values[number], later)
         for number in numbers.values()
-        if (after := step.after.get(number)) is not None
+        if (later := step.after.get(number)) is not None
         and step.values.get(number) is not None
-        and after.dtype.is_floating
-        and not bool(tf.reduce_all(after == step.values[number]))
+        and later.dtype.is_floating
+        and not bool(tf.reduce_all(later == step.values[number]))
     }
     if len(known) != 1 or not moved:
         return

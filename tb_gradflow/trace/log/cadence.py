@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
+from tb_gradflow.analyse.over_time.plateau import LONG
 from tb_gradflow.errors import SetupError
 from tb_gradflow.trace.log.meter import Meter
 
@@ -53,7 +54,8 @@ class Affordable:
 
     The cost of the first steps must be compensated before the next step is recorded, so that recorded steps are spread
     evenly from then on. The last step of a fit does not wait for that: after a training of a minute, users want to see
-    how it ended.
+    how it ended. Nor does one more step of a training in which no recorded step has changed anything: so many such
+    steps are a finding.
 
     Attributes:
         meter: See `Fixed`.
@@ -73,6 +75,7 @@ class Affordable:
         due = (steps < DENSE_STEPS and self.meter.spent_so_far < dense_seconds) or (
             steps - self._last >= CLOSEST and (self._affords_one() or (is_last and self._affords_an_end()))
         )
+        due = due or (self.meter.has_moved is False and steps >= LONG > self._last)
         if due:
             self._last, self._elapsed_then = steps, self.meter.elapsed
         return due

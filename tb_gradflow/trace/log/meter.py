@@ -20,12 +20,14 @@ class Meter:
         spent: Of these, the seconds by which recorded executions were longer.
         around: Of these, seconds before and after plain ones.
         expected: Seconds that one more recorded execution will cost; None before the first plain execution.
+        has_moved: Whether a recorded step has changed a variable; None before the first.
     """
 
     def __init__(self) -> None:
         self.elapsed = 0.0
         self.spent = self.around = 0.0
         self.expected: float | None = None
+        self.has_moved: bool | None = None
         self._steps = 0
         self._recorded = 0
         self._plain: deque[float] = deque(maxlen=_PLAIN)

@@ -29,10 +29,13 @@ from tb_gradflow.store.writer import VOLUME_CAP_BYTES, LogWriter
 from tb_gradflow.trace.log.meter import Meter
 from tb_gradflow.trace.log.trials import trials_of_now
 from tb_gradflow.trace.step.forward_values import step_values
+from tb_gradflow.trace.tf_internals.raised_by import differentiated
 from tb_gradflow.trace.tf_internals.versions import keras_version
 from tb_gradflow.version import VERSION
 
 _LOGGER = logging.getLogger("tb_gradflow")
+
+_UPDATE = VARIABLE_STATISTICS.index("update_norm")
 
 MANY_TRACES = 16
 """An eager step has a separate trace for each batch size. Above this number, steps of other batch sizes are recorded
@@ -123,8 +126,10 @@ class Recorder:
         self._tell_notes(self._traces[trace])
         record = record_of(measurements, trace, step)
         writer = self._open()
+        norms = np.frombuffer(record.variables, "<f4").reshape(-1, len(VARIABLE_STATISTICS))
         if self.meter is not None:
             writer.write_cost(self.meter.cost())
+            self.meter.has_moved = bool(self.meter.has_moved) or bool(np.any(norms[:, _UPDATE] > 0))
         writer.write_step(record)
         if tell or record.values is not None or not self._pinned:
             self._pinned.append(step)
@@ -132,7 +137,6 @@ class Recorder:
             self._thin(writer)
         if tell or not self._told:
             gradients = np.frombuffer(record.gradients, "<f4").reshape(-1, len(GRADIENT_STATISTICS))
-            norms = np.frombuffer(record.variables, "<f4").reshape(-1, len(VARIABLE_STATISTICS))
             known, losses, values = self._traces[trace], record.losses, record.values
             self._tell(lambda: diagnose(known, self._session, gradients, norms, losses, step, values=values))
 
@@ -292,9 +296,15 @@ class Tracing:
 
 
 def with_failure(trace: Trace, error: BaseException) -> Trace:
-    """The structure of a step, and the error that it raised."""
+    """The structure of a step, and the error that it raised; if an op's gradient function raised it, at that op."""
     first = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
-    return replace(trace, failure=f"{type(error).__name__}: {first}")
+    kind = differentiated(error)
+    raising = [place for place, op in enumerate(trace.ops) if op.type == kind and not op.backward]
+    ops = list(trace.ops)
+    for place in raising if len(raising) == 1 else ():
+        inputs = [replace(edge, passes="error") if edge.passes == "yes" else edge for edge in ops[place].inputs]
+        ops[place] = replace(ops[place], inputs=tuple(inputs))
+    return replace(trace, ops=tuple(ops), failure=f"{type(error).__name__}: {first}")
 
 
 def fault_message(step: int, fault: Exception) -> str:

@@ -1,19 +1,19 @@
 """The input ranges of functions that are not finite everywhere, in every recorded step: how a value reached the point
-where it breaks shows only over the steps.
+where it breaks shows only over the steps. And those of masked softmaxes, which are not meant to exclude every entry.
 
 A value is left out if reading it could change how the step rounds (see `fusion`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from tb_gradflow.analyse.graph.op_sets import DIVISIONS, SINGULAR_INPUT
+from tb_gradflow.analyse.graph.op_sets import DIVISIONS, MASKS, SINGULAR_INPUT
 from tb_gradflow.trace.capture.collector import Collector
 from tb_gradflow.trace.graph.flat_ops import FlatOp, consumers
 from tb_gradflow.trace.graph.flatten import Flattener
@@ -75,9 +75,17 @@ def _singular(collector: Collector, flattener: Flattener) -> Iterator[tuple[int,
     targets = [ref.op for call in collector.calls if call.flattener is flattener for ref in call.targets]
     moved = influenced_by(ops, consumers(ops), [number for number, op in enumerate(ops) if op.reads is not None])
     for number in sorted(needed_for(ops, targets) & moved):
-        op, place = ops[number], SINGULAR_INPUT.get(ops[number].type)
+        op, place = ops[number], 0 if _is_masked(ops, number) else SINGULAR_INPUT.get(ops[number].type)
         if place is not None and _is_own(op) and any(each.slot == place and each.ref.op in moved for each in op.inputs):
             yield number, place
+
+
+def _is_masked(ops: Sequence[FlatOp], number: int) -> bool:
+    """Whether an op is a softmax with a mask in front of it; the offset of a layer is none."""
+    if ops[number].type not in ("Softmax", "LogSoftmax") or not ops[number].inputs:
+        return False
+    before = ops[ops[number].inputs[0].ref.op]
+    return before.type in MASKS and all(ops[each.ref.op].reads is None for each in before.inputs)
 
 
 def _is_own(op: FlatOp) -> bool:

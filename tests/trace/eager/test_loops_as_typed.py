@@ -719,3 +719,30 @@ def test_an_error_of_a_gradient_function_is_told_as_it_was_raised(
     assert (finding.cause, finding.severity) == ("not_measured", "error")
     assert told in finding.message
     assert f"raises {raised.type.__name__}: " in finding.message
+
+
+GRADIENTS_SUMMED = (
+    NETWORK
+    + """
+total = None
+for number in range(72):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(tf.square(model(x) - y))
+    gradients = tape.gradient(loss, model.trainable_variables)
+    total = gradients if total is None else [one + other for one, other in zip(total, gradients)]
+    if number % 24 == 23:
+        APPLY
+        total = None
+"""
+)
+
+
+@pytest.mark.parametrize(("apply", "severity"), [("pass", "warning"), ("update(total)", None)])
+def test_gradients_that_are_never_applied_are_told_from_sums_over_many_steps(
+    apply: str, severity: str | None, tmp_path: Path
+) -> None:
+    report = recorded(GRADIENTS_SUMMED.replace("APPLY", apply), tmp_path / "run", update_freq="auto")
+
+    assert [each.severity for each in report.findings if each.cause == "gradient_not_applied"] == (
+        [severity] if severity else []
+    )

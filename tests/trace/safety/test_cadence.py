@@ -74,6 +74,14 @@ def test_auto_records_the_end_of_a_fit_that_is_not_too_short() -> None:
     assert found == [*range(DENSE_STEPS), 79, 279]
 
 
+@pytest.mark.parametrize(("has_moved", "later"), [(None, []), (True, []), (False, [64])])
+def test_auto_records_one_more_step_of_a_training_that_has_not_moved(has_moved: bool | None, later: list[int]) -> None:
+    rule = cadence("auto", 0.01)
+    rule.meter.has_moved = has_moved
+
+    assert recorded_steps(rule, 200, plain=0.01, recorded=1.0) == [*range(DENSE_STEPS), *later]
+
+
 def test_auto_leaves_steps_between_even_where_recording_is_free() -> None:
     found = recorded_steps(cadence("auto", 0.01), 1_000, plain=0.2, recorded=0.2)
 

@@ -7,9 +7,10 @@ from itertools import islice
 from math import prod
 
 from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.evidence.course import is_the_only_way
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.evidence.zeros import PRODUCTS
-from tb_gradflow.analyse.graph.op_sets import scopes_of, shape_along
+from tb_gradflow.analyse.graph.op_sets import is_square, scopes_of, shape_along
 from tb_gradflow.analyse.graph.paths import walked
 from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.words.fields import SIZE, ZERO, Template
@@ -65,7 +66,7 @@ def unit_of_one(suspect: Suspect) -> Verdict | None:
 def noise_of_one(suspect: Suspect) -> Verdict | None:
     """The same for a gradient that is not small enough to be noticed: it is rounding noise if all of it comes through
     such a division."""
-    return _of_units(suspect, lambda value: _is_the_only_way(suspect, value))
+    return _of_units(suspect, lambda value: is_the_only_way(suspect, value))
 
 
 def _of_units(suspect: Suspect, counts: Callable[[int], bool]) -> Verdict | None:
@@ -80,18 +81,6 @@ def _of_units(suspect: Suspect, counts: Callable[[int], bool]) -> Verdict | None
     return None
 
 
-def _is_the_only_way(suspect: Suspect, value: int) -> bool:
-    """Whether every path from the variable to the loss passes this op."""
-    topology = suspect.topology
-    queue = [op for op in topology.readers[suspect.state.variable] if op != value]
-    seen = set(queue)
-    for op in queue:  # grows while it is walked
-        further = {user for user, _ in topology.consumers[op]} - seen - {value}
-        seen |= further
-        queue.extend(further)
-    return topology.trace.targets[suspect.target].op not in seen
-
-
 def _units_of_one(suspect: Suspect) -> list[tuple[int, int]]:
     """Values whose square is summed over single elements and that get almost none of the gradient that arrives; with
     the other op that uses the value, which divides it."""
@@ -99,7 +88,7 @@ def _units_of_one(suspect: Suspect) -> list[tuple[int, int]]:
     found = []
     for total in topology.by_type.get("Sum", ()):
         square = trace.ops[total].inputs[0].op if trace.ops[total].inputs else -1
-        if suspect.type_of(square) != "Square" or not _averages_one(trace, total) or not trace.ops[square].inputs:
+        if not is_square(trace, square) or not _averages_one(trace, total):
             continue
         value = trace.ops[square].inputs[0].op
         arrives, left = (suspect.measured.of_op(suspect.target, op) for op in (square, value))

@@ -44,7 +44,7 @@ def _severity(suspect: Suspect, factors: frozenset[int]) -> Severity:
     been zero for a while."""
     if any(suspect.topology.trace.variables[factor].trainable for factor in factors):
         return "error"
-    still = suspect.measured.still_zero
+    still = suspect.measured.unchanged
     return "warning" if all(still.get(factor, 0) >= _LONG for factor in factors) else "info"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.edits.settings import leaky
-from tb_gradflow.analyse.evidence.bodies import SQUASHING, unrecorded_before
+from tb_gradflow.analyse.evidence.bodies import flat_unseen
 from tb_gradflow.analyse.evidence.goal import is_at_goal, is_last
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.graph.op_sets import BRANCHES, COPIES, constant_of
@@ -29,15 +29,8 @@ def rule(suspect: Suspect) -> Verdict | None:
 
 def relu_unseen(suspect: Suspect) -> Verdict | None:
     """A ReLU, and no other op inside that could be flat."""
-    flat = {suspect.type_of(op) for op in unrecorded_before(suspect)} & {
-        "Relu",
-        "Relu6",
-        "Minimum",
-        "Maximum",
-        *SQUASHING,
-    }
-    relus = [op for op in unrecorded_before(suspect) if suspect.type_of(op) in ("Relu", "Relu6")]
-    return Verdict("dead_relu", "error", relus[-1]) if relus and flat <= {"Relu", "Relu6"} else None
+    relu = flat_unseen(suspect, ("Relu", "Relu6"))
+    return Verdict("dead_relu", "error", relu) if relu >= 0 else None
 
 
 def dead_relu_by_choice(suspect: Suspect) -> Verdict | None:

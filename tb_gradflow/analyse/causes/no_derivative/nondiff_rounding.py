@@ -143,10 +143,11 @@ def message_and_fix(group: Group) -> Text:
         )
     elif _is_in_loss(group):
         fix = f"keep `{names['whole']}` out of the loss and round only in a metric, or " + fix
-    is_alone = group.verdict.severity == "warning" and not group.suspect.state.zeros
+    state = group.suspect.state
+    is_alone = group.verdict.severity == "warning" and not state.zeros and not state.beside
     if is_alone and _is_cast_next(group):
         fix = f"{fix.removesuffix('.')}, and leave out the cast to integers, through which no gradient passes."
-    around = " The gradients on the other paths add up to zero." if group.suspect.state.status == "zero" else ""
+    around = " The gradients on the other paths add up to zero." if state.status == "zero" else ""
     if around and group.suspect.type_of(group.suspect.culprit) in _CHOOSING:
         chosen = called(group.trace, group.suspect.culprit) + place_of(group.trace, group.suspect.culprit)
         around = f" {chosen} takes the rounded value in every element, so the other side gets no gradient either."

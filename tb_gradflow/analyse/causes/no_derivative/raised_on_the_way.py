@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tb_gradflow.analyse.evidence.discrete import SAMPLING
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
+from tb_gradflow.analyse.step.not_computed import inverting_ops
 
 
 def raised_on_the_way(suspect: Suspect) -> Verdict | None:
@@ -19,6 +20,8 @@ def raised_on_the_way(suspect: Suspect) -> Verdict | None:
             missing = "second_order_missing" if op.backward else "no_gradient_registered"
             missing = "nondiff_sampling" if op.type in SAMPLING else missing
             if crossing.edge.passes == "error":
-                missing = "custom_gradient_wrong" if op.custom_gradient else "not_measured"
+                singular = crossing.consumer in inverting_ops(topology, suspect.target)
+                missing = "degenerate_decomposition" if singular else "not_measured"
+                missing = "custom_gradient_wrong" if op.custom_gradient else missing
             return Verdict(missing, "error", crossing.consumer)
     return None

@@ -6,6 +6,13 @@ import ast
 from collections.abc import Sequence
 
 from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.causes.tape.left_out import (
+    ADDITIONS,
+    KERNELS,
+    is_parameter,
+    is_untrained_head,
+    learns_in_its_place,
+)
 from tb_gradflow.analyse.evidence.requests import nobody_asked
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.graph.op_sets import scopes_of
@@ -29,12 +36,15 @@ def rule(suspect: Suspect) -> Verdict | None:
     is_state = suspect.state.variable in suspect.topology.written
     if is_state:
         return Verdict("untracked_variable", "info")
-    is_left_out = is_plain_of_a_layer(suspect) or kernel_beside(suspect) >= 0 or _module_without(suspect) != ""
+    is_left_out = (
+        is_plain_of_a_layer(suspect)
+        or kernel_beside(suspect) >= 0
+        or _module_without(suspect) != ""
+        or is_parameter(suspect)
+        or is_untrained_head(suspect)
+        or learns_in_its_place(suspect) != ""
+    )
     return Verdict("untracked_variable", "error" if variable.made else "warning" if is_left_out else "info")
-
-
-_KERNELS = frozenset({"MatMul", "BatchMatMulV2", "Conv2D", "Einsum"})
-_ADDITIONS = frozenset({"AddV2", "Add", "BiasAdd"})
 
 
 def kernel_beside(suspect: Suspect) -> int:
@@ -48,9 +58,9 @@ def kernel_beside(suspect: Suspect) -> int:
     asked = {each.variable for each in entries if each.outcome == "value"}
     for reader in topology.readers[suspect.state.variable]:
         for user in topology.onward(reader):
-            if ops[user].type not in _ADDITIONS:
+            if ops[user].type not in ADDITIONS:
                 continue
-            products = [edge.op for edge in ops[user].inputs if edge.op >= 0 and ops[edge.op].type in _KERNELS]
+            products = [edge.op for edge in ops[user].inputs if edge.op >= 0 and ops[edge.op].type in KERNELS]
             factors = {edge.op for product in products for edge in ops[product].inputs}
             read = [number for number, readers in enumerate(topology.readers) if not factors.isdisjoint(readers)]
             # An input that is trained is multiplied by a kernel that is not, as the suspect is not.
@@ -109,6 +119,20 @@ def message_and_fix(group: Group) -> Text:
             "Nothing to fix if {names} should not be trained. Otherwise, call the layer itself instead of the "
             "`Lambda`, `x = {attribute}(x)`, or write a layer that holds it.",
         )(group)
+    if layer and not made and (trained := learns_in_its_place(group.suspect)):
+        return Template(
+            f"{{they_are}} used in the loss, but a gradient is requested for the variables of `{trained}` instead. By "
+            "the names, it should be the other way round.",
+            "Pass {them} to `tape.gradient(...)` and to the optimizer, and not those of "
+            f"`{trained}`. If the names say something else, set `trainable = False`.",
+        )(group)
+    if layer and not made and is_untrained_head(group.suspect):
+        return Template(
+            "{they_are} used in the loss, behind layers that are trained, but no gradient is requested for {them}, and "
+            "no recorded step has changed {them}.",
+            "Pass {them} to `tape.gradient(...)` and to the optimizer as well. Nothing to fix if {names} should keep "
+            "{their} initial values: then set `trainable = False`.",
+        )(group)
     if layer and not made:
         return Template(
             "{they_are} used in the loss, but no gradient is requested for {them}, as for a teacher, a target network "
@@ -123,6 +147,13 @@ def message_and_fix(group: Group) -> Text:
             f"gradient is requested for `{group.trace.variables[kernel].name}`, the kernel of the same layer.",
             "Pass {them} to `tape.gradient(...)` and to the optimizer as well; or mark {them} as not trainable, "
             "`tf.Variable(..., trainable=False)`.",
+        )(group)
+    if not made and is_parameter(group.suspect):
+        return Template(
+            "{they_are} used in the loss, but no gradient is requested for {them}, and no recorded step has "
+            "changed {them}.",
+            "Pass {them} to `tape.gradient(...)` and to the optimizer as well. Nothing to fix if {names} should be "
+            "constant: then mark {them} as not trainable, `tf.Variable(..., trainable=False)`.",
         )(group)
     if not made:
         return Template(
@@ -196,7 +227,10 @@ def _lambda_around(group: Group) -> str:
 CAUSE = Cause(
     name="untracked_variable",
     meaning="the model does not track it, so no gradient is requested for it",
-    severity="info; warning for a layer's plain `tf.Variable`, and for an offset next to a weight that is trained; "
+    severity="info; warning for a layer's plain `tf.Variable`, for an offset next to a weight that is trained, and for "
+    "what the recorded steps show never to change: a plain variable that is applied to each element of what is "
+    "trained, or layers behind those that are trained, with an offset that is still zero; and for a student whose "
+    "teacher is trained instead; "
     "error if the step creates it anew each time",
     fix="create it in `build`, or its layer in `__init__`",
     text=message_and_fix,

@@ -1,0 +1,93 @@
+"""A mask that leaves a softmax nothing: with a finite number, nothing becomes NaN, and the scores train nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from keras import layers, ops
+
+import tb_gradflow
+
+RANDOM = np.random.default_rng(0)
+X, KEEP = RANDOM.normal(size=(32, 5, 4)).astype("float32"), np.ones((32, 5), "float32")
+KEEP[:, 3:] = 0.0
+# The first example is empty, and another one is full.
+KEEP[0], KEEP[1] = 0.0, 1.0
+NOTHING = np.zeros_like(KEEP)
+
+
+def added(scores: Any, keep: Any) -> Any:
+    return scores + (1.0 - keep) * -1e9
+
+
+def subtracted(scores: Any, keep: Any) -> Any:
+    return scores - 1e8 * ops.cast(ops.logical_not(ops.cast(keep, "bool")), "float32")
+
+
+def chosen(scores: Any, keep: Any) -> Any:
+    return ops.where(keep > 0.5, scores, -1e9)
+
+
+class Pooling(layers.Layer):
+    """The weighted mean of the entries of a row."""
+
+    def __init__(self, mask: Callable[[Any, Any], Any], activation: str) -> None:
+        super().__init__(name="pooling")
+        self.score, self.mask, self.activation = layers.Dense(1, name="score"), mask, activation
+
+    def call(self, x: Any, keep: Any) -> Any:
+        weights = getattr(ops, self.activation)(self.mask(self.score(x)[..., 0], keep))
+        return ops.sum(weights[..., None] * x, 1)
+
+
+def fitted(log_dir: Path, mask: Callable[[Any, Any], Any], keep: Any, activation: str = "softmax") -> Any:
+    keras.utils.set_random_seed(1)
+    inputs = [keras.Input((5, 4)), keras.Input((5,))]
+    model = keras.Model(inputs, layers.Dense(1, name="out")(Pooling(mask, activation)(*inputs)))
+    model.compile(keras.optimizers.SGD(0.01), "mse")
+    recorder = tb_gradflow.GradFlowCallback(str(log_dir), update_freq=1)
+    model.fit([X, keep], X[:, 0, :1], epochs=2, verbose=0, callbacks=[recorder])
+    return tb_gradflow.open_log(log_dir).report()
+
+
+@pytest.mark.parametrize(
+    ("mask", "activation"),
+    [(added, "softmax"), (subtracted, "softmax"), (chosen, "softmax"), (added, "log_softmax"), (chosen, "log_softmax")],
+)
+def test_scores_of_which_all_are_masked_train_nothing(
+    mask: Callable[[Any, Any], Any], activation: str, tmp_path: Path
+) -> None:
+    report = fitted(tmp_path, mask, NOTHING, activation)
+
+    [finding] = [each for each in report.findings if each.severity != "info"]
+    assert (finding.cause, finding.severity) == ("softmax_all_masked", "warning")
+    assert "pooling/score/kernel" in finding.variables
+    assert all(name.startswith("pooling/score/") for name in finding.variables)
+    assert "excludes every entry" in finding.message
+
+
+@pytest.mark.parametrize("mask", [added, subtracted, chosen])
+def test_padding_and_an_empty_example_are_healthy(mask: Callable[[Any, Any], Any], tmp_path: Path) -> None:
+    assert fitted(tmp_path, mask, KEEP).healthy
+
+
+def test_an_attention_layer_whose_mask_is_the_wrong_way_round_is_named(tmp_path: Path) -> None:
+    attention = layers.MultiHeadAttention(2, 3, name="attention")
+    attention.build(X.shape, X.shape)
+    variables = attention.trainable_variables
+
+    def loss(mask: Any) -> Any:
+        return tf.reduce_mean(tf.square(attention(X, X, attention_mask=mask) - X))
+
+    named = [
+        tb_gradflow.explain(loss, args=(tf.fill([32, 5, 5], kept),), variables=variables) for kept in (False, True)
+    ]
+
+    assert [finding.cause for finding in named[0].findings if finding.severity != "info"] == ["softmax_all_masked"]
+    assert named[1].healthy
