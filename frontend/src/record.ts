@@ -55,7 +55,7 @@ export interface Trained {
   readonly steps: number;
   /** With the edit: the first, and the one after the last step; null if it was not finite. */
   readonly loss: readonly (number | null)[];
-  /** The same without the edit; empty if the program could not be trained without it. */
+  /** The same without the edit; null as well if the program could not be trained without it. */
   readonly without: readonly (number | null)[];
 }
 

@@ -75,7 +75,7 @@ class Trained:
     Attributes:
         steps: Their number.
         loss: With the edit: the first, and the one after the last step; null if it was not finite.
-        without: The same without the edit; empty if the program could not be trained without it.
+        without: The same without the edit; null as well if the program could not be trained without it.
     """
 
     steps: int

@@ -90,7 +90,7 @@ TRAINED = replace(TRIED, trained=Trained(20, (0.694, 0.402), (0.693, 0.693)), ke
             "the forward values and the checkpoint.",
         ),
         (
-            replace(TRIED, trained=Trained(20, (0.694, None), ()), keeps=("forward", "shape", "checkpoint")),
+            replace(TRIED, trained=Trained(20, (0.694, None), (None, None)), keeps=("forward", "shape", "checkpoint")),
             "with it: loss 0.694 to not finite. It keeps the forward values, the shapes and the checkpoint.",
         ),
         (
@@ -139,7 +139,7 @@ def test_the_page_is_tested_by_what_is_said_here() -> None:
     failed = replace(TRIED, works=False, loss=(None, None), gradient_norm=())
     began = replace(TRIED, before_training=True)
     same = replace(TRIED, loss=(1.6831, 1.6829))
-    alone = replace(TRIED, trained=Trained(20, (0.5, None), ()), keeps=("forward", "shape", "checkpoint"))
+    alone = replace(TRIED, trained=Trained(20, (0.5, None), (None, None)), keeps=("forward", "shape", "checkpoint"))
     untrained = replace(TRIED, not_trained="It was not trained: it calls Python.", keeps=("shape",))
     tries = [TRIED, failed, replace(TRIED, loss=(None, 2.0)), replace(TRIED, with_others=True), began, same]
     tries += [TRAINED, untrained, alone]

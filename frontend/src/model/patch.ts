@@ -96,7 +96,7 @@ export function triedInWords(tried: Tried): string {
 
 function trainedInWords({trained, not_trained}: Tried): string {
   if (trained === null) return not_trained;
-  const without = trained.without.length === 0 ? "" : `; without it ${course(trained.without)}`;
+  const without = trained.without.every((loss) => loss === null) ? "" : `; without it ${course(trained.without)}`;
   return `Trained for ${trained.steps} steps with it: loss ${course(trained.loss)}${without}.`;
 }
 

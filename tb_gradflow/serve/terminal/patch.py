@@ -68,7 +68,7 @@ def _trained(tried: Tried) -> str:
     trained = tried.trained
     if trained is None:
         return tried.not_trained
-    without = f"; without it {_course(trained.without)}" if trained.without else ""
+    without = f"; without it {_course(trained.without)}" if any(each is not None for each in trained.without) else ""
     return f"Trained for {trained.steps} steps with it: loss {_course(trained.loss)}{without}."
 
 

@@ -137,6 +137,8 @@ class TracedStep:
         self.trace, self.is_complete = first.trace, True
         results, self.measured = first.ran(args, values, before=[effects.keeping(())])
         kept = effects.taken()
+        if self._plan.trains and isinstance(first.measurements, Measurements):
+            self.training = self._training(first.measurements, args, effects, kept)
         if not effects.unknown and is_broken(first.trace, self.measured, skips_scaled=False):
             # Without its forward pass, if that cannot be measured.
             with contextlib.suppress(Exception):
@@ -147,21 +149,21 @@ class TracedStep:
                     return results
         if isinstance(first.measurements, Measurements):
             pairs = in_question(first.trace, self.measured["gradients"])
-            losses = first.measurements.losses_in([place.graph for place in places(function)])
+            losses = self._losses(first.measurements)
             last = LastStep(function, args, values, effects, effects.given(kept, all_run=True))
             was = first.measurements.by_target(self.measured)
             self.measured |= influences(pairs, losses, first.measurements.variables, lambda: last, was)
-            if self._plan.trains:
-                self.training = self._training(first.measurements, losses, args, effects, kept)
         return results
 
-    def _training(
-        self, seen: Measurements, losses: Mapping[int, Loss], args: Sequence[Any], effects: Effects, kept: Any
-    ) -> Training:
+    def _losses(self, measurements: Measurements) -> dict[int, Loss]:
+        return measurements.losses_in([place.graph for place in places(self._function._inference_function)])
+
+    def _training(self, seen: Measurements, args: Sequence[Any], effects: Effects, kept: Mapping[Any, Any]) -> Training:
         numbers = {id(each): number for number, each in enumerate(args)}
         listed = self._plan.descended
         descended = None if listed is None else [numbers.get(id(each.handle)) for each in listed]
-        return Training(self._function, args, effects, kept, seen.trace, seen.variables, seen.calls, losses, descended)
+        known = (seen.trace, seen.variables, seen.calls, self._losses(seen))
+        return Training(self._function, args, effects, kept, *known, descended)
 
     def _form(self, *, values: bool) -> CopiedStep:
         """A form of the step; with `values`, it measures the forward pass too."""

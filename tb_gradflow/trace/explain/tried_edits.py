@@ -18,7 +18,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tb_gradflow.analyse.edits.widths import with_other_widths
+from tb_gradflow.analyse.edits.widths import NEAR, with_other_widths
 from tb_gradflow.analyse.user_code.code import program_of
 from tb_gradflow.analyse.user_code.definitions import definition_of_variable
 from tb_gradflow.record.report import Alternative, Diagnosis, Edit, Finding, Tried, VariableNorm
@@ -60,6 +60,8 @@ _BUILT = "The layers are already built for the shapes of the current program, so
 _TOO_MANY = f"It was not tried: the step has already been run {MOST_RUNS} times for other edits."
 
 _RUN_EAGERLY = "the step runs eagerly, and its Python would run again in each step"
+
+_UNKNOWN = (math.nan, math.nan)
 
 _NO_INFLUENCE = frozenset({"shift_invariant_parameter"})
 
@@ -236,12 +238,19 @@ class _Trials:
         if target not in course.losses:
             return replace(found, not_trained="It was not trained: its loss is not known.")
         without = self.course(())
-        other = without.losses.get(target, ()) if isinstance(without, Course) else ()
+        other = without.losses.get(target, _UNKNOWN) if isinstance(without, Course) else _UNKNOWN
         works = _trains(course, target, other, [each.variable for each in found.gradient_norm])
         losses = (
             tuple(None if _not_finite(each) else each for each in pair) for pair in (course.losses[target], other)
         )
         return replace(found, works=works, trained=Trained(STEPS, *losses))
+
+    def reaches(self, finding: Finding, edits: Sequence[Edit]) -> bool:
+        """Whether a path leads to a variable of the finding, however small its gradient is."""
+        now = self.of(edits)
+        return isinstance(now, Seen) and any(
+            each.status in ("zero", *_WELL) for each in now.diagnosis.variables if each.name in finding.variables
+        )
 
     def _arrives(self, finding: Finding, statuses: Mapping[str, str], now: Diagnosis) -> bool:
         """Whether a gradient arrives at all variables of a finding, and is not zero at one of them at least."""
@@ -283,7 +292,7 @@ def _trains(course: Course, target: int, without: Sequence[float], names: Sequen
     if _not_finite(last) or not all(course.moved.get(name, math.inf) > _STILL for name in names):
         return False
     rise = _rise(first, last)
-    of_others = _rise(*without) if without else 0.0
+    of_others = _rise(*without)
     is_clear = len(course.losses) == 1 and not course.varies and not _not_finite(of_others)
     if is_clear and rise > max(_WORSE, of_others):
         return False
@@ -345,16 +354,17 @@ def _tried_alone(finding: Finding, trials: _Trials) -> Finding:
     working: list[Alternative] = []
     untried: list[tuple[Alternative, str]] = []
     for each in _offered(finding):
-        outcomes: list[tuple[Edit, Tried | str | None]] = [(each.edit, trials.tried(finding, [each.edit]))]
-        if isinstance(outcomes[0][1], str):
-            untried.append((each, outcomes[0][1]))
+        outcome = trials.tried(finding, [each.edit])
+        if isinstance(outcome, str):
+            untried.append((each, outcome))
             continue
-        outcomes += [(edit, trials.tried(finding, [edit])) for edit in with_other_widths(each.edit)]
-        alike = [
-            replace(each, edit=edit, tried=outcome)
-            for edit, outcome in outcomes
-            if isinstance(outcome, Tried) and outcome.works
-        ]
+        alike = [replace(each, tried=outcome)] if outcome is not None and outcome.works else []
+        for number, edit in enumerate(with_other_widths(each.edit) if trials.reaches(finding, [each.edit]) else ()):
+            if alike and number >= NEAR:
+                break
+            outcome = trials.tried(finding, [edit])
+            if isinstance(outcome, Tried) and outcome.works:
+                alike.append(replace(each, edit=edit, tried=outcome))
         working += sorted(alike, key=by_rest)[:1]
     working.sort(key=by_rest)
     return _with(finding, [*working, *(each for each, _ in untried)], untried[0][1] if untried and not working else "")
