@@ -531,6 +531,6 @@ def _state_of(model: Any) -> list[Any]:
     """Every variable that a training step of the model may change."""
     optimizers = [value for value in vars(model).values() if isinstance(value, keras.optimizers.Optimizer)]
     owners = [model, *optimizers, *model.metrics]
-    generator = keras.random.global_seed_generator() if hasattr(keras.random, "global_seed_generator") else None
+    generator = keras.src.backend.common.global_state.get_global_attribute("global_seed_generator")
     variables = [variable for owner in owners for variable in owner.variables]
     return [*variables, *([generator.state] if generator is not None else [])]

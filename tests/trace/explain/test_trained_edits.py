@@ -136,8 +136,11 @@ def state_of(model: Any) -> list[Any]:
     ]
 
 
-def test_everything_is_bit_for_bit_what_it_was(loaded: Any) -> None:
-    model = loaded(MODEL).build(keras.layers.BatchNormalization(), keras.layers.Dropout(0.3))
+@pytest.mark.parametrize("settings", [{}, {"run_eagerly": True}])
+def test_everything_is_bit_for_bit_what_it_was(settings: dict[str, Any], loaded: Any) -> None:
+    noise = keras.layers.Lambda(lambda values: values + 0.01 * keras.random.normal((6,)))
+    layers = (keras.layers.BatchNormalization(), keras.layers.Dropout(0.3), noise)
+    model = loaded(MODEL).build(*layers, **settings)
     model.train_on_batch(*batch())
     before = state_of(model)
 
