@@ -1,4 +1,5 @@
-"""Some steps of training from a step that was traced: on the same batch, and on copies of the variables.
+"""Some steps of training from a step that was traced: on copies of the variables, each from the same batch and with the
+same values of what is not trained.
 
 Nothing of the program changes, and none of its Python runs. What the step took from outside, such as a batch of an
 iterator, it is given again.
@@ -47,7 +48,7 @@ class Course:
 
     Attributes:
         losses: By target: the first, and the one after the last step, computed like the first: with the same random
-            numbers, and with the same counters.
+            numbers, counters, and variables that are not trained.
         moved: By the name of a variable: the largest change of an element, in parts of the largest element.
         gradients: By the name of a variable: the largest element of its gradient in each step.
         values: By the name of a variable: its value after the last step.
@@ -124,16 +125,26 @@ class Training:
         """Of a variable, by its number."""
         return self.trace.variables[variable].name
 
-    @property
     def trained(self) -> dict[str, int]:
         """The variables and tensors that may be trained, by name: the numbers of their arguments."""
+        return {name: number for name, number, is_trained in self._numbers() if is_trained}
+
+    def state(self) -> list[int]:
+        """The numbers of the arguments that are other variables of the step, but not those of an optimizer."""
+        if self.descended is not None:
+            trained = self.trained().values()
+            return [number for number in variables_given(self.function._inference_function) if number not in trained]
+        return [number for _, number, is_trained in self._numbers() if not is_trained]
+
+    def _numbers(self) -> Iterator[tuple[str, int, bool]]:
         by_id = {id(each): number for number, each in enumerate(self.args)}
-        found = {}
-        for place, each in enumerate(self.variables):
-            number = by_id.get(id(getattr(each.variable, "handle", None)))
-            if number is not None and place < len(self.trace.variables) and each.variable.dtype.is_floating:
-                found[self.name_of(place)] = number
-        return found
+        differentiated = {variable for call in self.calls for variable in call.variables}
+        for place, each in enumerate(self.trace.variables):
+            variable = self.variables[place].variable
+            number = by_id.get(id(getattr(variable, "handle", None)))
+            if number is not None:
+                is_meant = each.trainable or place in differentiated
+                yield each.name, number, is_meant and variable.dtype.is_floating
 
 
 def _check(step: Any, given: Giving) -> None:
@@ -167,6 +178,9 @@ class _Run:
         self._copies = {number: copies[id(training.args[number])] for number in values}
         self._values = values
         self._args = [copies[id(each)].opened() if id(each) in copies else each for each in training.args]
+        self._trained = training.trained()
+        # Such as a moving average: it would grow used to the one batch.
+        self._state = training.state()
         self._draws = Draws(step)
         self._losses: dict[int, Cell] = {}
         self._gradients: list[tuple[str, Cell]] = []
@@ -185,7 +199,7 @@ class _Run:
         """See `Training.course`."""
         losses: list[dict[int, float]] = []
         gradients: dict[str, list[float]] = {}
-        before = {name: self._now(number) for name, number in self._training.trained.items()}
+        before = {name: self._now(number) for name, number in self._trained.items()}
         began = 0.0
         for number in range(steps):
             losses.append(self._step(gradients))
@@ -193,7 +207,7 @@ class _Run:
                 began = time.monotonic()
             elif (time.monotonic() - began) / number * (steps - 1) > seconds:
                 raise NotRepeatable(f"{steps} steps of it take more than {seconds:.0f} s")
-        values = {name: self._now(number) for name, number in self._training.trained.items()}
+        values = {name: self._now(number) for name, number in self._trained.items()}
         moved = {name: _moved(before[name], after) for name, after in values.items()}
         last = self._loss_as_at_first()
         pairs = {each: (first, last.get(each, np.nan)) for each, first in losses[0].items()}
@@ -201,13 +215,14 @@ class _Run:
 
     def losses_with(self, values: Mapping[str, Any]) -> dict[int, float]:
         """See `Training.losses_with`."""
-        for name, number in self._training.trained.items():
+        for name, number in self._trained.items():
             if name in values:
                 self._put(number, values[name])
         self._run()
         return self._losses_taken()
 
     def _step(self, gradients: dict[str, list[float]]) -> dict[int, float]:
+        self._restore(self._state)
         results = self._run()
         for name, cell in self._gradients:
             largest = cell.take()
@@ -231,11 +246,16 @@ class _Run:
     def _loss_as_at_first(self) -> dict[int, float]:
         """The loss of the next step, with the random numbers and counters of the first one."""
         self._draws.rewind()
-        for number, value in self._values.items():
-            if value is not None and not (value.dtype.is_floating or value.dtype.is_complex):
-                self._copies[number].write(value)
+        counters = [number for number, value in self._values.items() if value is not None and value.dtype.is_integer]
+        self._restore([*self._state, *counters])
         self._run()
         return self._losses_taken()
+
+    def _restore(self, numbers: Sequence[int]) -> None:
+        """Copies of variables get the values that they had before the training."""
+        for number in numbers:
+            if self._values.get(number) is not None:
+                self._copies[number].write(self._values[number])
 
     def _now(self, number: int) -> Any:
         """The value of an argument that is trained."""

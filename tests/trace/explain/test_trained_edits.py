@@ -260,6 +260,35 @@ def test_what_an_edit_keeps_is_measured(loaded: Any) -> None:
     assert soft.keeps == ("shape", "checkpoint")
 
 
+def test_what_is_not_trained_begins_each_step_as_it_was(loaded: Any) -> None:
+    """A moving average would grow used to the one batch, and the gradient of its rate would vanish."""
+    program = loaded(
+        HEAD + "state = tf.Variable(tf.ones(3), trainable=False)\nx = tf.constant([1.0, 2.0, 3.0])\n"
+        "def loss():\n    state.assign(state * (1.0 - w) + x * w)\n    return tf.reduce_mean(tf.square(state - 2.0))\n"
+    )
+    program.w.assign([0.5, 0.4, 0.6])
+
+    trained = result(found(program)).trained
+
+    assert trained is not None
+    assert trained.without[0] == trained.without[1]
+    assert trained.loss[1] < trained.loss[0]  # type: ignore[operator]
+    assert program.state.numpy().tolist() == [1.0, 1.0, 1.0]
+
+
+def test_wide_steps_are_tried_where_values_are_large(loaded: Any) -> None:
+    program = loaded(
+        "import tensorflow as tf\nw = tf.Variable([120.0, 60.0, -30.0, 80.0], name='w')\n"
+        "def loss():\n    return tf.square(tf.cast(tf.argmax(w), tf.float32) - 1.0)\n"
+    )
+
+    finding = found(program)
+
+    assert result(finding).trained is not None
+    assert finding.edit is not None
+    assert "tf.nn.softmax(w / 20.0" in finding.edit.after
+
+
 CALLS = """
 calls = []
 def noted(value):
