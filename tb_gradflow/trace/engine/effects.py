@@ -11,7 +11,7 @@ import tensorflow as tf
 from tensorflow.python.framework import op_def_registry
 
 from tb_gradflow.trace.engine.additions import SCOPE
-from tb_gradflow.trace.engine.calls import Path, Place, called, callers_of, places
+from tb_gradflow.trace.engine.calls import Path, Place, argument_at_caller, called, callers_of, places
 from tb_gradflow.trace.engine.cells import Cell
 from tb_gradflow.trace.engine.definitions import CALLING, Definition, new_node, node_of
 from tb_gradflow.trace.engine.draws import is_random, is_shareable
@@ -152,21 +152,15 @@ class Giving:
         definition.redirect(given)
         return []
 
-    def held(self, definition: Definition) -> Iterator[str]:
-        """The types of the effects whose results follow from what the step computes, such as a draw with given
-        probabilities: a copy is given the same result, whatever it computes."""
-        handles, nodes = definition.handles(), {each.name: each for each in definition.proto.node_def}
-
-        def is_fixed(reference: str) -> bool:
-            name = node_of(reference)
-            made = nodes.get(name)
-            return name in handles or (
-                made is not None and (made.op == "Const" or any(dtype == tf.resource for _, dtype in _outputs(made)))
-            )
-
+    def held(self, place: Place, definition: Definition) -> Iterator[str]:
+        """The types of the effects in a function, as it is called at a place, whose results follow from the values of
+        variables, such as a draw with given probabilities: a copy is given the same result, whatever these are."""
+        fixed = _Fixed()
         for node in self._nodes(definition):
             inputs = [each for each in node.input if not each.startswith("^")]
-            if node.op not in _PASSING_ON and any(_outputs(node)) and not all(map(is_fixed, inputs)):
+            if node.op in _PASSING_ON or not any(_outputs(node)):
+                continue
+            if not all(fixed(place, each) for each in inputs):
                 yield node.op
 
     def unclear(self, place: Place, definition: Definition) -> Iterator[str]:
@@ -192,6 +186,50 @@ def _of(definition: Definition) -> Iterator[Any]:
         if any(dtype == tf.resource for _, dtype in _outputs(node)):
             continue  # a new one for each call
         yield node
+
+
+class _Fixed:
+    """Tells which values in functions are the same whatever values the variables have."""
+
+    def __init__(self) -> None:
+        self._known: dict[Path, tuple[dict[str, Any], set[str]]] = {}
+
+    def __call__(self, place: Place, reference: str) -> bool:
+        """Whether one is, in a function as it is called at a place."""
+        nodes, effects = self._of(place)
+        waiting, seen = [node_of(reference)], set[str]()
+        while waiting:
+            name = waiting.pop()
+            if name in seen or name in effects:  # an effect is given what it resulted in
+                continue
+            seen.add(name)
+            node = nodes.get(name)
+            if node is None:
+                given = argument_at_caller(place, name)
+                if given is not None and not self(*given):
+                    return False
+            elif is_random(node) or any(dtype == tf.resource for dtype in _inputs(node)):
+                return False
+            else:
+                waiting += [node_of(each) for each in node.input if not each.startswith("^")]
+        return True
+
+    def _of(self, place: Place) -> tuple[dict[str, Any], set[str]]:
+        """The nodes of a function by name, and the names of those that have effects."""
+        if place.path not in self._known:
+            definition = Definition(place.definition)
+            nodes = {each.name: each for each in definition.proto.node_def}
+            self._known[place.path] = nodes, {each.name for each in _of(definition)}
+        return self._known[place.path]
+
+
+def _inputs(node: Any) -> Iterator[Any]:
+    """The types of a node's inputs."""
+    for argument in op_def_registry.get(node.op).input_arg:
+        if argument.type_list_attr:
+            yield from map(tf.as_dtype, node.attr[argument.type_list_attr].list.type)
+        else:
+            yield tf.as_dtype(node.attr[argument.type_attr].type if argument.type_attr else argument.type)
 
 
 def _outputs(node: Any) -> Iterator[tuple[str, Any]]:

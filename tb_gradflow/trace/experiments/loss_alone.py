@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from tb_gradflow.trace.engine.additions import Additions
 from tb_gradflow.trace.engine.alone import Alone
+from tb_gradflow.trace.engine.calls import places
 from tb_gradflow.trace.engine.cells import Cell
 from tb_gradflow.trace.engine.draws import Draws
 from tb_gradflow.trace.engine.effects import Effects, Giving
@@ -104,7 +105,8 @@ class LossAlone:
         self._copies = {number: copies[id(step.args[number])] for number in step.values}
         self._args = [copies[id(each)].opened() if id(each) in copies else each for each in step.args]
         self.draws = Draws(step.function)
-        self.is_held = any(kind for _, definition in left for kind in step.given.held(definition))
+        by_path = {place.path: place for place in places(step.function)}
+        self.is_held = any(kind for path, definition in left for kind in step.given.held(by_path[path], definition))
         self._losses: dict[int, Cell] = {}
         added = [self._leaving(target, loss) for target, loss in losses.items()]
         edits: list[Edit] = [alone, step.given, self.draws, Added(added)]

@@ -150,8 +150,9 @@ class Training:
 def _check(step: Any, given: Giving) -> None:
     for place in places(step):
         definition = Definition(place.definition)
-        if any(given.held(definition)):
-            raise NotRepeatable("it calls Python, or another op that runs once, with values that change as it trains")
+        held = sorted(set(given.held(place, definition)))
+        if held:
+            raise NotRepeatable(f"it contains {', '.join(held)}, whose results change as it trains")
         unclear = sorted(set(given.unclear(place, definition)))
         if unclear:
             raise NotRepeatable(f"it contains {', '.join(unclear)} in a loop, or compiled by XLA")
