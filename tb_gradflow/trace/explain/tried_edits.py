@@ -76,19 +76,22 @@ class Seen:
     Attributes:
         losses: Empty if the step was not completed.
         trace: Its structure.
+        shapes: Those of what is differentiated, by target; `None` if they are not known.
         training: What trains it; `None` if it ran eagerly.
     """
 
     diagnosis: Diagnosis
     losses: tuple[float, ...]
     trace: Trace
-    training: Training | None = None
+    shapes: Mapping[int, Sequence[str]] | None
+    training: Training | None
 
 
 def seen(explained: Explained, diagnosis: Diagnosis) -> Seen:
     """The step that was explained."""
     losses = explained.record.losses if explained.record is not None else ()
-    return Seen(diagnosis, losses, explained.trace, explained.training)
+    training = explained.training
+    return Seen(diagnosis, losses, explained.trace, None if training is None else training.shapes(), training)
 
 
 def with_tried(before: Seen, run: Callable[[], Seen], variables: Mapping[str, Any] | None = None) -> Diagnosis:
@@ -313,11 +316,10 @@ def _kept(before: Seen, now: Seen) -> Iterator[Kept]:
         math.isclose(old, new, rel_tol=_ROUNDING, abs_tol=1e-8) for old, new in pairs
     ):
         yield "forward"
-    if before.training is not None and now.training is not None:
-        layers = _shapes_of_layers(before.trace), _shapes_of_layers(now.trace)
-        is_same = all(layers[0][name] == layers[1][name] for name in layers[0].keys() & layers[1].keys())
-        if is_same and before.training.shapes() == now.training.shapes():
-            yield "shape"
+    layers = _shapes_of_layers(before.trace), _shapes_of_layers(now.trace)
+    is_same = all(layers[0][name] == layers[1][name] for name in layers[0].keys() & layers[1].keys())
+    if is_same and before.shapes is not None and before.shapes == now.shapes:
+        yield "shape"
     if _variables(before.trace) == _variables(now.trace):
         yield "checkpoint"
 

@@ -19,11 +19,13 @@ import tensorflow as tf
 from keras.src.random.seed_generator import global_seed_generator
 
 import tb_gradflow
+from tb_gradflow.api import diagnosis_of
 from tb_gradflow.record.codec import decode
 from tb_gradflow.record.report import Finding, Tried
 from tb_gradflow.record.schema import Trial
 from tb_gradflow.trace.explain import tried_edits
-from tb_gradflow.trace.explain.tried_edits import STEPS
+from tb_gradflow.trace.explain.one_step import explain_function, explain_model
+from tb_gradflow.trace.explain.tried_edits import STEPS, Seen, seen, with_tried
 
 MODEL = """
 import keras
@@ -162,8 +164,6 @@ def test_dropout_is_the_same_in_the_first_and_the_last_loss(loaded: Any) -> None
 
 
 def tried_edits_course(model: Any) -> Any:
-    from tb_gradflow.trace.explain.one_step import explain_model
-
     training = explain_model(model, *batch(), None, None, trains=True).training
     assert training is not None
     return training.course(STEPS, 60.0)
@@ -287,6 +287,20 @@ def test_wide_steps_are_tried_where_values_are_large(loaded: Any) -> None:
     assert result(finding).trained is not None
     assert finding.edit is not None
     assert "tf.nn.softmax(w / 20.0" in finding.edit.after
+
+
+def test_an_edit_of_two_findings_keeps_the_same_for_both(loaded: Any) -> None:
+    program = loaded(HEAD + "def loss():\n    return tf.reduce_sum(tf.square(tf.round(w) - 9.0))\n")
+
+    def run() -> Seen:
+        explained = explain_function(program.loss, (), [program.w], trains=True)
+        return seen(explained, diagnosis_of(explained))
+
+    before = run()
+    [finding] = before.diagnosis.findings
+    tried = with_tried(replace(before, diagnosis=replace(before.diagnosis, findings=(finding, finding))), run)
+
+    assert [result(each).keeps for each in tried.findings] == [("forward", "shape", "checkpoint")] * 2
 
 
 CALLS = """
