@@ -44,6 +44,21 @@ export interface TrialNorm {
   readonly norm: number;
 }
 
+export type Kept =
+  | "forward"
+  | "shape"
+  | "checkpoint";
+
+/** Some steps on one batch with an edit, and without it, rolled back. */
+export interface Trained {
+  /** Their number. */
+  readonly steps: number;
+  /** With the edit: the first, and the one after the last step; null if it was not finite. */
+  readonly loss: readonly (number | null)[];
+  /** The same without the edit; null as well if the program could not be trained without it. */
+  readonly without: readonly (number | null)[];
+}
+
 /** The result of an edit that was applied in memory on the first batch, before the training. */
 export interface Trial {
   /** Of the edit, as are the next three. */
@@ -62,6 +77,10 @@ export interface Trial {
   readonly gradient_norm: readonly TrialNorm[];
   /** Whether it works only together with the edits of other findings. */
   readonly with_others: boolean;
+  /** As of `Tried`, as are the last two; none in older logs. */
+  readonly trained: Trained | null;
+  readonly not_trained: string;
+  readonly keeps: readonly Kept[];
 }
 
 /**
@@ -711,7 +730,7 @@ export interface VariableNorm {
 export interface Tried {
   /**
    * The program ran, the loss is finite, and each variable of the finding gets a gradient that is finite and not zero
-   * throughout.
+   * throughout. If it was trained: it trains these variables.
    */
   readonly works: boolean;
   /** The loss before and after the edit; null if it was not finite or the step did not complete. */
@@ -722,6 +741,12 @@ export interface Tried {
   readonly with_others: boolean;
   /** Whether the step was the first one, run before the training and rolled back. */
   readonly before_training: boolean;
+  /** What some steps of training did; null if there were none. */
+  readonly trained: Trained | null;
+  /** The reason, as a sentence; empty if it was trained. */
+  readonly not_trained: string;
+  /** What the edit leaves as it was. */
+  readonly keeps: readonly Kept[];
 }
 
 /** Another edit that may fix the same finding. */

@@ -16,7 +16,7 @@ from tb_gradflow.api import diagnosis_of
 from tb_gradflow.record.report import Diagnosis, Edit, Tried
 from tb_gradflow.record.schema import Trial, TrialNorm
 from tb_gradflow.trace.explain.one_step import explain_model
-from tb_gradflow.trace.explain.tried_edits import Seen, with_tried
+from tb_gradflow.trace.explain.tried_edits import Seen, seen, with_tried
 from tb_gradflow.trace.log.trials import trials_kept
 
 _MOST_ROWS = 32
@@ -44,14 +44,14 @@ def fixes_tried() -> Iterator[None]:
 
 
 def _trials(model: Any, x: Any, y: Any, rows: int) -> list[Trial]:
-    def seen() -> Seen:
-        explained = explain_model(model, x, y, None, rows, terms=False, examples=False)
-        return Seen(diagnosis_of(explained), explained.record.losses if explained.record is not None else ())
+    def run() -> Seen:
+        explained = explain_model(model, x, y, None, rows, terms=False, trains=True)
+        return seen(explained, diagnosis_of(explained))
 
-    before = seen()
+    before = run()
     offered = {edit for edit, _ in _edits(before.diagnosis)}
-    left = dict(_edits(with_tried(before, seen))) if offered else {}
-    works = [_trial(edit, tried) for edit, tried in left.items() if tried is not None and edit in offered]
+    left = dict(_edits(with_tried(before, run))) if offered else {}
+    works = [_trial(edit, tried) for edit, tried in left.items() if tried is not None]
     return [*works, *(_trial(edit, Tried(False, (), ())) for edit in offered - set(left))]
 
 
@@ -64,4 +64,16 @@ def _edits(diagnosis: Diagnosis) -> Iterator[tuple[Edit, Tried | None]]:
 
 def _trial(edit: Edit, tried: Tried) -> Trial:
     norms = tuple(TrialNorm(each.variable, each.norm) for each in tried.gradient_norm)
-    return Trial(edit.file, edit.line, edit.end_line, edit.after, tried.works, tried.loss, norms, tried.with_others)
+    return Trial(
+        edit.file,
+        edit.line,
+        edit.end_line,
+        edit.after,
+        tried.works,
+        tried.loss,
+        norms,
+        tried.with_others,
+        tried.trained,
+        tried.not_trained,
+        tried.keeps,
+    )

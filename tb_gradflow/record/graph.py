@@ -63,6 +63,26 @@ class TrialNorm:
     norm: float
 
 
+Kept = Literal["forward", "shape", "checkpoint"]
+"""What an edit leaves as it was: the loss of the first step, to rounding; the shapes of the targets and of what the
+layers return; the names and shapes of the variables."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """Some steps on one batch with an edit, and without it, rolled back.
+
+    Attributes:
+        steps: Their number.
+        loss: With the edit: the first, and the one after the last step; null if it was not finite.
+        without: The same without the edit; null as well if the program could not be trained without it.
+    """
+
+    steps: int
+    loss: tuple[float | None, ...]
+    without: tuple[float | None, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Trial:
     """The result of an edit that was applied in memory on the first batch, before the training.
@@ -76,6 +96,7 @@ class Trial:
         loss: The loss before and after the edit; null if it was not finite or the step did not complete.
         gradient_norm: For each variable of the finding that gets a gradient with it.
         with_others: Whether it works only together with the edits of other findings.
+        trained: As of `Tried`, as are the last two; none in older logs.
     """
 
     file: str
@@ -86,6 +107,9 @@ class Trial:
     loss: tuple[float | None, ...] = ()
     gradient_norm: tuple[TrialNorm, ...] = ()
     with_others: bool = False
+    trained: Trained | None = None
+    not_trained: str = ""
+    keeps: tuple[Kept, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from tb_gradflow.record.graph import Kept, Trained
 from tb_gradflow.record.terms import TermKind
 
 REPORT_FORMAT = 1
@@ -119,11 +120,14 @@ class Tried:
 
     Attributes:
         works: The program ran, the loss is finite, and each variable of the finding gets a gradient that is finite and
-            not zero throughout.
+            not zero throughout. If it was trained: it trains these variables.
         loss: The loss before and after the edit; null if it was not finite or the step did not complete.
         gradient_norm: For each variable of the finding that now gets a gradient.
         with_others: Whether it works only together with the edits of other findings.
         before_training: Whether the step was the first one, run before the training and rolled back.
+        trained: What some steps of training did; null if there were none.
+        not_trained: The reason, as a sentence; empty if it was trained.
+        keeps: What the edit leaves as it was.
     """
 
     works: bool
@@ -131,6 +135,9 @@ class Tried:
     gradient_norm: tuple[VariableNorm, ...]
     with_others: bool = False
     before_training: bool = False
+    trained: Trained | None = None
+    not_trained: str = ""
+    keeps: tuple[Kept, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,12 +35,14 @@ from tb_gradflow.record.graph import SNAPSHOT as SNAPSHOT
 from tb_gradflow.record.graph import Constant as Constant
 from tb_gradflow.record.graph import Edge as Edge
 from tb_gradflow.record.graph import Given as Given
+from tb_gradflow.record.graph import Kept as Kept
 from tb_gradflow.record.graph import Layer as Layer
 from tb_gradflow.record.graph import Op as Op
 from tb_gradflow.record.graph import Passage as Passage
 from tb_gradflow.record.graph import Passes as Passes
 from tb_gradflow.record.graph import Source as Source
 from tb_gradflow.record.graph import Tensor as Tensor
+from tb_gradflow.record.graph import Trained as Trained
 from tb_gradflow.record.graph import Trial as Trial
 from tb_gradflow.record.graph import TrialNorm as TrialNorm
 from tb_gradflow.record.graph import Variable as Variable

@@ -11,7 +11,7 @@ import pytest
 
 from tb_gradflow.record.codec import encode
 from tb_gradflow.record.report import Alternative, Edit, Tried, VariableNorm
-from tb_gradflow.record.schema import Passage
+from tb_gradflow.record.schema import Passage, Trained
 from tb_gradflow.serve.reports.report import Report
 from tb_gradflow.serve.terminal.patch import patch_of, tried_in_words
 from tests.serve.test_report import diagnosis, finding
@@ -68,6 +68,7 @@ def test_lines_around_come_from_the_passage_that_still_reads_so() -> None:
 
 
 TRIED = Tried(True, (0.693, 0.694), (VariableNorm("threshold", 0.021),))
+TRAINED = replace(TRIED, trained=Trained(20, (0.694, 0.402), (0.693, 0.693)), keeps=("forward", "checkpoint"))
 
 
 @pytest.mark.parametrize(
@@ -82,6 +83,19 @@ TRIED = Tried(True, (0.693, 0.694), (VariableNorm("threshold", 0.021),))
         (
             replace(TRIED, gradient_norm=tuple(VariableNorm(f"v{number}", 1.0) for number in range(5))),
             "`v2` now gets a gradient of norm 1; so do 2 more; the loss goes",
+        ),
+        (
+            TRAINED,
+            " 0.693 to 0.694. Trained for 20 steps with it: loss 0.694 to 0.402; without it 0.693 to 0.693. It keeps "
+            "the forward values and the checkpoint.",
+        ),
+        (
+            replace(TRIED, trained=Trained(20, (0.694, None), (None, None)), keeps=("forward", "shape", "checkpoint")),
+            "with it: loss 0.694 to not finite. It keeps the forward values, the shapes and the checkpoint.",
+        ),
+        (
+            replace(TRIED, not_trained="It was not trained: the step runs eagerly.", keeps=("shape",)),
+            "It was not trained: the step runs eagerly. It keeps the shapes.",
         ),
     ],
 )
@@ -125,7 +139,10 @@ def test_the_page_is_tested_by_what_is_said_here() -> None:
     failed = replace(TRIED, works=False, loss=(None, None), gradient_norm=())
     began = replace(TRIED, before_training=True)
     same = replace(TRIED, loss=(1.6831, 1.6829))
-    tries = (TRIED, failed, replace(TRIED, loss=(None, 2.0)), replace(TRIED, with_others=True), began, same)
+    alone = replace(TRIED, trained=Trained(20, (0.5, None), (None, None)), keeps=("forward", "shape", "checkpoint"))
+    untrained = replace(TRIED, not_trained="It was not trained: it calls Python.", keeps=("shape",))
+    tries = [TRIED, failed, replace(TRIED, loss=(None, 2.0)), replace(TRIED, with_others=True), began, same]
+    tries += [TRAINED, untrained, alone]
 
     known = {
         "patches": [

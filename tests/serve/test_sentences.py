@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +22,7 @@ from tb_gradflow.record.report import (
     VariableNorm,
     VariableReport,
 )
+from tb_gradflow.record.schema import Trained
 from tb_gradflow.serve.reports import fixing, page
 from tb_gradflow.serve.reports.comparison import SHOWN
 from tb_gradflow.serve.reports.report import Report
@@ -110,11 +112,18 @@ def test_a_page_that_was_not_built_says_how(tmp_path: Path, monkeypatch: pytest.
 
 def test_an_edit_that_was_tried_is_given_with_its_result() -> None:
     edit = Edit("model.py", 3, 3, "x = tf.round(x)", "x = x + tf.stop_gradient(tf.round(x) - x)")
-    tried = Tried(True, (0.7, 0.6), (VariableNorm("a/kernel", 0.25),))
+    trained = Trained(20, (0.6, math.inf), (0.7, 0.7))
+    tried = Tried(True, (0.7, 0.6), (VariableNorm("a/kernel", 0.25),), trained=trained, keeps=("shape", "checkpoint"))
 
     [told] = report(findings=(finding(edit=edit, tried=tried),)).to_dict()["findings"]
 
-    assert told["tried"] == {"works": True, "loss": [0.7, 0.6], "gradient_norm": {"a/kernel": 0.25}}
+    assert told["tried"] == {
+        "works": True,
+        "loss": [0.7, 0.6],
+        "gradient_norm": {"a/kernel": 0.25},
+        "trained": {"steps": 20, "loss": [0.6, None], "without": [0.7, 0.7]},
+        "keeps": ["shape", "checkpoint"],
+    }
 
 
 def test_a_report_without_variables_and_without_a_fix_says_so() -> None:

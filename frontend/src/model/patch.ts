@@ -77,8 +77,9 @@ function path(side: string, file: string): string {
   return quoted !== whole ? `"${quoted}"` : whole.includes(" ") ? `${whole}\t` : whole;
 }
 
-/** The result of the edit in the step that was explained. */
-export function triedInWords({works, loss, gradient_norm, with_others, before_training}: Tried): string {
+/** The result of the edit in the step that was explained, and in the steps that were trained with it. */
+export function triedInWords(tried: Tried): string {
+  const {works, loss, gradient_norm, with_others, before_training} = tried;
   const norms = gradient_norm.slice(0, NAMED).map(({variable, norm}) => `\`${variable}\` now gets a gradient of norm ${figures(norm)}`);
   const more = gradient_norm.length - NAMED;
   const [before = null, after = null] = loss;
@@ -89,7 +90,29 @@ export function triedInWords({works, loss, gradient_norm, with_others, before_tr
   ];
   const others = with_others ? " together with the edits of other findings" : "";
   const when = before_training ? "the first batch, before the training" : "this batch";
-  return `Tried on ${when}${others}${works ? "" : ", but it does not work"}: ${said.join("; ")}.`;
+  const step = `Tried on ${when}${others}${works ? "" : ", but it does not work"}: ${said.join("; ")}.`;
+  return [step, trainedInWords(tried), keptInWords(tried)].filter((sentence) => sentence !== "").join(" ");
+}
+
+function trainedInWords({trained, not_trained}: Tried): string {
+  if (trained === null) return not_trained;
+  const without = trained.without.every((loss) => loss === null) ? "" : `; without it ${course(trained.without)}`;
+  return `Trained for ${trained.steps} steps with it: loss ${course(trained.loss)}${without}.`;
+}
+
+function course(losses: readonly (number | null)[]): string {
+  return losses.map((loss) => (loss === null ? "not finite" : figures(loss))).join(" to ");
+}
+
+const KEPT = [
+  ["forward", "the forward values"],
+  ["shape", "the shapes"],
+  ["checkpoint", "the checkpoint"],
+] as const;
+
+function keptInWords({keeps}: Tried): string {
+  const said = KEPT.filter(([name]) => keeps.includes(name)).map(([, words]) => words);
+  return said.length === 0 ? "" : `It keeps ${[said.slice(0, -1).join(", "), said[said.length - 1]].filter((part) => part !== "").join(" and ")}.`;
 }
 
 function lossInWords(before: number | null, after: number | null): string {

@@ -326,15 +326,26 @@ def is_given_integers(group: Group) -> bool:
 
 
 def _without_rounding(node: ast.expr) -> ast.expr:
-    while isinstance(node, ast.Call) and name_of(node.func) in _ROUNDINGS:
-        given = argument_of(node, 0, "x")
-        if isinstance(node.func, ast.Attribute) and (node.func.attr == "astype" or not (node.args or node.keywords)):
-            node = node.func.value
-        elif given is not None:
-            node = given
-        else:
+    """What roundings and casts are applied to. The cast to floating point stays if it is the only one: of positions,
+    which are integers."""
+    while (inner := _rounded(node)) is not None:
+        if _rounded(inner) is None and _is_cast_to_float(node, inner):
             break
+        node = inner
     return node
+
+
+def _rounded(node: ast.expr) -> ast.expr | None:
+    """The argument of a rounding or a cast; `None` of everything else."""
+    if not isinstance(node, ast.Call) or name_of(node.func) not in _ROUNDINGS:
+        return None
+    if isinstance(node.func, ast.Attribute) and (node.func.attr == "astype" or not (node.args or node.keywords)):
+        return node.func.value
+    return argument_of(node, 0, "x")
+
+
+def _is_cast_to_float(node: ast.expr, given: ast.expr) -> bool:
+    return name_of_call(node) in _CASTS and "float" in ast.unparse(node).replace(ast.unparse(given), "", 1)
 
 
 def _assigned_by_cast(code: Code, node: ast.expr) -> ast.expr | None:

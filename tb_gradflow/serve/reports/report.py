@@ -21,6 +21,7 @@ from tb_gradflow.serve.runs.history import History
 from tb_gradflow.serve.terminal.report_text import lines_of
 from tb_gradflow.serve.terminal.text import Look, Printer
 
+_TRIED_KEYS = ("works", "loss", "gradient_norm", "trained", "keeps")
 _VARIABLE_KEYS = ("name", "status", "shape", "dtype", "gradient")
 FINDING_KEYS = (
     *("cause", "severity", "variables", "op", "source", "message", "fix", "edit", "tried", "evidence", "examples"),
@@ -148,7 +149,7 @@ def finding_as_json(finding: dict[str, Any]) -> dict[str, Any]:
     public = {key: finding[key] for key in FINDING_KEYS}
     if public["tried"] is not None:
         norms = {each["variable"]: each["norm"] for each in public["tried"]["gradient_norm"]}
-        public["tried"] = {"works": public["tried"]["works"], "loss": public["tried"]["loss"], "gradient_norm": norms}
+        public["tried"] = {key: public["tried"][key] for key in _TRIED_KEYS} | {"gradient_norm": norms}
     return public
 
 

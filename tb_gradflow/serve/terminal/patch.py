@@ -56,11 +56,32 @@ def _path(side: str, file: str) -> str:
 
 
 def tried_in_words(tried: Tried) -> str:
-    """The result of the edit in the step that was explained."""
+    """The result of the edit in the step that was explained, and in the steps that were trained with it."""
     said = "; ".join((*_gradients(tried), *_loss(tried)))
     others = " together with the edits of other findings" * tried.with_others
     when = "the first batch, before the training" if tried.before_training else "this batch"
-    return f"Tried on {when}{others}{'' if tried.works else ', but it does not work'}: {said}."
+    step = f"Tried on {when}{others}{'' if tried.works else ', but it does not work'}: {said}."
+    return " ".join(filter(None, (step, _trained(tried), _kept(tried))))
+
+
+def _trained(tried: Tried) -> str:
+    trained = tried.trained
+    if trained is None:
+        return tried.not_trained
+    without = f"; without it {_course(trained.without)}" if any(each is not None for each in trained.without) else ""
+    return f"Trained for {trained.steps} steps with it: loss {_course(trained.loss)}{without}."
+
+
+def _course(losses: Sequence[float | None]) -> str:
+    return " to ".join("not finite" if each is None else f"{each:.3g}" for each in losses)
+
+
+_KEPT = {"forward": "the forward values", "shape": "the shapes", "checkpoint": "the checkpoint"}
+
+
+def _kept(tried: Tried) -> str:
+    *kept, last = [said for name, said in _KEPT.items() if name in tried.keeps] or [""]
+    return f"It keeps {', '.join(kept)}{' and ' * bool(kept)}{last}." if last else ""
 
 
 def untried_in_words(finding: Finding) -> str:

@@ -91,6 +91,16 @@ def places(function: Any) -> Iterator[Place]:
     yield from below(Place(function, in_xla=is_for_xla(function.cached_definition)), [name_of(function)])
 
 
+def argument_at_caller(place: Place, name: str) -> tuple[Place, str] | None:
+    """What the caller of a function gives for an argument, and where that is called; `None` of the first function."""
+    if not place.above:
+        return None
+    caller = place.above[-1]
+    node = next(each for each in caller.cached_definition.node_def if each.name == place.path[-1])
+    number = [each.name for each in place.definition.signature.input_arg].index(name)
+    return Place(caller, place.path[:-1], above=place.above[:-1]), node.input[number + (node.op in BRANCHES)]
+
+
 def argument_of_root(place: Place, number: int) -> int | None:
     """Which argument of the first function on the path an argument of the last one is; `None` if it is computed."""
     for function, name in zip(reversed(place.above), reversed(place.path), strict=True):

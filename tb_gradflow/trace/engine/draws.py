@@ -54,7 +54,7 @@ class Draws:
             for place in places(function)
             if not place.in_xla
             for node in place.definition.node_def
-            if _is_stateful(node) and _is_seeded(node)
+            if is_random(node) and _is_seeded(node)
         ]
         self.has_seeds = any(map(is_shareable, seeded))
         self.unshared = sorted({node.op for node in seeded if not is_shareable(node)})
@@ -88,7 +88,8 @@ class Draws:
         return self._positions[of]
 
 
-def _is_stateful(node: Any) -> bool:
+def is_random(node: Any) -> bool:
+    """Whether a node draws random numbers from a position of its own."""
     kind = op_def_registry.get(node.op)
     return "seed" in node.attr and kind is not None and bool(kind.is_stateful)
 

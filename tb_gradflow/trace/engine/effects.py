@@ -11,10 +11,10 @@ import tensorflow as tf
 from tensorflow.python.framework import op_def_registry
 
 from tb_gradflow.trace.engine.additions import SCOPE
-from tb_gradflow.trace.engine.calls import Path, Place, called, callers_of, places
+from tb_gradflow.trace.engine.calls import Path, Place, argument_at_caller, called, callers_of, places
 from tb_gradflow.trace.engine.cells import Cell
 from tb_gradflow.trace.engine.definitions import CALLING, Definition, new_node, node_of
-from tb_gradflow.trace.engine.draws import is_shareable
+from tb_gradflow.trace.engine.draws import is_random, is_shareable
 
 # A variable is an argument, and so a copy is given another one. Others live as long as the call, or only look as if
 # they had effects.
@@ -72,9 +72,10 @@ class Effects:
         named = [(node, number, name) for node in nodes for number, (name, _) in enumerate(_outputs(node))]
         return {((), name): value(f"{node.name}:{number}") for node, number, name in named}
 
-    def given(self, values: Mapping[Output, Any], *, all_run: bool = False) -> Giving:
-        """An edit of this function: these are the results of its effects; of all that occurred, with `all_run`."""
-        return Giving(self.apart, values, all_run=all_run)
+    def given(self, values: Mapping[Output, Any], *, all_run: bool = False, redraws: bool = False) -> Giving:
+        """An edit of this function: these are the results of its effects; of all that occurred, with `all_run`. With
+        `redraws`, it draws new random numbers."""
+        return Giving(self.apart, values, all_run=all_run, redraws=redraws)
 
     def _cell(self, of: Output, dtype: Any) -> Cell:
         if of not in self._cells:
@@ -106,10 +107,13 @@ class Keeping:
 class Giving:
     """See `Effects.given`."""
 
-    def __init__(self, apart: frozenset[str], values: Mapping[Output, Any], *, all_run: bool = False) -> None:
+    def __init__(
+        self, apart: frozenset[str], values: Mapping[Output, Any], *, all_run: bool = False, redraws: bool = False
+    ) -> None:
         self.apart = apart
         self._values = values
         self._all_run = all_run
+        self._redraws = redraws
         self._cells: list[Cell] = []
 
     def changes(self, place: Place) -> bool:
@@ -118,7 +122,7 @@ class Giving:
     def lacking(self, path: Path, definition: Definition) -> Iterator[str]:
         """The types of the effects in a function whose results are not known, because it did not take that branch: a
         copy that computes something else may take it."""
-        for node in _of(definition):
+        for node in self._nodes(definition):
             is_known = all((path, name) in self._values for name, _ in _outputs(node))
             if not is_known and node.op not in _PASSING_ON and not is_shareable(node):
                 yield node.op
@@ -126,7 +130,7 @@ class Giving:
     def make(self, definition: Definition, place: Place) -> Sequence[Any]:
         added: list[Any] = []
         given: dict[str, str] = {}
-        for node in list(_of(definition)):
+        for node in self._nodes(definition):
             if node.op in _PASSING_ON:
                 node.CopyFrom(new_node(node.name, "Identity", node.input[:1], T=tf.as_dtype(node.attr["T"].type)))
                 continue
@@ -148,6 +152,27 @@ class Giving:
         definition.redirect(given)
         return []
 
+    def held(self, place: Place, definition: Definition) -> Iterator[str]:
+        """The types of the effects in a function, as it is called at a place, whose results follow from the values of
+        variables, such as a draw with given probabilities: a copy is given the same result, whatever these are."""
+        fixed = _Fixed()
+        for node in self._nodes(definition):
+            inputs = [each for each in node.input if not each.startswith("^")]
+            if node.op in _PASSING_ON or not any(_outputs(node)):
+                continue
+            if not all(fixed(place, each) for each in inputs):
+                yield node.op
+
+    def unclear(self, place: Place, definition: Definition) -> Iterator[str]:
+        """The types of the effects in a function whose results cannot be kept: see `Effects`."""
+        if place.in_loop or place.in_xla:
+            for node in self._nodes(definition):
+                if node.op not in _PASSING_ON and any(_outputs(node)):
+                    yield node.op
+
+    def _nodes(self, definition: Definition) -> list[Any]:
+        return [node for node in _of(definition) if not (self._redraws and is_random(node))]
+
 
 def _of(definition: Definition) -> Iterator[Any]:
     """The nodes of a definition that have effects."""
@@ -163,25 +188,48 @@ def _of(definition: Definition) -> Iterator[Any]:
         yield node
 
 
-def has_held_results(definition: Definition) -> bool:
-    """Whether an effect has a result that follows from what the step computes, such as a draw with given probabilities.
-    A copy is given the same result, whatever it computes."""
-    handles, nodes = definition.handles(), {each.name: each for each in definition.proto.node_def}
+class _Fixed:
+    """Tells which values in functions are the same whatever values the variables have."""
 
-    def is_fixed(reference: str) -> bool:
-        name = node_of(reference)
-        made = nodes.get(name)
-        return name in handles or (
-            made is not None and (made.op == "Const" or any(dtype == tf.resource for _, dtype in _outputs(made)))
-        )
+    def __init__(self) -> None:
+        self._known: dict[Path, tuple[dict[str, Any], set[str]]] = {}
 
-    return any(
-        not is_fixed(each)
-        for node in _of(definition)
-        if any(_outputs(node))
-        for each in node.input
-        if not each.startswith("^")
-    )
+    def __call__(self, place: Place, reference: str) -> bool:
+        """Whether one is, in a function as it is called at a place."""
+        nodes, effects = self._of(place)
+        waiting, seen = [node_of(reference)], set[str]()
+        while waiting:
+            name = waiting.pop()
+            if name in seen or name in effects:  # an effect is given what it resulted in
+                continue
+            seen.add(name)
+            node = nodes.get(name)
+            if node is None:
+                given = argument_at_caller(place, name)
+                if given is not None and not self(*given):
+                    return False
+            elif is_random(node) or any(dtype == tf.resource for dtype in _inputs(node)):
+                return False
+            else:
+                waiting += [node_of(each) for each in node.input if not each.startswith("^")]
+        return True
+
+    def _of(self, place: Place) -> tuple[dict[str, Any], set[str]]:
+        """The nodes of a function by name, and the names of those that have effects."""
+        if place.path not in self._known:
+            definition = Definition(place.definition)
+            nodes = {each.name: each for each in definition.proto.node_def}
+            self._known[place.path] = nodes, {each.name for each in _of(definition)}
+        return self._known[place.path]
+
+
+def _inputs(node: Any) -> Iterator[Any]:
+    """The types of a node's inputs."""
+    for argument in op_def_registry.get(node.op).input_arg:
+        if argument.type_list_attr:
+            yield from map(tf.as_dtype, node.attr[argument.type_list_attr].list.type)
+        else:
+            yield tf.as_dtype(node.attr[argument.type_attr].type if argument.type_attr else argument.type)
 
 
 def _outputs(node: Any) -> Iterator[tuple[str, Any]]:

@@ -11,9 +11,10 @@ import tensorflow as tf
 
 from tb_gradflow.trace.engine.additions import Additions
 from tb_gradflow.trace.engine.alone import Alone
+from tb_gradflow.trace.engine.calls import places
 from tb_gradflow.trace.engine.cells import Cell
 from tb_gradflow.trace.engine.draws import Draws
-from tb_gradflow.trace.engine.effects import Effects, Giving, has_held_results
+from tb_gradflow.trace.engine.effects import Effects, Giving
 from tb_gradflow.trace.engine.repeated import NotRepeatable
 from tb_gradflow.trace.engine.run import cancelled_after
 from tb_gradflow.trace.engine.siblings import Added, Edit, Sibling
@@ -36,6 +37,11 @@ class Loss:
 
     tensors: Sequence[Any]
     scale: Any = None
+
+    def whole(self) -> Any:
+        """Its value, in a graph that is open."""
+        whole = tf.add_n([tf.reduce_sum(tf.cast(each, tf.float32)) for each in self.tensors])
+        return whole if self.scale is None else whole / tf.cast(self.scale, tf.float32)
 
 
 def loss_of(call: Call, symbol: Callable[[Any], Any] = lambda tensor: tensor) -> Loss | None:
@@ -133,7 +139,8 @@ class LossAlone:
         self._copies = {number: copies[id(step.args[number])] for number in step.values}
         self._args = [copies[id(each)].opened() if id(each) in copies else each for each in step.args]
         self.draws = Draws(step.function)
-        self.is_held = any(has_held_results(definition) for _, definition in left)
+        by_path = {place.path: place for place in places(step.function)}
+        self.is_held = any(kind for path, definition in left for kind in step.given.held(by_path[path], definition))
         self._losses: dict[int, Cell] = {}
         self._given: dict[int, Cell] = {}
         self._computed: dict[int, list[Cell]] = {}
@@ -172,8 +179,5 @@ class LossAlone:
     def _leaving(self, target: int, loss: Loss) -> Additions:
         additions = Additions(loss.tensors[0].graph, f"loss_{target}")
         with additions.opened():
-            whole = tf.add_n([tf.reduce_sum(tf.cast(each, tf.float32)) for each in loss.tensors])
-            if loss.scale is not None:
-                whole /= tf.cast(loss.scale, tf.float32)
-            self._losses[target] = additions.leave(whole)
+            self._losses[target] = additions.leave(loss.whole())
         return additions

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from tb_gradflow.record.report import ExampleGradients
 from tb_gradflow.record.schema import Session, StepRecord, Trace
+from tb_gradflow.trace.experiments.training import Training
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +19,7 @@ class Explained:
         record: The step's statistics; None if it was not complete, or if nothing could be measured.
         eager: Whether the step ran eagerly.
         examples: The gradient of each row of the batch; None if it was not requested.
+        training: What can train the step; None if it was not requested, or if the step ran eagerly.
     """
 
     session: Session
@@ -25,3 +27,4 @@ class Explained:
     record: StepRecord | None
     eager: bool = False
     examples: ExampleGradients | None = None
+    training: Training | None = None

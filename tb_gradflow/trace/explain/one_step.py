@@ -28,6 +28,7 @@ from tb_gradflow.record.schema import PYTHON, SNAPSHOT, VARIABLE_STATISTICS, Ste
 from tb_gradflow.trace.capture.requested_tensors import user_frame, was_variable, written_sources
 from tb_gradflow.trace.custom_gradient_checks.step_checks import GradientChecks
 from tb_gradflow.trace.eager.compilability import decisions, kept_inside, sentence_of
+from tb_gradflow.trace.experiments.training import Training
 from tb_gradflow.trace.explain.examples import gradients_of_rows
 from tb_gradflow.trace.explain.explanation import Explained
 from tb_gradflow.trace.explain.run_mode import Plan, compiled_once, functions_compiled
@@ -56,9 +57,10 @@ def explain_model(
     *,
     examples: bool = False,
     terms: bool = True,
+    trains: bool = False,
 ) -> Explained:
     """One training step of a compiled Keras model on the first `batch_size` rows, or on all of them. With `terms` also
-    the gradient of each term of its loss, with `examples` also that of each row.
+    the gradient of each term of its loss, with `examples` also that of each row, and with `trains` what can train it.
     """
     _check_model(model)
     if not model.compiled:
@@ -90,6 +92,7 @@ def explain_model(
         inputs=batch_of_keras,
         undone=lambda: undone(_state_of(model), [model]),
         terms=terms,
+        trains=trains,
     )
     found = _explained(plan, eagerly=bool(model.run_eagerly))
     return replace(found, examples=_examples_of_model(plan, model, rows)) if examples else found
@@ -132,9 +135,10 @@ def explain_function(
     *,
     examples: bool = False,
     terms: bool = False,
+    trains: bool = False,
 ) -> Explained:
     """One gradient of `loss_fn(*args)` with respect to `variables`: variables and tensors. With `terms` also the
-    gradient of each term of the loss, with `examples` also that of each row.
+    gradient of each term of the loss, with `examples` also that of each row, and with `trains` what can train it.
     """
     listed = listed_sources(variables)
     owned = _sources(listed, variables)
@@ -161,8 +165,8 @@ def explain_function(
                 expand_composites=True,
             )
             loss = _differentiable(function(*arguments))
-        tape.gradient(loss, [item.source for item in owned])
-        return loss
+        gradients = tape.gradient(loss, [item.source for item in owned])
+        return (loss, gradients) if trains else loss
 
     def compiled(traced: Callable[..., Any]) -> Any:
         with passed_on(tensors.values()):
@@ -178,6 +182,8 @@ def explain_function(
         inputs=arguments_of(loss_fn),
         undone=lambda: undone([item.variable for item in owned], [loss_fn]),
         terms=terms,
+        trains=trains,
+        descended=[item.variable for item in owned],
     )
     found = _explained(plan, eagerly=False)
     found = replace(found, trace=replace(found.trace, whole=False))
@@ -331,14 +337,26 @@ def _eager(plan: Plan) -> Explained:
     """The result of a step that is meant to run eagerly.
 
     To see inside a compiled function in it, or what a branch that was not taken computes, the step is also traced,
-    if possible.
+    if possible; and to train it, if it then has the same losses.
     """
     with decisions() as taken:
         explained = _Seen(plan, eager=True).explained
-    if explained.trace.targets and not (taken and _has_unread(explained.trace)):
+    is_known = explained.trace.targets and not (taken and _has_unread(explained.trace))
+    if is_known and not plan.trains:
         return explained
     traced = _Seen(plan, eager=False)
-    return explained if traced.error is not None else traced.explained
+    if traced.error is not None:
+        return explained
+    if not is_known:
+        return traced.explained
+    compiled = traced.explained
+    return replace(explained, training=compiled.training) if _have_same_losses(explained, compiled) else explained
+
+
+def _have_same_losses(one: Explained, other: Explained) -> bool:
+    if one.record is None or other.record is None or len(one.record.losses) != len(other.record.losses):
+        return False
+    return np.allclose(one.record.losses, other.record.losses, rtol=1e-3, atol=1e-7, equal_nan=True)
 
 
 def _has_unread(trace: Trace) -> bool:
@@ -362,6 +380,7 @@ class _Seen:
         self._traces: list[Trace] = []
         self._is_complete = False
         self._values: dict[str, Any] = {}
+        self._training: Training | None = None
         self._checks = GradientChecks()
         how = contextlib.nullcontext() if eager else functions_compiled()
         with plan.undone() as bindings, kept_inside() as self.kept, how:
@@ -386,7 +405,7 @@ class _Seen:
             step.run()
         finally:
             self._traces += [] if step.trace is None else [step.trace]
-            self._is_complete, self._values = step.is_complete, step.measured
+            self._is_complete, self._values, self._training = step.is_complete, step.measured, step.training
 
     @property
     def is_taken_by_python(self) -> bool:
@@ -428,7 +447,7 @@ class _Seen:
         record = record_of(self._values, index_of(self._values))
         trace = next(each for each in self._traces if each.index == record.trace)
         trace = self._with_rebound(self._checks.filled(trace, self._values))
-        return Explained(self._session, trace, record, self._eager)
+        return Explained(self._session, trace, record, self._eager, training=self._training)
 
     @property
     def raised_inside(self) -> bool:
@@ -512,6 +531,6 @@ def _state_of(model: Any) -> list[Any]:
     """Every variable that a training step of the model may change."""
     optimizers = [value for value in vars(model).values() if isinstance(value, keras.optimizers.Optimizer)]
     owners = [model, *optimizers, *model.metrics]
-    generator = keras.random.global_seed_generator() if hasattr(keras.random, "global_seed_generator") else None
+    generator = keras.src.backend.common.global_state.get_global_attribute("global_seed_generator")
     variables = [variable for owner in owners for variable in owner.variables]
     return [*variables, *([generator.state] if generator is not None else [])]

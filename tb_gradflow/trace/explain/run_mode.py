@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +30,9 @@ class Plan:
         inputs: The names of its arguments.
         undone: Restores what a run changes.
         terms: Whether the gradient of each term of a loss is measured.
+        trains: Whether the step may be trained afterwards: see `experiments.training`.
+        descended: What is trained then, if the step has no optimizer: it returns their gradients, in this order, after
+            the loss.
     """
 
     traced: Callable[..., Any]
@@ -41,6 +44,8 @@ class Plan:
     inputs: NameInputs
     undone: Callable[[], contextlib.AbstractContextManager[Bindings]]
     terms: bool = False
+    trains: bool = False
+    descended: Sequence[Any] | None = None
 
 
 def compiled_once(step: Callable[..., Any]) -> Any:

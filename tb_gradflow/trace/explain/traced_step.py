@@ -4,7 +4,7 @@ function that is made from that trace: it measures the step, on copies of the va
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -23,7 +23,8 @@ from tb_gradflow.trace.engine.effects import Effects
 from tb_gradflow.trace.engine.switches import switch_of
 from tb_gradflow.trace.engine.tracing import onlooking
 from tb_gradflow.trace.experiments.answers import answers, in_question
-from tb_gradflow.trace.experiments.loss_alone import LastStep
+from tb_gradflow.trace.experiments.loss_alone import LastStep, Loss
+from tb_gradflow.trace.experiments.training import Training
 from tb_gradflow.trace.explain.run_mode import Plan
 from tb_gradflow.trace.protection.substitutes import Ours, Run
 from tb_gradflow.trace.step.copied_step import CopiedStep
@@ -51,12 +52,14 @@ class TracedStep:
         trace: The structure of the step; `None` if no gradient was requested before it raised.
         is_complete: Whether it was traced to its end.
         measured: What was measured; empty if it raised.
+        training: What can train it; `None` if the plan does not say so, or if it raised.
     """
 
     def __init__(self, plan: Plan, checks: GradientChecks, barriers: Collection[str] | None) -> None:
         self.trace: Trace | None = None
         self.is_complete = False
         self.measured: Measured = {}
+        self.training: Training | None = None
         self._plan = plan
         self._checks = checks
         self._barriers = barriers
@@ -134,6 +137,8 @@ class TracedStep:
         self.trace, self.is_complete = first.trace, True
         results, self.measured = first.ran(args, values, before=[effects.keeping(())])
         kept = effects.taken()
+        if self._plan.trains and isinstance(first.measurements, Measurements):
+            self.training = self._training(first.measurements, args, effects, kept)
         if not effects.unknown and is_broken(first.trace, self.measured, skips_scaled=False):
             # Without its forward pass, if that cannot be measured.
             with contextlib.suppress(Exception):
@@ -144,7 +149,7 @@ class TracedStep:
                     return results
         if isinstance(first.measurements, Measurements):
             pairs = in_question(first.trace, self.measured["gradients"])
-            losses = first.measurements.losses_in([place.graph for place in places(function)])
+            losses = self._losses(first.measurements)
             last = LastStep(function, args, values, effects, effects.given(kept, all_run=True), first.after)
             was = first.measurements.by_target(self.measured)
             known = first.measurements
@@ -153,6 +158,16 @@ class TracedStep:
                 pairs, losses, known.variables, lambda: last, was, known.numbered, self.measured, searches=searches
             )
         return results
+
+    def _losses(self, measurements: Measurements) -> dict[int, Loss]:
+        return measurements.losses_in([place.graph for place in places(self._function._inference_function)])
+
+    def _training(self, seen: Measurements, args: Sequence[Any], effects: Effects, kept: Mapping[Any, Any]) -> Training:
+        numbers = {id(each): number for number, each in enumerate(args)}
+        listed = self._plan.descended
+        descended = None if listed is None else [numbers.get(id(each.handle)) for each in listed]
+        known = (seen.trace, seen.variables, seen.calls, self._losses(seen))
+        return Training(self._function, args, effects, kept, *known, descended)
 
     def _form(self, *, values: bool) -> CopiedStep:
         """A form of the step; with `values`, it measures the forward pass too."""

@@ -1,29 +1,67 @@
 """Tries the edits of a report: each is applied to the functions in memory, and the step is run again and rolled back.
 
 An edit works if the program runs, the loss is finite, each variable of its finding is connected, its finding is gone,
-and no variable that was connected before is worse off. Edits that do not work are left out. If an edit alone does not
+and no variable that was connected before is worse off; and if some steps of training with it train these variables: see
+`_trains`. Edits that do not work are left out, and the one that trains best comes first: the edits may change what the
+loss is, so what counts is the loss of the step itself with what was learned. If an edit alone does not
 work, it is tried together with those of the other findings: a path may be cut twice.
 """
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import tensorflow as tf
+
+from tb_gradflow.analyse.edits.widths import NEAR, with_other_widths
 from tb_gradflow.analyse.user_code.code import program_of
 from tb_gradflow.analyse.user_code.definitions import definition_of_variable
 from tb_gradflow.record.report import Alternative, Diagnosis, Edit, Finding, Tried, VariableNorm
-from tb_gradflow.record.schema import Trace
+from tb_gradflow.record.schema import Kept, Trace, Trained
+from tb_gradflow.trace.engine.repeated import NotRepeatable
+from tb_gradflow.trace.experiments.training import Course, Training
 from tb_gradflow.trace.explain.edited_code import RUN_BEFORE, CannotApplyError, Ran, edited
+from tb_gradflow.trace.explain.explanation import Explained
 from tb_gradflow.trace.graph.variables import listed_sources
 
 MOST_RUNS = 30
 """The maximum number of runs of a step to try edits."""
 
+STEPS = 20
+"""How many steps a program is trained with an edit."""
+
+MOST_SECONDS = 10.0
+"""The maximum time for the steps with one edit."""
+
+_MOST_SECONDS_OF_ALL = 60.0
+"""The maximum time for those with all edits."""
+
+_WORSE = 0.01
+"""By which part of its first value a loss may rise in the training: learning rates overshoot."""
+
+_LEARNED = 0.1
+"""Which part of its first value a loss loses if something is learned."""
+
+_STILL = 1e-6
+"""A variable has moved if an element changes by a larger part of the largest: this is ten times the rounding."""
+
+_DEAD = 1e-3
+"""A gradient has died if it is a smaller part of what it was."""
+
+_ROUNDING = 1e-5
+"""The same loss, computed by other ops, differs by a smaller part."""
+
 _BUILT = "The layers are already built for the shapes of the current program, so the edit could not be tried."
 _TOO_MANY = f"It was not tried: the step has already been run {MOST_RUNS} times for other edits."
+
+_RUN_EAGERLY = "the step runs eagerly, and its Python would run again in each step"
+
+_UNKNOWN = (math.nan, math.nan)
 
 _NO_INFLUENCE = frozenset({"shift_invariant_parameter"})
 
@@ -37,10 +75,23 @@ class Seen:
 
     Attributes:
         losses: Empty if the step was not completed.
+        trace: Its structure.
+        shapes: Those of what is differentiated, by target; `None` if they are not known.
+        training: What trains it; `None` if it ran eagerly.
     """
 
     diagnosis: Diagnosis
     losses: tuple[float, ...]
+    trace: Trace
+    shapes: Mapping[int, Sequence[str]] | None
+    training: Training | None
+
+
+def seen(explained: Explained, diagnosis: Diagnosis) -> Seen:
+    """The step that was explained."""
+    losses = explained.record.losses if explained.record is not None else ()
+    training = explained.training
+    return Seen(diagnosis, losses, explained.trace, None if training is None else training.shapes(), training)
 
 
 def with_tried(before: Seen, run: Callable[[], Seen], variables: Mapping[str, Any] | None = None) -> Diagnosis:
@@ -69,18 +120,21 @@ def variables_as_called(trace: Trace, variables: Any) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class _Trials:
-    """Runs each combination of edits once, and remembers the result."""
+    """Runs and trains the step with each combination of edits once, and remembers the result."""
 
     before: Seen
     run: Callable[[], Seen]
     variables: Mapping[str, Any]
     known: dict[tuple[Edit, ...], Seen | str | None] = field(default_factory=dict)
+    courses: dict[tuple[Edit, ...], Course | str | None] = field(default_factory=dict)
+    originals: dict[tuple[Edit, ...], Mapping[int, float]] = field(default_factory=dict)
+    seconds: float = _MOST_SECONDS_OF_ALL
 
     def of(self, edits: Sequence[Edit]) -> Seen | str | None:
         """The result of the step with the edits; or the reason why they were not tried; `None` if the program raises
         with them.
         """
-        key = tuple(sorted(edits, key=lambda each: (each.file, each.line)))
+        key = _in_order(edits)
         if key not in self.known:
             self.known[key] = _TOO_MANY if len(self.known) >= MOST_RUNS else self._seen(key)
         return self.known[key]
@@ -89,7 +143,7 @@ class _Trials:
         ran: Ran | None = None
         try:
             with edited(edits, self.variables) as ran:
-                seen = self.run()
+                now = self.run()
         except CannotApplyError as error:
             return str(error)
         except Exception as error:
@@ -97,7 +151,59 @@ class _Trials:
                 return RUN_BEFORE
             # Whatever the error is, the edited program does not run, unless it would with newly built layers.
             return _BUILT if "incompatible with the layer" in str(error) else None
-        return seen if ran.all_of_it else RUN_BEFORE
+        return now if ran.all_of_it else RUN_BEFORE
+
+    def course(self, edits: Sequence[Edit]) -> Course | str | None:
+        """What some steps of training did with the edits; or the reason why there were none; `None` if the program
+        raises in one of them."""
+        key = _in_order(edits)
+        if key not in self.courses:
+            now = self.known[key] if key else self.before
+            training = now.training if isinstance(now, Seen) else None
+            course = _RUN_EAGERLY if training is None else self._course(training)
+            if isinstance(course, Course):
+                self.originals[key] = self._original(course)
+                course = replace(course, values={})
+            self.courses[key] = course
+            if key and isinstance(now, Seen):  # a trace is large
+                self.known[key] = replace(now, training=None)
+        return self.courses[key]
+
+    def _original(self, course: Course) -> Mapping[int, float]:
+        """The losses of the step without edits, with what was learned."""
+        try:
+            return self.before.training.losses_with(course.values) if self.before.training is not None else {}
+        except Exception:  # the order of the edits is not worth an error
+            return {}
+
+    def left(self, finding: Finding, offered: Alternative) -> tuple[float, float]:
+        """How much of the loss is left after the training with an edit, in whole percent: of the loss of the step
+        itself with what was learned, and of that with the edit, which may be another one. Infinite if not known."""
+        target = max(finding.target, 0)
+        key = _in_order([offered.edit])
+        course = self.courses.get(key)
+        if not isinstance(course, Course):
+            return math.inf, math.inf
+        original = self.originals[key].get(target, math.inf)
+        before = self.before.losses[target] if target < len(self.before.losses) else math.nan
+        rises = _rise(before, original), _rise(*course.losses[target])
+        left, own = (math.inf if _not_finite(each) else round(1.0 + each, 2) for each in rises)
+        return left, own
+
+    def _course(self, training: Training) -> Course | str | None:
+        began = time.monotonic()
+        try:
+            return training.course(STEPS, min(MOST_SECONDS, self.seconds))
+        except NotRepeatable as error:
+            return str(error)
+        except tf.errors.ResourceExhaustedError:
+            return "there is not enough memory"
+        except tf.errors.OpError:
+            return None
+        except Exception as fault:
+            return f"{type(fault).__name__}: {fault}"
+        finally:
+            self.seconds -= time.monotonic() - began
 
     def tried(self, finding: Finding, edits: Sequence[Edit], *, with_others: bool = False) -> Tried | str | None:
         """The result of the edits for a finding, or the reason why they were not tried; `None` if the program does not
@@ -121,7 +227,33 @@ class _Trials:
             and not any(_is_same(finding, each) for each in now.diagnosis.findings)
             and not self._harms(finding, now.diagnosis)
         )
-        return Tried(works, loss, tuple(norms), with_others)
+        found = Tried(works, loss, tuple(norms), with_others, keeps=tuple(_kept(self.before, now)))
+        return self._trained(found, finding, edits) if works else found
+
+    def _trained(self, found: Tried, finding: Finding, edits: Sequence[Edit]) -> Tried:
+        """A result of one step, with that of some steps of training."""
+        course = self.course(edits)
+        if course is None:
+            return replace(found, works=False)
+        if isinstance(course, str):
+            return replace(found, not_trained=f"It was not trained: {course}.")
+        target = max(finding.target, 0)
+        if target not in course.losses:
+            return replace(found, not_trained="It was not trained: its loss is not known.")
+        without = self.course(())
+        other = without.losses.get(target, _UNKNOWN) if isinstance(without, Course) else _UNKNOWN
+        works = _trains(course, target, other, [each.variable for each in found.gradient_norm])
+        losses = (
+            tuple(None if _not_finite(each) else each for each in pair) for pair in (course.losses[target], other)
+        )
+        return replace(found, works=works, trained=Trained(STEPS, *losses))
+
+    def reaches(self, finding: Finding, edits: Sequence[Edit]) -> bool:
+        """Whether a path leads to a variable of the finding, however small its gradient is."""
+        now = self.of(edits)
+        return isinstance(now, Seen) and any(
+            each.status in ("zero", *_WELL) for each in now.diagnosis.variables if each.name in finding.variables
+        )
 
     def _arrives(self, finding: Finding, statuses: Mapping[str, str], now: Diagnosis) -> bool:
         """Whether a gradient arrives at all variables of a finding, and is not zero at one of them at least."""
@@ -151,18 +283,92 @@ class _Trials:
         )
 
 
+def _trains(course: Course, target: int, without: Sequence[float], names: Sequence[str]) -> bool:
+    """Whether variables are trained: each has moved, the loss is not worse for it, and their gradients have not died
+    before something was learned.
+
+    The loss is compared with what it is at first with the same edit, which may scale it; and it may rise where it
+    rises without the edit too, or is not finite. One of several losses may rise for another, and one that depends on
+    random numbers that cannot be repeated by chance.
+    """
+    first, last = course.losses[target]
+    if _not_finite(last) or not all(course.moved.get(name, math.inf) > _STILL for name in names):
+        return False
+    rise = _rise(first, last)
+    of_others = _rise(*without)
+    is_clear = len(course.losses) == 1 and not course.varies and not _not_finite(of_others)
+    if is_clear and rise > max(_WORSE, of_others):
+        return False
+    histories = [course.gradients[name] for name in names if name in course.gradients]
+    is_dead = bool(histories) and all(max(each[-len(each) // 4 :]) <= _DEAD * max(each) for each in histories)
+    return not is_dead or rise < min(0.0 if _not_finite(of_others) else of_others, 0.0) - _LEARNED
+
+
+def _rise(first: float, last: float) -> float:
+    """In parts of the first value."""
+    return (last - first) / max(abs(first), 1e-12)
+
+
+def _kept(before: Seen, now: Seen) -> Iterator[Kept]:
+    """What an edit leaves as it was."""
+    pairs = zip(before.losses, now.losses, strict=False)
+    if len(before.losses) == len(now.losses) > 0 and all(
+        math.isclose(old, new, rel_tol=_ROUNDING, abs_tol=1e-8) for old, new in pairs
+    ):
+        yield "forward"
+    layers = _shapes_of_layers(before.trace), _shapes_of_layers(now.trace)
+    is_same = all(layers[0][name] == layers[1][name] for name in layers[0].keys() & layers[1].keys())
+    if is_same and before.shapes is not None and before.shapes == now.shapes:
+        yield "shape"
+    if _variables(before.trace) == _variables(now.trace):
+        yield "checkpoint"
+
+
+def _shapes_of_layers(trace: Trace) -> dict[str, set[tuple[int, ...] | None]]:
+    """The shapes of the tensors that layers return, as far as the trace has them."""
+    found: dict[str, set[tuple[int, ...] | None]] = {}
+    scopes = [f"{layer.scope}/" for layer in trace.layers]
+    for op in trace.ops:
+        for edge in op.inputs:
+            if edge.op < 0 or trace.ops[edge.op].reads is not None:
+                continue
+            made = trace.ops[edge.op]
+            for scope in scopes:
+                if made.name.startswith(scope) and not op.name.startswith(scope):
+                    found.setdefault(scope, set()).add(made.outputs[edge.output].shape)
+    return found
+
+
+def _variables(trace: Trace) -> set[tuple[str, tuple[int, ...], str]]:
+    return {(each.name, each.shape, each.dtype) for each in trace.variables if not (each.computed or each.made)}
+
+
+def _in_order(edits: Sequence[Edit]) -> tuple[Edit, ...]:
+    return tuple(sorted(edits, key=lambda each: (each.file, each.line)))
+
+
 def _tried_alone(finding: Finding, trials: _Trials) -> Finding:
-    """The finding with the edits that work on their own, and with those that cannot be tried."""
+    """The finding with the edits that work on their own, the one that trains best first, and with those that cannot be
+    tried."""
     if finding.severity == "info":
         return finding
-    offered = _offered(finding)
-    outcomes = [trials.tried(finding, [each.edit]) for each in offered]
-    working = [
-        replace(each, tried=outcome)
-        for each, outcome in zip(offered, outcomes, strict=True)
-        if isinstance(outcome, Tried) and outcome.works
-    ]
-    untried = [(each, why) for each, why in zip(offered, outcomes, strict=True) if isinstance(why, str)]
+    by_rest = functools.partial(trials.left, finding)
+    working: list[Alternative] = []
+    untried: list[tuple[Alternative, str]] = []
+    for each in _offered(finding):
+        outcome = trials.tried(finding, [each.edit])
+        if isinstance(outcome, str):
+            untried.append((each, outcome))
+            continue
+        alike = [replace(each, tried=outcome)] if outcome is not None and outcome.works else []
+        for number, edit in enumerate(with_other_widths(each.edit) if trials.reaches(finding, [each.edit]) else ()):
+            if alike and number >= NEAR:
+                break
+            outcome = trials.tried(finding, [edit])
+            if isinstance(outcome, Tried) and outcome.works:
+                alike.append(replace(each, edit=edit, tried=outcome))
+        working += sorted(alike, key=by_rest)[:1]
+    working.sort(key=by_rest)
     return _with(finding, [*working, *(each for each, _ in untried)], untried[0][1] if untried and not working else "")
 
 
@@ -218,6 +424,10 @@ def _loss(seen: Seen, target: int) -> float | None:
     place = max(target, 0)
     value = seen.losses[place] if place < len(seen.losses) else math.nan
     return None if _not_finite(value) else float(value)
+
+
+def _finite(values: Iterable[float]) -> tuple[float | None, ...]:
+    return tuple(None if _not_finite(each) else each for each in values)
 
 
 def _not_finite(value: float) -> bool:

@@ -75,13 +75,18 @@ def traces_set_back(*, anew: bool) -> Iterator[list[Any]]:
 
 _BY_TAPE = ("_first_order_tape_functions", "_higher_order_tape_functions")
 _BY_REWRITING = ("_cached_function_pairs",)
-_STATE = ("_created_variables", "_variable_creation_config", "_no_variable_creation_config")
+_STATE = (
+    *("_created_variables", "_variable_creation_config", "_no_variable_creation_config"),
+    "_omit_frequent_tracing_warning",
+)
 
 
 def _traces_kept(function: Any, known: list[Any], *, anew: bool) -> Callable[[], None]:
     """Returns what gives a `tf.function` the traces back that it has now."""
     known += [function] * bool(function._function_cache._primary)
     state = {name: getattr(function, name) for name in _STATE}
+    # It is traced anew for each edit that is tried, and TensorFlow would warn of that.
+    function._omit_frequent_tracing_warning = True
     cache = function._function_cache
     primary, dispatch = cache._primary, cache._dispatch_dict
     own = FunctionCache()

@@ -151,6 +151,12 @@ PROGRAMS = {
         "    return -tf.reduce_sum(tf.math.log(p) + tf.math.log(1.0 - p))\n",
         "tf.math.log(tf.maximum(p, 1e-7)) + tf.math.log(tf.maximum(1.0 - p, 1e-7))",
     ),
+    "positions as numbers": (
+        "def loss():\n    total = 0.0\n    for i in tf.range(4):\n"
+        "        total += tf.cast(tf.cast(i, tf.float32) < w[2], tf.float32)\n"
+        "    return tf.square(total - 1.0)\n",
+        "total += tf.sigmoid((w[2] - tf.cast(i, tf.float32)) / ",
+    ),
     "numbers collected in a list": (
         "def loss():\n    parts = []\n    for number in range(3):\n"
         "        parts.append(tf.sin(w[number] * 1.37).numpy())\n"

@@ -17,9 +17,11 @@ import pytest
 import tensorflow as tf
 
 import tb_gradflow
+from tb_gradflow.api import diagnosis_of
 from tb_gradflow.record.report import Alternative, Finding
 from tb_gradflow.trace.explain import tried_edits
-from tb_gradflow.trace.explain.tried_edits import Seen, with_tried
+from tb_gradflow.trace.explain.one_step import explain_function
+from tb_gradflow.trace.explain.tried_edits import Seen, seen, with_tried
 
 HEAD = """
 import functools
@@ -256,15 +258,13 @@ model.compile("sgd", "binary_crossentropy")
 
 def outcome_of(finding: Finding, program: ModuleType) -> Finding:
     """What is left of a finding whose edits were changed."""
-    variables = [program.threshold, program.weight]
-    report = tb_gradflow.explain(program.loss, variables=variables)
-    before = Seen(replace(report.diagnosis, findings=(finding,)), (float(program.loss()),))
 
-    def again() -> Seen:
-        now = tb_gradflow.explain(program.loss, variables=variables)
-        return Seen(now.diagnosis, (float(program.loss()),))
+    def run() -> Seen:
+        explained = explain_function(program.loss, (), [program.threshold, program.weight], trains=True)
+        return seen(explained, diagnosis_of(explained))
 
-    return with_tried(before, again).findings[0]
+    before = run()
+    return with_tried(replace(before, diagnosis=replace(before.diagnosis, findings=(finding,))), run).findings[0]
 
 
 @pytest.mark.parametrize(
