@@ -25,7 +25,7 @@ _RISE = 10.0
 _MOST_TIMES = 3
 
 
-class Course:
+class Progress:
     """Whether the loss of a training does not fall, so that its steps are in question."""
 
     def __init__(self) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from tb_gradflow.trace.engine.calls import places
 from tb_gradflow.trace.engine.copies import small_ones
 from tb_gradflow.trace.experiments.answers import Pairs, Questions, answers
-from tb_gradflow.trace.experiments.line_search import Course
+from tb_gradflow.trace.experiments.line_search import Progress
 from tb_gradflow.trace.experiments.loss_alone import LastStep
 from tb_gradflow.trace.nonfinite.guard import Unit
 from tb_gradflow.trace.step.measurements import Measured, Measurements
@@ -29,13 +29,13 @@ class Influences:
         self._units = units
         self._measurements = measurements
         self._questions = questions
-        self._course = Course()
+        self._progress = Progress()
         self._small = [small_ones(unit.function, _SMALL) for unit in units]
         self._before: list[dict[int, Any]] = []
 
     def begin(self) -> None:
         """Before a step that is recorded."""
-        is_over = self._questions.are_over and self._course.is_over
+        is_over = self._questions.are_over and self._progress.is_over
         self._before = [] if is_over else list(map(self._values_in, self._units, self._small))
 
     def of(self, measured: Measured) -> Measured:
@@ -43,7 +43,7 @@ class Influences:
         before, self._before = self._before, []
         new = self._questions.new(self._measurements.trace, measured["gradients"])
         was = self._measurements.by_target(measured)
-        searches = self._course.is_bad(list(was.values()))
+        searches = self._progress.is_bad(list(was.values()))
         if not (new or searches) or not before:
             return {}
         found = [
