@@ -240,6 +240,8 @@ class _Trials:
         target = max(finding.target, 0)
         if target not in course.losses:
             return replace(found, not_trained="It was not trained: its loss is not known.")
+        if not any(course.moved.values()):
+            return replace(found, not_trained="It was not trained: no update of a variable was seen.")
         without = self.course(())
         other = without.losses.get(target, _UNKNOWN) if isinstance(without, Course) else _UNKNOWN
         works = _trains(course, target, other, [each.variable for each in found.gradient_norm])

@@ -377,6 +377,33 @@ def test_a_training_that_takes_too_long_is_given_up(loaded: Any, monkeypatch: py
     assert finding.edit is not None
 
 
+OF_AN_OWN_OPTIMIZER = """
+class Own(keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.gate, self.last, self.own = Gate(name="gate"), keras.layers.Dense(1), keras.optimizers.Adam(0.02)
+    def call(self, values):
+        return self.last(self.gate(values))
+    def train_step(self, data):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(self(data[0]) - data[1]))
+        gradients = tape.gradient(loss, self.trainable_variables)
+        self.own.apply_gradients([(g, v) for g, v in zip(gradients, self.trainable_variables) if g is not None])
+        return {"loss": loss}
+"""
+
+
+def test_an_edit_is_kept_where_the_optimizer_has_no_variables_yet(loaded: Any) -> None:
+    model = loaded(MODEL + OF_AN_OWN_OPTIMIZER).Own()
+    model(batch()[0])
+    model.compile()
+
+    [finding] = tb_gradflow.explain(model, *batch(), try_fixes=True).findings
+
+    assert result(finding).trained is None
+    assert result(finding).not_trained == "It was not trained: no update of a variable was seen."
+
+
 def test_a_trial_of_an_older_log_was_not_trained() -> None:
     trial = decode(Trial, {"file": "a.py", "line": 1, "end_line": 1, "after": "x", "works": True})
 
