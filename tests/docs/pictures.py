@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, FloatRect, Locator, Page, ViewportSize,
 
 WIDTH = 900
 """Pixels of a page that a picture is to fill; it has `SHARPNESS` times as many."""
-SHARPNESS = 1.5
+SHARPNESS = 1.25
 COLOURS = 16
 
 # Beside the graph opens the panel of what is selected, which says little that the finding does not.
