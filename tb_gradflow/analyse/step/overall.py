@@ -17,6 +17,9 @@ _MOST_FALL, _LEAST_GAIN = 1e-4, 0.01
 would lower it by a larger part than the second. A rate of 1e-5, common for fine-tuning, lowers it by more than the
 first; where a training has converged, no step lowers it by the second."""
 
+_GRADUAL = 1e-3
+"""A loss falls gradually if a hundredth of a step lowers it by more than this part of what the step does."""
+
 _PARTS = {0.1: "a tenth", 0.01: "a hundredth", 0.001: "a thousandth"}
 
 _OF_CAUSES: dict[str, VerdictKind] = {
@@ -81,8 +84,11 @@ def _too_short(measured: Measured, search: LineSearch) -> str:
     before, fall = search.before, search.before - search.after(1.0)
     best = min(search.factors, key=lambda each: np.nan_to_num(search.after(each), nan=np.inf))
     gain = before - search.after(best)
-    is_slight = -search.noise <= fall < _MOST_FALL * abs(before)
-    if not (best >= 100 and is_slight and gain > _LEAST_GAIN * abs(before) + search.noise):
+    if best < 100 or gain <= _LEAST_GAIN * abs(before) + search.noise:
+        return ""
+    # Behind a rounding, the loss stays as it is for a while and then jumps, and the steps add up to that.
+    is_gradual = before - search.after(best / 100) > max(search.noise, _GRADUAL * gain)
+    if not is_gradual or not -search.noise <= fall < _MOST_FALL * abs(before):
         return ""
     does = f"leaves the loss of the step's own batch at {before:.3g}"
     if fall > search.noise:

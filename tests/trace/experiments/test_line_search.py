@@ -121,6 +121,23 @@ def test_a_training_that_breaks_for_another_reason(tmp_path: Path) -> None:
     assert fitted(model, tmp_path).kind == "gradient"
 
 
+def test_steps_that_add_up_until_a_rounding_jumps_are_not_too_short() -> None:
+    class Rounds(keras.layers.Layer):
+        def build(self, shape: Any) -> None:
+            self.size = self.add_weight(name="size", shape=(), initializer=keras.initializers.Constant(0.6))
+
+        def call(self, x: Any) -> Any:
+            size = 4.0 * self.size
+            return x * (size + tf.stop_gradient(tf.round(size) - size))
+
+    model = keras.Sequential([keras.Input((1,)), Rounds()])
+    model.compile(keras.optimizers.SGD(1e-5), "mse")
+
+    report = tb_gradflow.explain(model, X[:, :1], 9.0 * X[:, :1])
+
+    assert report.diagnosis.verdict.kind == "nothing_found"
+
+
 def test_a_missing_gradient_comes_first() -> None:
     class Rounds(keras.layers.Layer):
         def call(self, x: Any) -> Any:
