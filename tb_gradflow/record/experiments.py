@@ -52,6 +52,7 @@ class LineSearch:
         again: The same, computed a second time: another one if random numbers cannot be repeated.
         factors: By which the step's update was multiplied; 1 is the step itself.
         losses: The loss after each.
+        rate: The learning rate of the step; null if it is not known, or not the same for all variables.
     """
 
     target: int
@@ -59,6 +60,7 @@ class LineSearch:
     again: float
     factors: tuple[float, ...]
     losses: tuple[float, ...]
+    rate: float | None = None
 
     @property
     def noise(self) -> float:

@@ -75,7 +75,9 @@ MORE_VALUES: dict[str, Json] = {
             "still": 0.01,
         }
     ],
-    "line_searches": [{"target": 0, "before": 0.5, "again": 0.5, "factors": [0.1, 1.0], "losses": [0.4, 0.6]}],
+    "line_searches": [
+        {"target": 0, "before": 0.5, "again": 0.5, "factors": [0.1, 1.0], "losses": [0.4, 0.6], "rate": 0.01}
+    ],
 }
 
 # Integers of a trace that do not index anything in it, and have no upper limit.

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from tb_gradflow.analyse.step.measured import UPDATE_NORM, WEIGHT_NORM, Measured
-from tb_gradflow.analyse.step.movement import movement_of
 from tb_gradflow.analyse.step.status import State
 from tb_gradflow.record.report import Finding, OverallVerdict, VerdictKind
 from tb_gradflow.record.schema import LineSearch
@@ -47,17 +46,17 @@ def overall_verdict(
     if loud:
         if measured.too_long is not None and _is_of_values(measured, states, loud):
             step, first = measured.too_long
-            said = f"{summary} Before that, in step {step}, {_rate(measured)} raised {_too_long(first, 'have lowered')}"
+            said = f"{summary} Before that, in step {step}, {_rate(first)} raised {_too_long(first, 'have lowered')}"
             return OverallVerdict("rate", said, ())
         return OverallVerdict(_OF_CAUSES.get(loud[0].cause, "gradient"), summary, ())
     ruled_out = tuple(_ruled_out(measured, states))
     if search is not None and search.better is not None:
-        said = f"Not the gradient, but the step is too long: {_rate(measured)} raises {_too_long(search, 'lower')}"
+        said = f"Not the gradient, but the step is too long: {_rate(search)} raises {_too_long(search, 'lower')}"
         return OverallVerdict("rate", said, ruled_out)
     targets = {state.target for state in states if state.target >= 0}
     if targets and all(measured.is_small(target) for target in targets):
         return OverallVerdict("learned", summary, ruled_out)
-    if search is not None and (said := _too_short(measured, search)):
+    if search is not None and (said := _too_short(search)):
         return OverallVerdict("rate", said, ruled_out)
     if search is not None and search.after(1.0) < search.before:
         ruled_out += (_good_step(search),)
@@ -79,7 +78,7 @@ def _too_long(search: LineSearch, lower: str) -> str:
     )
 
 
-def _too_short(measured: Measured, search: LineSearch) -> str:
+def _too_short(search: LineSearch) -> str:
     """That the step is too short; empty if it is not."""
     before, fall = search.before, search.before - search.after(1.0)
     best = min(search.factors, key=lambda each: np.nan_to_num(search.after(each), nan=np.inf))
@@ -94,7 +93,7 @@ def _too_short(measured: Measured, search: LineSearch) -> str:
     if fall > search.noise:
         does = f"lowers the loss of the step's own batch by {fall:.2g}, from {before:.3g}"
     longer = f"a step {best:,.0f} times as long would lower it to {before - gain:.3g}"
-    return f"Not the gradient, but the step is too short: {_rate(measured)} {does}; {longer}."
+    return f"Not the gradient, but the step is too short: {_rate(search)} {does}; {longer}."
 
 
 def _good_step(search: LineSearch) -> str:
@@ -105,12 +104,8 @@ def _good_step(search: LineSearch) -> str:
     )
 
 
-def _rate(measured: Measured) -> str:
-    """The learning rate, if it is known and the same for all variables."""
-    numbers = range(len(measured.topology.trace.variables))
-    rates = {each.rate for number in numbers if (each := movement_of(measured, number)) is not None}
-    [rate] = rates if len(rates) == 1 else [None]
-    return "the learning rate" if rate is None else f"the learning rate, {rate:.3g},"
+def _rate(search: LineSearch) -> str:
+    return "the learning rate" if search.rate is None else f"the learning rate, {search.rate:.3g},"
 
 
 def _ruled_out(measured: Measured, states: Sequence[State]) -> Iterator[str]:

@@ -18,7 +18,7 @@ from tb_gradflow.record.schema import GRADIENT_STATISTICS, Trace
 from tb_gradflow.trace.engine.additions import unobserved
 from tb_gradflow.trace.engine.copies import copied
 from tb_gradflow.trace.engine.repeated import NotRepeatable
-from tb_gradflow.trace.experiments.line_search import line_searches
+from tb_gradflow.trace.experiments.line_search import line_searches, rate_in
 from tb_gradflow.trace.experiments.loss_alone import MOST_OF_LOSS, LastStep, Loss, LossAlone
 from tb_gradflow.trace.experiments.moves import Clock, Moves
 from tb_gradflow.trace.experiments.reactions import reactions
@@ -135,7 +135,8 @@ def answers(
                     found.extend(_influences(loss, wanted, last, numbers, was, first, Clock(_MOST_SECONDS[0], took)))
                     reacted.extend(reactions(loss, listed, Clock(_MOST_SECONDS[1], took)))
                     if searches:
-                        searched.extend(line_searches(loss, last, numbers, first))
+                        rate = rate_in(numbered.trace, measured["gradients"])
+                        searched.extend(line_searches(loss, last, numbers, first, rate))
     except NotRepeatable as error:
         reason = str(error)
     except Exception as fault:  # the training goes on, and so does its recording

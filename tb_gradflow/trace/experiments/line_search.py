@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
+import numpy.typing as npt
 import tensorflow as tf
 
 from tb_gradflow.record.experiments import LineSearch
+from tb_gradflow.record.schema import MOVEMENT_STATISTICS, Trace
 from tb_gradflow.trace.experiments.loss_alone import MOST_OF_LOSS, LastStep, LossAlone
 
 _FACTORS = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1e4, 1e6)
@@ -23,6 +25,8 @@ _RISE = 10.0
 """A loss that is so many times the first one has risen."""
 
 _MOST_TIMES = 3
+
+_RATE = MOVEMENT_STATISTICS.index("rate")
 
 
 class Progress:
@@ -58,8 +62,18 @@ class Progress:
         return bool(np.isfinite(fall) and fall < _LEAST_FALL * abs(np.mean(first)) + error)
 
 
+def rate_in(trace: Trace, gradients: npt.NDArray[np.float32]) -> float | None:
+    """The learning rate of a step; `None` if it is not known, or not the same for all variables."""
+    rates = {float(gradients[each.row][_RATE]) for each in trace.movements}
+    return rates.pop() if len(rates) == 1 and np.isfinite(list(rates)).all() else None
+
+
 def line_searches(
-    loss: LossAlone, step: LastStep, numbers: Mapping[int, int], first: tuple[Mapping[int, float], Mapping[int, float]]
+    loss: LossAlone,
+    step: LastStep,
+    numbers: Mapping[int, int],
+    first: tuple[Mapping[int, float], Mapping[int, float]],
+    rate: float | None,
 ) -> Iterator[LineSearch]:
     """That of a step's only loss, if it has one; `first` are the losses before the step, twice."""
     known, again = first
@@ -82,4 +96,4 @@ def line_searches(
         except tf.errors.OpError:  # an index is out of range, or a loop does not end
             return np.nan
 
-    yield LineSearch(target, before, again[target], _FACTORS, tuple(map(after, _FACTORS)))
+    yield LineSearch(target, before, again[target], _FACTORS, tuple(map(after, _FACTORS)), rate)
