@@ -16,8 +16,8 @@ _MOST_FALL, _LEAST_GAIN = 1e-4, 0.01
 would lower it by a larger part than the second. A rate of 1e-5, common for fine-tuning, lowers it by more than the
 first; where a training has converged, no step lowers it by the second."""
 
-_GRADUAL = 1e-3
-"""A loss falls gradually if a hundredth of a step lowers it by more than this part of what the step does."""
+_GRADUAL = 30, 300
+"""A loss falls gradually if a hundred times the step lowers it about a hundred times as much."""
 
 _PARTS = {0.1: "a tenth", 0.01: "a hundredth", 0.001: "a thousandth"}
 
@@ -86,7 +86,8 @@ def _too_short(search: LineSearch) -> str:
     if best < 100 or gain <= _LEAST_GAIN * abs(before) + search.noise:
         return ""
     # Behind a rounding, the loss stays as it is for a while and then jumps, and the steps add up to that.
-    is_gradual = before - search.after(best / 100) > max(search.noise, _GRADUAL * gain)
+    gains = {each: before - search.after(each) for each in search.factors if before - search.after(each) > search.noise}
+    is_gradual = any(_GRADUAL[0] < gains.get(100 * each, 0.0) / gains[each] < _GRADUAL[1] for each in gains)
     if not is_gradual or not -search.noise <= fall < _MOST_FALL * abs(before):
         return ""
     does = f"leaves the loss of the step's own batch at {before:.3g}"
