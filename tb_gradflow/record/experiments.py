@@ -51,7 +51,7 @@ class LineSearch:
         before: The loss before the step.
         again: The same, computed a second time: another one if random numbers cannot be repeated.
         factors: By which the step's update was multiplied; 1 is the step itself.
-        losses: The loss after each.
+        losses: The loss after each; null if it is not finite, or was not computed.
         rate: The learning rate of the step; null if it is not known, or not the same for all variables.
     """
 
@@ -59,7 +59,7 @@ class LineSearch:
     before: float
     again: float
     factors: tuple[float, ...]
-    losses: tuple[float, ...]
+    losses: tuple[float | None, ...]
     rate: float | None = None
 
     @property
@@ -68,8 +68,9 @@ class LineSearch:
         return _TIMES_NOISE * abs(self.again - self.before) + SPACINGS * abs(self.before)
 
     def after(self, factor: float) -> float:
-        """The loss after a step that is so many times as long; NaN if that was not tried."""
-        return dict(zip(self.factors, self.losses, strict=True)).get(factor, float("nan"))
+        """The loss after a step that is so many times as long; NaN if it is not known, or not finite."""
+        known = dict(zip(self.factors, self.losses, strict=True)).get(factor)
+        return float("nan") if known is None else known
 
     @property
     def better(self) -> float | None:

@@ -71,9 +71,10 @@ def _is_of_values(measured: Measured, states: Sequence[State], loud: Sequence[Fi
 
 
 def _too_long(search: LineSearch, lower: str) -> str:
-    part = search.better or 0.0
+    part, whole = search.better or 0.0, search.after(1.0)
     return (
-        f"the loss of the step's own batch from {search.before:.3g} to {search.after(1.0):.3g}, "
+        f"the loss of the step's own batch from {search.before:.3g} "
+        f"to {f'{whole:.3g}' if np.isfinite(whole) else 'a value that is not finite'}, "
         f"and {_PARTS.get(part, 'a part')} of the step would {lower} it to {search.after(part):.3g}."
     )
 
@@ -101,7 +102,7 @@ def _good_step(search: LineSearch) -> str:
     return (
         f"The learning rate: the step lowers the loss of its own batch from {search.before:.3g} "
         f"to {search.after(1.0):.3g}; a tenth of it, to {search.after(0.1):.3g}; "
-        f"ten times it, to {search.after(10.0):.3g}."
+        f"ten times it, {f'to {ten:.3g}' if np.isfinite(ten := search.after(10.0)) else 'no finite one'}."
     )
 
 

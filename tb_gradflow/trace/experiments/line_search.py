@@ -88,12 +88,15 @@ def line_searches(
     if len(known) != 1 or not moved:
         return
     [(target, before)] = known.items()
+    if not np.isfinite([before, again[target]]).all():
+        return
 
-    def after(factor: float) -> float:
+    def after(factor: float) -> float | None:
         values = {number: one + tf.cast(factor, one.dtype) * (other - one) for number, (one, other) in moved.items()}
         try:
-            return loss(MOST_OF_LOSS, values).get(target, np.nan)
+            found = loss(MOST_OF_LOSS, values).get(target, np.nan)
         except tf.errors.OpError:  # an index is out of range, or a loop does not end
-            return np.nan
+            return None
+        return found if np.isfinite(found) else None
 
     yield LineSearch(target, before, again[target], _FACTORS, tuple(map(after, _FACTORS)), rate)

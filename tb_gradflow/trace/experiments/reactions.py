@@ -24,7 +24,11 @@ def reactions(loss: LossAlone, suspects: Sequence[Suspected], clock: Clock) -> I
         if clock.is_over:
             return
         value = given.get(number)
-        if value is not None and each.target in before and 0 < int(tf.size(value)) <= _MOST_ELEMENTS:
+        if (
+            value is not None
+            and np.isfinite(before.get(each.target, np.nan))
+            and 0 < int(tf.size(value)) <= _MOST_ELEMENTS
+        ):
             ask = _asking(loss, number, each, value, computed[number], before, clock)
             yield from Moves(value, ask, clock).until_reaction([0])
 
@@ -48,6 +52,8 @@ def _asking(
         finally:
             inlet.stay()
         changed, change = _difference(computed, loss.computed[number])
+        if not np.isfinite(after.get(suspect.target, np.nan)):
+            return {}
         return {
             0: Reaction(
                 suspect.op,
@@ -57,7 +63,7 @@ def _asking(
                 changed,
                 change,
                 before[suspect.target],
-                after.get(suspect.target, np.nan),
+                after[suspect.target],
                 0.0,
             )
         }
@@ -71,7 +77,7 @@ def _difference(before: Sequence[Any], after: Sequence[Any]) -> tuple[float, flo
     for one, other in zip(before, after, strict=True):
         first, second = (np.asarray(each).astype(np.float64) for each in (one, other))
         if first.shape != second.shape:
-            return 1.0, np.inf
+            return 1.0, 0.0
         apart = np.abs(second - first)
         limit = SPACINGS * np.max(np.abs(first), initial=0.0, where=np.isfinite(first))
         differ += int(np.count_nonzero(~(apart <= limit) & ~(np.isnan(first) & np.isnan(second))))

@@ -138,6 +138,23 @@ def test_steps_that_add_up_until_a_rounding_jumps_are_not_too_short() -> None:
     assert report.diagnosis.verdict.kind == "nothing_found"
 
 
+def test_steps_after_which_the_loss_is_not_finite_are_recorded_too(tmp_path: Path) -> None:
+    class Exponential(keras.layers.Layer):
+        def call(self, x: Any) -> Any:
+            return tf.exp(1000.0 * x)
+
+    keras.utils.set_random_seed(1)
+    model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(1, kernel_initializer="zeros"), Exponential()])
+    model.compile(keras.optimizers.Adam(1e-7), "mse")
+
+    fitted(model, tmp_path)
+
+    found = searches_in(tmp_path)
+    assert len(found) == 2
+    assert all(each.losses[-1] is None and each.losses[0] is not None for each in found)
+    assert tb_gradflow.open_log(tmp_path).steps[-1] == 31
+
+
 def test_a_missing_gradient_comes_first() -> None:
     class Rounds(keras.layers.Layer):
         def call(self, x: Any) -> Any:
