@@ -15,8 +15,9 @@ from tb_gradflow.trace.experiments.loss_alone import MOST_OF_LOSS, LastStep, Los
 _FACTORS = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1e4, 1e6)
 """By which the update is multiplied."""
 
-_FEWEST = 10
-"""In how many recorded steps a loss must not have fallen before that is a question."""
+_FEWEST = 12
+"""In how many recorded steps a loss must not have fallen before that is a question: in more than the first ten, which
+are recorded before there has been time to pay for it."""
 
 _LEAST_FALL = 0.05
 """A loss that has fallen by a larger part, beyond noise, is learning: the second half of its values below the first."""
@@ -44,7 +45,7 @@ class Progress:
 
     def is_bad(self, losses: Sequence[float]) -> bool:
         """Whether a recorded step with these losses is one to look at: the first one with a far higher loss than in the
-        beginning, and after 10, 20 and 40 of them."""
+        beginning, and after 12, 24 and 48 of them."""
         if len(losses) != 1 or self.is_over:
             return False  # each has an optimizer of its own, and their steps follow each other
         self._losses.append(losses[0])

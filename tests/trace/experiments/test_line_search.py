@@ -77,7 +77,7 @@ def test_a_training_whose_steps_are_too_short(tmp_path: Path, how: dict[str, boo
     assert verdict.kind == "rate"
     assert "the step is too short: the learning rate, 1e-07, " in verdict.text
     assert " times as long would lower it to " in verdict.text
-    assert len(searches_in(tmp_path)) == 2  # in the tenth step and in the twentieth, and then in the fortieth
+    assert len(searches_in(tmp_path)) == 2  # in the twelfth recorded step, and the twenty-fourth
 
 
 def test_a_training_that_learns_is_not_asked(tmp_path: Path) -> None:
