@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
-import itertools
 import linecache
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -109,32 +106,6 @@ def model_of(**settings):
     return model
 """
 
-_NUMBERS = itertools.count()
-
-
-@pytest.fixture
-def written(tmp_path: Path) -> Iterator[Any]:
-    """Writes a program and loads it."""
-    names = []
-
-    def load(text: str) -> ModuleType:
-        number = next(_NUMBERS)
-        names.append(f"program_{number}")
-        path = tmp_path / f"{names[-1]}.py"
-        # AutoGraph takes equal functions, at one and the same line of two files, for one.
-        path.write_text("\n" * number + text, encoding="utf-8")
-        spec = importlib.util.spec_from_file_location(names[-1], path)
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[names[-1]] = module
-        spec.loader.exec_module(module)
-        return module
-
-    yield load
-    for name in names:
-        del sys.modules[name]
-
 
 def first(report: Any) -> Finding:
     found: Finding = report.findings[0]
@@ -142,8 +113,8 @@ def first(report: Any) -> Finding:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_an_edit_is_run_in_each_form_of_a_program(form: str, written: Any) -> None:
-    program = written(HEAD + FORMS[form])
+def test_an_edit_is_run_in_each_form_of_a_program(form: str, loaded: Any) -> None:
+    program = loaded(HEAD + FORMS[form])
 
     report = tb_gradflow.explain(program.loss, variables=[program.threshold, program.weight], try_fixes=True)
 
@@ -156,8 +127,8 @@ def test_an_edit_is_run_in_each_form_of_a_program(form: str, written: Any) -> No
 
 
 @pytest.mark.parametrize("settings", [{}, {"run_eagerly": True}, {"jit_compile": True}])
-def test_an_edit_is_run_in_the_step_of_a_model(settings: dict[str, Any], written: Any) -> None:
-    model = written(MODEL).model_of(**settings)
+def test_an_edit_is_run_in_the_step_of_a_model(settings: dict[str, Any], loaded: Any) -> None:
+    model = loaded(MODEL).model_of(**settings)
     x, y = np.random.default_rng(0).normal(size=(8, 4)).astype("f4"), np.ones((8, 1), "f4")
 
     report = tb_gradflow.explain(model, x, y, try_fixes=True)
@@ -168,8 +139,8 @@ def test_an_edit_is_run_in_the_step_of_a_model(settings: dict[str, Any], written
     assert "sequential/gate/threshold" in [each.variable for each in tried.gradient_norm]
 
 
-def test_an_edit_is_run_while_functions_run_eagerly(written: Any) -> None:
-    program = written(HEAD + FORMS["tf.function that was traced before"])
+def test_an_edit_is_run_while_functions_run_eagerly(loaded: Any) -> None:
+    program = loaded(HEAD + FORMS["tf.function that was traced before"])
 
     tf.config.run_functions_eagerly(True)
     try:
@@ -182,15 +153,15 @@ def test_an_edit_is_run_while_functions_run_eagerly(written: Any) -> None:
     assert tried.works
 
 
-def test_the_numbers_are_those_of_the_edited_file(written: Any) -> None:
-    program = written(HEAD + FORMS["function"])
+def test_the_numbers_are_those_of_the_edited_file(loaded: Any) -> None:
+    program = loaded(HEAD + FORMS["function"])
     finding = first(tb_gradflow.explain(program.loss, variables=[program.threshold, program.weight], try_fixes=True))
     assert finding.edit is not None
     assert finding.tried is not None
     text = Path(program.__file__).read_text(encoding="utf-8").split("\n")
     text[finding.edit.line - 1 : finding.edit.end_line] = finding.edit.after.split("\n")
 
-    edited = written("\n".join(text))
+    edited = loaded("\n".join(text))
     with tf.GradientTape() as tape:
         loss = edited.loss()
     gradient = tape.gradient(loss, edited.threshold)
@@ -213,8 +184,8 @@ def state_of(program: ModuleType) -> tuple[Any, ...]:
     )
 
 
-def test_all_is_left_as_it_was(written: Any) -> None:
-    program = written(HEAD + FORMS["tf.function that was traced before"])
+def test_all_is_left_as_it_was(loaded: Any) -> None:
+    program = loaded(HEAD + FORMS["tf.function that was traced before"])
     before = state_of(program)
 
     tb_gradflow.explain(program.loss, variables=[program.threshold, program.weight], try_fixes=True)
@@ -223,8 +194,8 @@ def test_all_is_left_as_it_was(written: Any) -> None:
     assert float(program.threshold) == pytest.approx(2.2)
 
 
-def test_a_path_that_is_cut_twice_is_tried_with_both_edits(written: Any) -> None:
-    program = written(
+def test_a_path_that_is_cut_twice_is_tried_with_both_edits(loaded: Any) -> None:
+    program = loaded(
         HEAD
         + """
 def loss():
@@ -239,8 +210,8 @@ def loss():
     assert together == {"nondiff_rounding": False, "nondiff_comparison": True}
 
 
-def test_what_ran_before_the_step_is_not_tried(written: Any) -> None:
-    program = written(
+def test_what_ran_before_the_step_is_not_tried(loaded: Any) -> None:
+    program = loaded(
         """
 import keras
 model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1, activation="softmax", name="only_unit")])
@@ -278,8 +249,8 @@ def outcome_of(finding: Finding, program: ModuleType) -> Finding:
     ],
     ids=["raises", "is cut as before", "is not finite", "cuts another variable", "is no Python"],
 )
-def test_an_edit_that_does_not_work_is_not_offered(after: str, written: Any) -> None:
-    program = written(HEAD + FORMS["function"])
+def test_an_edit_that_does_not_work_is_not_offered(after: str, loaded: Any) -> None:
+    program = loaded(HEAD + FORMS["function"])
     finding = first(tb_gradflow.explain(program.loss, variables=[program.threshold, program.weight]))
     assert finding.edit is not None
     wrong = replace(finding.edit, after=after)
@@ -287,8 +258,8 @@ def test_an_edit_that_does_not_work_is_not_offered(after: str, written: Any) -> 
     assert outcome_of(replace(finding, edit=wrong, alternatives=()), program).edit is None
 
 
-def test_the_next_best_edit_is_offered_in_the_place_of_one_that_does_not_work(written: Any) -> None:
-    program = written(HEAD + FORMS["function"])
+def test_the_next_best_edit_is_offered_in_the_place_of_one_that_does_not_work(loaded: Any) -> None:
+    program = loaded(HEAD + FORMS["function"])
     finding = first(tb_gradflow.explain(program.loss, variables=[program.threshold, program.weight]))
     assert finding.edit is not None
     wrong = replace(finding.edit, after="    gate = tf.cast(x > unknown, tf.float32)")
@@ -301,9 +272,9 @@ def test_the_next_best_edit_is_offered_in_the_place_of_one_that_does_not_work(wr
     assert left.tried.works
 
 
-def test_the_step_is_not_run_again_without_end(written: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_step_is_not_run_again_without_end(loaded: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tried_edits, "MOST_RUNS", 0)
-    program = written(HEAD + FORMS["function"])
+    program = loaded(HEAD + FORMS["function"])
 
     finding = first(tb_gradflow.explain(program.loss, variables=[program.threshold, program.weight], try_fixes=True))
 
@@ -312,8 +283,8 @@ def test_the_step_is_not_run_again_without_end(written: Any, monkeypatch: pytest
     assert "was not tried" in finding.not_tried
 
 
-def test_a_healthy_step_is_run_once(written: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    program = written(HEAD + "def loss():\n    return tf.reduce_mean((x - threshold) * weight)\n")
+def test_a_healthy_step_is_run_once(loaded: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = loaded(HEAD + "def loss():\n    return tf.reduce_mean((x - threshold) * weight)\n")
     monkeypatch.setattr(tried_edits, "edited", None)
 
     assert tb_gradflow.explain(program.loss, variables=[program.threshold, program.weight], try_fixes=True).healthy
