@@ -65,8 +65,8 @@ class Measured:
         influences: What was found when variables were moved, by the names of target and variable.
         not_moved: Why they could not be moved; empty if they could.
         reactions: What was found when the inputs of ops were moved, by the numbers of the ops.
-        line_search: How the loss depends on the length of a step, of this one or the last of the run where that was
-            looked at; `None` if it never was.
+        line_search: How the loss depends on the length of a step, and which step that is: this one, or the last of the
+            run where that was looked at; `None` if it never was.
         too_long: The same of the first step that was too long, and which step that is; `None` if there is none.
         onset: See `RunContext`, also for standstill, rest, turns, silences, unchanged, value_courses and
             began.
@@ -96,8 +96,7 @@ class Measured:
             **{each.op: each for each in reactions},
         }
         searches = () if values is None else values.line_searches
-        last = (values.step, searches[0]) if values is not None and searches else context.line_search
-        self.line_search = None if last is None else last[1]
+        self.line_search = (values.step, searches[0]) if values is not None and searches else context.line_search
         self.too_long = context.too_long
         self.not_moved = context.not_moved or ("" if values is None else values.not_moved)
         self.step = -1

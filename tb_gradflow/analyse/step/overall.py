@@ -19,6 +19,9 @@ first; where a training has converged, no step lowers it by the second."""
 _GRADUAL = 30, 300
 """A loss falls gradually if a hundred times the step lowers it about a hundred times as much."""
 
+_FALLEN = 0.2
+"""By which part of it a loss has fallen since another step if that says nothing of now: batches differ."""
+
 _PARTS = {0.1: "a tenth", 0.01: "a hundredth", 0.001: "a thousandth"}
 
 _OF_CAUSES: dict[str, VerdictKind] = {
@@ -42,25 +45,39 @@ def overall_verdict(
 ) -> OverallVerdict:
     """`states` are those of the listed variables; `summary` is the step in one sentence."""
     loud = [each for each in findings if each.severity != "info"]
-    search = measured.line_search
     if loud:
         if measured.too_long is not None and _is_of_values(measured, states, loud):
             step, first = measured.too_long
-            said = f"{summary} Before that, in step {step}, {_rate(first)} raised {_too_long(first, 'have lowered')}"
-            return OverallVerdict("rate", said, ())
+            if step < measured.step and first.better is not None:
+                raised = f"{_rate(first)} raised {_too_long(first, first.better, 'have lowered')}"
+                return OverallVerdict("rate", f"{summary} Before that, in step {step}, {raised}", ())
         return OverallVerdict(_OF_CAUSES.get(loud[0].cause, "gradient"), summary, ())
     ruled_out = tuple(_ruled_out(measured, states))
+    when, search = _that_holds(measured)
     if search is not None and search.better is not None:
-        said = f"Not the gradient, but the step is too long: {_rate(search)} raises {_too_long(search, 'lower')}"
-        return OverallVerdict("rate", said, ruled_out)
+        raises = f"{when}{_rate(search)} raises {_too_long(search, search.better, 'lower')}"
+        return OverallVerdict("rate", f"Not the gradient, but the step is too long: {raises}", ruled_out)
     targets = {state.target for state in states if state.target >= 0}
     if targets and all(measured.is_small(target) for target in targets):
         return OverallVerdict("learned", summary, ruled_out)
     if search is not None and (said := _too_short(search)):
-        return OverallVerdict("rate", said, ruled_out)
+        return OverallVerdict("rate", f"Not the gradient, but the step is too short: {when}{said}", ruled_out)
     if search is not None and search.after(1.0) < search.before:
         ruled_out += (_good_step(search),)
     return OverallVerdict("nothing_found", summary, ruled_out)
+
+
+def _that_holds(measured: Measured) -> tuple[str, LineSearch | None]:
+    """The line search of this step, or of another one, and which, if the loss has not fallen since then; `None` if
+    there is none."""
+    if measured.line_search is None:
+        return "", None
+    step, search = measured.line_search
+    if step == measured.step:
+        return "", search
+    now = measured.losses[search.target] if search.target < len(measured.losses) else np.nan
+    holds = now > search.before - _FALLEN * abs(search.before)
+    return f"in step {step}, ", search if holds else None
 
 
 def _is_of_values(measured: Measured, states: Sequence[State], loud: Sequence[Finding]) -> bool:
@@ -70,12 +87,12 @@ def _is_of_values(measured: Measured, states: Sequence[State], loud: Sequence[Fi
     return all(each.variables and all(status.get(name) in _OF_VALUES for name in each.variables) for each in loud)
 
 
-def _too_long(search: LineSearch, lower: str) -> str:
-    part, whole = search.better or 0.0, search.after(1.0)
+def _too_long(search: LineSearch, part: float, lower: str) -> str:
+    whole = search.after(1.0)
     return (
         f"the loss of the step's own batch from {search.before:.3g} "
         f"to {f'{whole:.3g}' if np.isfinite(whole) else 'a value that is not finite'}, "
-        f"and {_PARTS.get(part, 'a part')} of the step would {lower} it to {search.after(part):.3g}."
+        f"and {_PARTS[part]} of the step would {lower} it to {search.after(part):.3g}."
     )
 
 
@@ -95,7 +112,7 @@ def _too_short(search: LineSearch) -> str:
     if fall > search.noise:
         does = f"lowers the loss of the step's own batch by {fall:.2g}, from {before:.3g}"
     longer = f"a step {best:,.0f} times as long would lower it to {before - gain:.3g}"
-    return f"Not the gradient, but the step is too short: {_rate(search)} {does}; {longer}."
+    return f"{_rate(search)} {does}; {longer}."
 
 
 def _good_step(search: LineSearch) -> str:

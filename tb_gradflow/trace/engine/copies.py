@@ -34,6 +34,13 @@ def small_ones(function: Any, most: int) -> set[int]:
     return found
 
 
+def value_of(handle: Any, dtype: Any) -> Any:
+    """The value of a variable; `None` if it has none."""
+    if not tf.raw_ops.VarIsInitializedOp(resource=handle):
+        return None
+    return tf.raw_ops.ReadVariableOp(resource=handle, dtype=dtype)
+
+
 @contextlib.contextmanager
 def copied(function: Any, args: Sequence[Any], values: Mapping[int, Any]) -> Iterator[dict[int, Cell]]:
     """Copies of the variables of an `AtomicFunction`, by the ids of their handles.

@@ -20,7 +20,7 @@ from tb_gradflow.trace.engine.copies import copied
 from tb_gradflow.trace.engine.repeated import NotRepeatable
 from tb_gradflow.trace.experiments.line_search import line_searches, rate_in
 from tb_gradflow.trace.experiments.loss_alone import MOST_OF_LOSS, LastStep, Loss, LossAlone
-from tb_gradflow.trace.experiments.moves import Clock, Moves
+from tb_gradflow.trace.experiments.moves import Ask, Clock, Moves
 from tb_gradflow.trace.experiments.reactions import reactions
 from tb_gradflow.trace.experiments.suspects import suspected
 from tb_gradflow.trace.graph.build_trace import Numbered
@@ -173,7 +173,7 @@ def _influences(
         value = step.values.get(numbers.get(variable, -1))
         known = [target for target in targets if target in same and np.isfinite(first[0][target])]
         if known and value is not None and value.dtype.is_floating and 0 < int(tf.size(value)) <= _MOST_ELEMENTS:
-            moves = Moves(value, _asking(loss, variable, numbers[variable], value, first, clock), clock)
+            moves = Moves(value, _asking(loss, variable, numbers[variable], first, clock), clock)
             # Other random numbers than in the step, or a part that is held, may hide what the loss depends on.
             is_sure = not loss.draws.are_made and not loss.is_held
             yield from (each for each in moves.until_reaction(known) if each.reacts or is_sure)
@@ -189,14 +189,12 @@ def _asking(
     loss: LossAlone,
     variable: int,
     number: int,
-    value: Any,
     first: tuple[Mapping[int, float], Mapping[int, float]],
     clock: Clock,
-) -> Callable[[Any, float], Mapping[int, Influence]]:
-    """Moves a variable with this value, which is the argument `number`; `first` are the losses before, twice."""
-    size = float(np.max(np.abs(value.numpy().astype(np.float64))))
+) -> Ask[Influence]:
+    """Moves a variable, which is the argument `number`; `first` are the losses before, twice."""
 
-    def ask(moved: Any, amount: float) -> Mapping[int, Influence]:
+    def ask(moved: Any, size: float, amount: float) -> Mapping[int, Influence]:
         return {
             target: Influence(target, variable, size, amount, first[0][target], first[1][target], after, 0.0)
             for target, after in loss(clock.left, {number: moved}).items()

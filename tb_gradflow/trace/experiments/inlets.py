@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import tensorflow as tf
@@ -14,22 +13,21 @@ from tb_gradflow.trace.engine.cells import Cell
 from tb_gradflow.trace.engine.definitions import Definition, new_node
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Inlet:
     """An input of an op, to which something is added.
 
-    Attributes:
+    Args:
         op: An op of one of the function's graphs.
         number: Which of its inputs: a floating one.
+
+    Attributes:
         by: What is added: a tensor of the same shape, or a number.
     """
 
-    op: Any
-    number: int
-    by: Cell = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "by", Cell(self.tensor.dtype))
+    def __init__(self, op: Any, number: int) -> None:
+        self.op = op
+        self.number = number
+        self.by = Cell(self.tensor.dtype)
         self.stay()
 
     @property

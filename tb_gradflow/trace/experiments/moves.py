@@ -13,13 +13,15 @@ import tensorflow as tf
 
 from tb_gradflow.record.experiments import Influence, Reaction
 
-PARTS = (0.1, 1.0, 10.0)
+_PARTS = (0.1, 1.0, 10.0)
 """By which parts of its size something is moved, until there is a reaction."""
 
 _SMALL_PARTS = (1e-3, 1e-2)
 """By which it is moved in addition, if there is one to the first of those."""
 
 Answer = TypeVar("Answer", bound=Influence | Reaction)
+
+Ask = Callable[[Any, float, float], Mapping[int, Answer]]
 
 
 class Clock:
@@ -50,17 +52,18 @@ class Moves(Generic[Answer]):
 
     Args:
         value: Its value.
-        ask: Returns what reacts, or does not, by number, if the tensor has another value, which differs by an amount.
+        ask: Returns what reacts, or does not, by number, without what is not finite then. It is given another value of
+            the tensor, the largest magnitude among the elements, and the largest change of one.
         clock: The time for it.
     """
 
-    def __init__(self, value: Any, ask: Callable[[Any, float], Mapping[int, Answer]], clock: Clock) -> None:
+    def __init__(self, value: Any, ask: Ask[Answer], clock: Clock) -> None:
         self._clock = clock
         self._has_failed = False
-        self._ask: Callable[[Any, float], Mapping[int, Answer]] = ask
+        self._ask: Ask[Answer] = ask
         self._dtype = value.dtype
         self._value = value.numpy().astype(np.float64)
-        self.size = float(np.max(np.abs(self._value)))
+        self._size = float(np.max(np.abs(self._value)))
         self._directions = _directions(self._value.shape)
 
     @property
@@ -70,7 +73,7 @@ class Moves(Generic[Answer]):
     def until_reaction(self, wanted: Collection[int]) -> Iterator[Answer]:
         """What these say to larger and larger moves, until all have reacted, or the time is over."""
         last: dict[int, Answer] = {}
-        for part in PARTS if np.isfinite(self.size) else ():
+        for part in _PARTS if np.isfinite(self._size) else ():
             for number, each in self._moved(part, wanted).items():
                 known = last.get(number)
                 if known is None or not known.reacts:
@@ -96,7 +99,7 @@ class Moves(Generic[Answer]):
 
     def _moved(self, part: float, wanted: Collection[int]) -> dict[int, Answer]:
         """What they say to moves by a part of the size, until all react."""
-        amount = part * (self.size or 1.0)
+        amount = part * (self._size or 1.0)
         found: dict[int, Answer] = {}
         for direction in self._directions:
             if self._is_over:
@@ -105,10 +108,12 @@ class Moves(Generic[Answer]):
             if np.array_equal(moved.numpy().astype(np.float64), self._value):
                 continue  # its type has no numbers in between
             try:
-                answers = self._ask(moved, amount)
+                answers = self._ask(moved, self._size, amount)
             except tf.errors.OpError:  # an index is out of range, or a loop does not end
                 self._has_failed = True
                 continue
+            # What is not finite any more has reacted, though nobody knows how far.
+            self._has_failed |= not answers.keys() >= {*wanted}
             for number, each in answers.items():
                 known = found.get(number)
                 if number in wanted and (known is None or not known.reacts):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from tb_gradflow.record.experiments import SPACINGS, Reaction
 from tb_gradflow.trace.experiments.loss_alone import MOST_OF_LOSS, LossAlone, Suspected
-from tb_gradflow.trace.experiments.moves import Clock, Moves
+from tb_gradflow.trace.experiments.moves import Ask, Clock, Moves
 
 _MOST_ELEMENTS = 1 << 22
 """Larger tensors are not moved."""
@@ -41,11 +41,10 @@ def _asking(
     computed: Sequence[Any],
     before: Mapping[int, float],
     clock: Clock,
-) -> Callable[[Any, float], Mapping[int, Reaction]]:
-    size = float(np.max(np.abs(value.numpy().astype(np.float64))))
+) -> Ask[Reaction]:
     inlet = suspect.inlet
 
-    def ask(moved: Any, amount: float) -> Mapping[int, Reaction]:
+    def ask(moved: Any, size: float, amount: float) -> Mapping[int, Reaction]:
         inlet.by.write(moved - value)
         try:
             after = loss(clock.left)

@@ -21,7 +21,7 @@ from tb_gradflow.record.schema import Trace
 from tb_gradflow.trace.engine.additions import Additions, unobserved
 from tb_gradflow.trace.engine.calls import places
 from tb_gradflow.trace.engine.cells import Cell
-from tb_gradflow.trace.engine.copies import copied, variables_given
+from tb_gradflow.trace.engine.copies import copied, value_of, variables_given
 from tb_gradflow.trace.engine.definitions import Definition
 from tb_gradflow.trace.engine.draws import Draws, is_random, is_shareable
 from tb_gradflow.trace.engine.effects import Effects, Giving
@@ -112,7 +112,7 @@ class Training:
         step = self.function._inference_function
         given = self.effects.given(self.kept, all_run=True, redraws=True)
         _check(step, given)
-        values = {number: _value(self.args[number], dtype) for number, dtype in variables_given(step).items()}
+        values = {number: value_of(self.args[number], dtype) for number, dtype in variables_given(step).items()}
         # Whatever the user's tapes and callbacks see is part of the program.
         with unobserved(), record.stop_recording(), copied(step, self.args, values) as copies:
             yield _Run(self, given, copies, values)
@@ -159,13 +159,6 @@ def _check(step: Any, given: Giving) -> None:
         lacking = sorted(set(given.lacking(place.path, definition)))
         if lacking:
             raise NotRepeatable(f"it contains {', '.join(lacking)} in a branch that it did not take")
-
-
-def _value(handle: Any, dtype: Any) -> Any:
-    """The value of a variable; `None` if it has none."""
-    if not tf.raw_ops.VarIsInitializedOp(resource=handle):
-        return None
-    return tf.raw_ops.ReadVariableOp(resource=handle, dtype=dtype)
 
 
 class _Run:
@@ -285,7 +278,7 @@ class _Run:
 
 
 class _Adam:
-    """Adam for one variable."""
+    """Adam for one variable. An optimizer of Keras's would change the names that the program's later ones get."""
 
     def __init__(self) -> None:
         self._steps = 0

@@ -7,8 +7,6 @@ import contextlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-import tensorflow as tf
-
 from tb_gradflow.record.schema import Trace
 from tb_gradflow.trace.capture.barriers import StopsAtBarriers
 from tb_gradflow.trace.capture.collector import Collector, Scope
@@ -18,7 +16,7 @@ from tb_gradflow.trace.capture.symbols import SymbolsOfOne
 from tb_gradflow.trace.capture.term_gradients import TermGradients
 from tb_gradflow.trace.custom_gradient_checks.step_checks import CustomGradients, GradientChecks
 from tb_gradflow.trace.engine.calls import places
-from tb_gradflow.trace.engine.copies import variables_given
+from tb_gradflow.trace.engine.copies import value_of, variables_given
 from tb_gradflow.trace.engine.effects import Effects
 from tb_gradflow.trace.engine.switches import switch_of
 from tb_gradflow.trace.engine.tracing import onlooking
@@ -131,11 +129,11 @@ class TracedStep:
         if self._hides and not any(each.calls for each in self._observation.collectors):
             raise _NothingSeen
         function = self._function._inference_function
-        values = {number: _value(args[number], dtype) for number, dtype in variables_given(function).items()}
+        values = {number: value_of(args[number], dtype) for number, dtype in variables_given(function).items()}
         effects = Effects(function)
         first = self._form(values=bool(effects.unknown))
         self.trace, self.is_complete = first.trace, True
-        results, self.measured = first.ran(args, values, before=[effects.keeping(())])
+        results, self.measured = first.ran(args, values, before=[effects.keeping(())], keeps_values=True)
         kept = effects.taken()
         if self._plan.trains and isinstance(first.measurements, Measurements):
             self.training = self._training(first.measurements, args, effects, kept)
@@ -177,10 +175,3 @@ class TracedStep:
         optimized = self._barriers is None and any(place.in_xla for place in places(function))
         settings, index = Settings(values=values), int(self.trace is not None)
         return CopiedStep(function, self._observation, settings, self._plan.inputs, index, optimized=optimized)
-
-
-def _value(handle: Any, dtype: Any) -> Any:
-    """The value of a variable; `None` if it has none."""
-    if not tf.raw_ops.VarIsInitializedOp(resource=handle):
-        return None
-    return tf.raw_ops.ReadVariableOp(resource=handle, dtype=dtype)

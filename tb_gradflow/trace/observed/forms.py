@@ -11,7 +11,7 @@ from tb_gradflow.trace.engine.siblings import Added, Edit, Sibling
 from tb_gradflow.trace.engine.switches import Switch
 from tb_gradflow.trace.experiments.answers import Questions
 from tb_gradflow.trace.nonfinite.guard import Guard
-from tb_gradflow.trace.observed.influences import Influences
+from tb_gradflow.trace.observed.experiments import Experiments
 from tb_gradflow.trace.protection.substitutes import Run
 from tb_gradflow.trace.step.measurements import Measurements
 from tb_gradflow.trace.step.replicas import OfReplicas
@@ -42,7 +42,7 @@ class Forms:
         recorded: The recorded form.
         measurements: See above.
         guard: Notices gradients that are not finite; `None` if nobody does.
-        influences: Moves variables that get no gradient; `None` where that cannot be done.
+        experiments: Tries out what is in question; `None` where that cannot be done.
         is_rented: Whether the last unrecorded step ran in the recorded form.
     """
 
@@ -62,9 +62,9 @@ class Forms:
         own = measurements.additions
         self.recorded = Sibling(self._function, [*self._edits, Added(own)], in_order=[each.of for each in own])
         self.measurements = measurements
-        self.influences: Influences | None = None
+        self.experiments: Experiments | None = None
         if self.guard is not None and isinstance(measurements, Measurements):
-            self.influences = Influences(self.guard.units, measurements, questions)
+            self.experiments = Experiments(self.guard.units, measurements, questions)
         self.is_rented = False
         self._switch = switch
         self._told = told
@@ -78,8 +78,8 @@ class Forms:
         """Runs a step that is recorded."""
         self._begins(args)
         self.measurements.begin()
-        if self.influences is not None:
-            self.influences.begin()
+        if self.experiments is not None:
+            self.experiments.begin()
         self._timed(run, args)
 
     def run(self, run: Run, args: Sequence[Any]) -> None:

@@ -184,7 +184,7 @@ class ObservedSteps:
             if measured_again is not None:
                 self.ago, self.tells = caught.ago(self._counter()), True
                 return measured_again
-        if measured is not None and forms.influences is not None and (more := forms.influences.of(measured)):
+        if measured is not None and forms.experiments is not None and (more := forms.experiments.of(measured)):
             measured |= more
             self.is_first = True  # what that costs is no part of a recorded step
         return measured

@@ -33,7 +33,7 @@ class CopiedStep:
     Attributes:
         trace: Its structure.
         measurements: What is measured of it.
-        after: What the variables were after its last run, by the numbers of the arguments.
+        after: What the variables were after it, by the numbers of the arguments; none unless that was requested.
     """
 
     def __init__(
@@ -55,7 +55,13 @@ class CopiedStep:
         self.after: dict[int, Any] = {}
 
     def ran(
-        self, args: Sequence[Any], values: Mapping[int, Any], before: Sequence[Edit] = (), after: Sequence[Edit] = ()
+        self,
+        args: Sequence[Any],
+        values: Mapping[int, Any],
+        before: Sequence[Edit] = (),
+        after: Sequence[Edit] = (),
+        *,
+        keeps_values: bool = False,
     ) -> tuple[Any, Measured]:
         """Runs it: what the step returns, and what was measured.
 
@@ -64,6 +70,7 @@ class CopiedStep:
             values: The value that the copy of each variable has, by the number of its argument.
             before: Edits of it.
             after: Those that concern the additional ops too.
+            keeps_values: Whether the values of the variables after the step are kept.
         """
         own = self.measurements.additions
         edits: list[Edit] = [Draws(self._function), *before, Added(own), *after]
@@ -77,7 +84,7 @@ class CopiedStep:
 
             self.measurements.begin(read)
             results = sibling([copies[id(each)].opened() if id(each) in copies else each for each in args])
-            self.after = {
-                number: copies[id(args[number])].written() for number, value in values.items() if value is not None
-            }
+            if keeps_values:
+                known = [number for number, value in values.items() if value is not None]
+                self.after = {number: copies[id(args[number])].written() for number in known}
             return results, self.measurements.take(read)

@@ -205,9 +205,9 @@ class OpenStep:
             measured |= forward_values(collector.calls, collector.symbols, numbered, (args, kwargs))
             measured |= examples_of(given) if settings.examples else {}
         known = {name: value.numpy() for name, value in measured.items()}
-        return known if with_values else known | self._influences(numbered, known)
+        return known if with_values else known | self._experiments(numbered, known)
 
-    def _influences(self, numbered: Numbered, measured: Measured) -> Measured:
+    def _experiments(self, numbered: Numbered, measured: Measured) -> Measured:
         """What is measured in addition if variables are moved: only reactions, because what Python has computed or
         decided stays as it was."""
         new = self._step.questions.new(numbered.trace, measured["gradients"])

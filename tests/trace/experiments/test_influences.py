@@ -15,6 +15,7 @@ import tb_gradflow
 from tb_gradflow import GradFlowCallback
 from tb_gradflow.record.experiments import Influence
 from tb_gradflow.record.report import Evidence
+from tests.trace.experiments.logs import tried_in
 
 RANDOM = np.random.default_rng(3)
 X = RANDOM.uniform(size=(32, 8)).astype("float32")
@@ -40,11 +41,7 @@ def model_of(*layers: Any, jit: bool = False, eagerly: bool = False, rate: float
 
 def influences_in(directory: Path) -> dict[str, Influence]:
     """Those in the log of a run, by variable."""
-    history = tb_gradflow.open_log(directory).recorded
-    index = history.index()
-    trace = history.trace(index.session.id, 0)
-    listed = [history.values(index.session.id, step, trace) for step in sorted(index.with_values)]
-    return {trace.variables[each.variable].name: each for known in listed if known for each in known.influences}
+    return {of.variables[each.variable].name: each for of, known in tried_in(directory) for each in known.influences}
 
 
 def evidence_in(directory: Path) -> list[Evidence]:

@@ -14,6 +14,7 @@ import tb_gradflow
 from tb_gradflow import GradFlowCallback
 from tb_gradflow.record.experiments import LineSearch
 from tb_gradflow.record.report import OverallVerdict
+from tests.trace.experiments.logs import tried_in
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(64, 8)).astype("float32")
@@ -28,11 +29,7 @@ def model_of(optimizer: Any, **how: Any) -> Any:
 
 
 def searches_in(directory: Path) -> list[LineSearch]:
-    history = tb_gradflow.open_log(directory).recorded
-    index = history.index()
-    trace = history.trace(index.session.id, 0)
-    listed = [history.values(index.session.id, step, trace) for step in sorted(index.with_values)]
-    return [each for known in listed if known for each in known.line_searches]
+    return [each for _, known in tried_in(directory) for each in known.line_searches]
 
 
 def fitted(model: Any, directory: Path, epochs: int = 8) -> OverallVerdict:
@@ -75,7 +72,9 @@ def test_a_training_whose_steps_are_too_short(tmp_path: Path, how: dict[str, boo
     verdict = fitted(model_of(keras.optimizers.Adam(1e-7), **how), tmp_path)
 
     assert verdict.kind == "rate"
-    assert "the step is too short: the learning rate, 1e-07, " in verdict.text
+    assert verdict.text.startswith(
+        "Not the gradient, but the step is too short: in step 23, the learning rate, 1e-07, leaves the loss"
+    )
     assert " times as long would lower it to " in verdict.text
     assert len(searches_in(tmp_path)) == 2  # in the twelfth recorded step, and the twenty-fourth
 
@@ -107,6 +106,22 @@ def test_a_training_that_breaks_because_its_steps_are_too_long(tmp_path: Path) -
     assert " of 4 trainable variables get " in verdict.text
     assert "Before that, in step " in verdict.text
     assert ", the learning rate, 5, raised the loss of the step's own batch from " in verdict.text
+
+
+def test_a_training_that_recovers_from_steps_that_were_too_long_is_not_told_of_them(tmp_path: Path) -> None:
+    class Rates(keras.callbacks.Callback):
+        def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+            taken = int(self.model.optimizer.iterations.numpy())
+            self.model.optimizer.learning_rate = 1.0 if taken < 3 else 0.01
+
+    model = model_of(keras.optimizers.SGD(1.0))
+    callbacks = [Rates(), GradFlowCallback(tmp_path, update_freq=1)]
+    model.fit(X, Y, batch_size=16, epochs=20, shuffle=False, verbose=0, callbacks=callbacks)
+
+    assert searches_in(tmp_path)[0].better is not None
+    log = tb_gradflow.open_log(tmp_path)
+    assert log.report().diagnosis.verdict.kind == "nothing_found"
+    assert log.report(step=0).diagnosis.verdict.kind == "nothing_found"
 
 
 def test_a_training_that_breaks_for_another_reason(tmp_path: Path) -> None:

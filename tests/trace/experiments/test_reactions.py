@@ -15,17 +15,14 @@ import tb_gradflow
 from tb_gradflow import GradFlowCallback
 from tb_gradflow.record.experiments import Reaction
 from tb_gradflow.record.report import Finding
+from tests.trace.experiments.logs import tried_in
 
 Loss = Callable[[], Any]
 
 
 def reactions_in(directory: Path) -> dict[str, Reaction]:
     """Those in the log of a run, by type of op."""
-    history = tb_gradflow.open_log(directory).recorded
-    index = history.index()
-    trace = history.trace(index.session.id, 0)
-    listed = [history.values(index.session.id, step, trace) for step in sorted(index.with_values)]
-    return {trace.ops[each.op].type: each for known in listed if known for each in known.reactions}
+    return {of.ops[each.op].type: each for of, known in tried_in(directory) for each in known.reactions}
 
 
 def trained(loss: Loss, variables: list[Any], directory: Path, *, compiled: bool = True) -> dict[str, Reaction]:

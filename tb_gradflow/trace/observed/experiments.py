@@ -16,7 +16,7 @@ from tb_gradflow.trace.nonfinite.guard import Unit
 from tb_gradflow.trace.step.measurements import Measured, Measurements
 
 
-class Influences:
+class Experiments:
     """Those of one function.
 
     Args:
