@@ -50,4 +50,5 @@ with tf.Session() as session:
             _disc_cost, _ = session.run(
                 [disc_cost, disc_train_op], feed_dict={real_data: np.random.normal(size=(BATCH, 2))}
             )
-    print(float(_disc_cost).hex(), session.run(gen_params[0]).tobytes().hex()[:60])
+    # Not the cost: it may read the last bias before the optimizer writes it, or after.
+    print(*(value.tobytes().hex()[:60] for value in session.run([gen_params[0], disc_params[0]])))
