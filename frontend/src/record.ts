@@ -556,7 +556,10 @@ export interface Input {
   readonly row: number;
 }
 
-/** The input range of a function that is not finite everywhere, such as a logarithm, or of a masked softmax. */
+/**
+ * The input range of a function that is not finite everywhere, such as a logarithm, or of a masked softmax; or the
+ * range of labels, or another part of the batch, that a result of the model is compared with.
+ */
 export interface ValueRange {
   /** Index in `Trace.ops`. */
   readonly op: number;
@@ -623,7 +626,7 @@ export interface Trace {
   readonly replaced: readonly Replaced[];
   /** The gradient of each term at the outputs of layers; none in older logs. */
   readonly term_tensors: readonly TermTensor[];
-  /** Input ranges of functions that are not finite everywhere, and of masked softmaxes; none in older logs. */
+  /** Of inputs of functions that are not finite everywhere and of masked softmaxes, and of labels. */
   readonly ranges: readonly ValueRange[];
 }
 

@@ -97,7 +97,8 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class ValueRange:
-    """The input range of a function that is not finite everywhere, such as a logarithm, or of a masked softmax.
+    """The input range of a function that is not finite everywhere, such as a logarithm, or of a masked softmax; or the
+    range of labels, or another part of the batch, that a result of the model is compared with.
 
     Attributes:
         op: Index in `Trace.ops`.
@@ -144,7 +145,7 @@ class Trace:
             older logs.
         replaced: The variables whose update the step replaces by another variable's value; none in older logs.
         term_tensors: The gradient of each term at the outputs of layers; none in older logs.
-        ranges: Input ranges of functions that are not finite everywhere, and of masked softmaxes; none in older logs.
+        ranges: Of inputs of functions that are not finite everywhere and of masked softmaxes, and of labels.
     """
 
     index: int

@@ -101,6 +101,7 @@ from tb_gradflow.analyse.causes.wrong_value import (
     labels_broadcast,
     normalised_over_batch,
     probabilities_as_logits,
+    targets_out_of_reach,
 )
 from tb_gradflow.analyse.evidence.suspects import Rule
 from tb_gradflow.record.report import Status
@@ -313,6 +314,7 @@ CONNECTED: tuple[Rule, ...] = (
     labels_broadcast.rule,
     normalised_over_batch.rule,
     probabilities_as_logits.rule,
+    targets_out_of_reach.rule,
     softmax_all_masked.masked_everywhere,
     shift_invariant_parameter.rule,
     normalised_then_summed.rule,

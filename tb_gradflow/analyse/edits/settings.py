@@ -189,6 +189,24 @@ def logits_instead(group: Group) -> Iterator[Candidate]:
         yield from candidates(cost.format(_activation(given)), Draft(layer.code).replace(given, "None").edit())
 
 
+def without_activation(group: Group) -> Iterator[Candidate]:
+    """The results of a layer, or the argument of a call, without the activation that limits them."""
+    cost = "The results have no limits any more, and may be ones that make no sense."
+    place = place_of_group(group)
+    if place is not None and place.call is not None and place.subject is not None:
+        is_whole = isinstance(place.statement, (ast.Return, ast.Assign)) and place.statement.value is place.call
+        if is_whole and name_of(place.call.func) in _WITH_LIMITS:
+            yield from candidates(cost, place.draft().replace(place.call, place.code.written(place.subject)).edit())
+        return
+    layer = definition_of_layer(program_of(group.trace).passages, group.trace, layer_of(group.trace, group.culprit))
+    given = argument_of(layer.call, -1, "activation") if layer is not None else None
+    if layer is not None and given is not None and _activation(given) in _WITH_LIMITS:
+        yield from candidates(cost, Draft(layer.code).replace(given, "None").edit())
+
+
+_WITH_LIMITS = ("sigmoid", "softmax", "tanh", "softsign", "relu", "relu6", "softplus", "elu")
+
+
 def _is_assigned_once(place: Place, name: ast.expr) -> bool:
     written = place.code.written(name)
     stores = (each for each in ast.walk(place.code.tree) if isinstance(getattr(each, "ctx", None), ast.Store))

@@ -11,7 +11,7 @@ SOFTMAX_LOSSES = frozenset({"SoftmaxCrossEntropyWithLogits", "SparseSoftmaxCross
 
 # `tf.nn.sigmoid_cross_entropy_with_logits` is written with several ops, in a scope of this name. Of its arguments, only
 # the logits are negated.
-_SIGMOID_LOSS = "logistic_loss"
+SIGMOID_LOSS = "logistic_loss"
 _OF_LOGITS = frozenset({"Neg"})
 
 # The values stay the same.
@@ -23,7 +23,7 @@ def applied_twice(topology: Topology) -> Iterator[tuple[int, int]]:
     for kind in sorted(SOFTMAX_LOSSES | _OF_LOGITS):
         for op in topology.by_type.get(kind, ()):
             made = probabilities_before(topology, op)
-            if made >= 0 and (kind in SOFTMAX_LOSSES or _SIGMOID_LOSS in topology.trace.ops[op].name):
+            if made >= 0 and (kind in SOFTMAX_LOSSES or SIGMOID_LOSS in topology.trace.ops[op].name):
                 yield op, made
 
 

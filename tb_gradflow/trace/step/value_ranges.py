@@ -1,5 +1,6 @@
 """The input ranges of functions that are not finite everywhere, in every recorded step: how a value reached the point
-where it breaks shows only over the steps. And those of masked softmaxes, which are not meant to exclude every entry.
+where it breaks shows only over the steps. And those of masked softmaxes, which are not meant to exclude every entry,
+and of labels and other parts of the batch that are compared with results of the model, which may not reach them.
 
 A value is left out if reading it could change how the step rounds (see `fusion`).
 """
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -24,6 +26,15 @@ from tb_gradflow.trace.numerics.statistics_table import Block, Row
 
 MOST_RANGES = 64
 """Each range takes two passes over a tensor. With many normalisations there would be more of them, all similar."""
+
+MOST_COMPARED = 8
+"""So many comparisons with the batch are measured, the last ones before the loss."""
+
+_COMPARES = frozenset({"Sub", "SquaredDifference"})
+_LOGISTIC_LOSS = "logistic_loss"
+"""The scope in which `tf.nn.sigmoid_cross_entropy_with_logits` multiplies logits and labels."""
+
+_SAME = frozenset({"Cast", "Reshape", "ExpandDims", "Squeeze", "Identity"})
 
 # TensorFlow merges a quotient with the root that it divides by.
 _MERGED = frozenset({"Sqrt"})
@@ -52,6 +63,7 @@ def value_ranges(collector: Collector, block: Block, *, exact: bool) -> list[Ran
     if flattener is None:
         return []
     found: list[Ranged] = []
+    rows: dict[int, Row] = {}
     seen: set[tuple[int, bool]] = set()
     for number, place in _singular(collector, flattener):
         symbol = flattener.ops[number].op.inputs[place]
@@ -67,17 +79,57 @@ def value_ranges(collector: Collector, block: Block, *, exact: bool) -> list[Ran
         if value is not None:
             row = block.measure(value, of=_magnitudes if is_divisor else _range)
             found.append(Ranged(flattener, number, place, row))
+    for number, place, argument in islice(_compared(collector, flattener), MOST_COMPARED):
+        value = collector.symbols.actual(argument)
+        if value is not None:
+            rows.setdefault(id(argument), block.measure(value, of=_range))
+            found.append(Ranged(flattener, number, place, rows[id(argument)]))
     return found
+
+
+def _compared(collector: Collector, flattener: Flattener) -> Iterator[tuple[int, int, Any]]:
+    """Where a result of the model is compared with a part of the batch, the last one first: the op, which of its inputs
+    is that part, and the argument of the step that it is."""
+    ops = flattener.ops
+    needed, moved = _on_the_way(collector, flattener)
+    for number in sorted(needed & moved, reverse=True):
+        op = ops[number]
+        if op.nested or op.backward or op.known is not None or len(op.op.inputs) != 2:
+            continue
+        from_model = {each.slot: each.ref.op for each in op.inputs if each.ref.op in moved}
+        if len(from_model) != 1 or not _is_comparison(op, ops[next(iter(from_model.values()))]):
+            continue
+        place = 1 - next(iter(from_model))
+        given = op.op.inputs[place]
+        while given.op.type in _SAME:
+            given = given.op.inputs[0]
+        # The shadow of an eager step has small tensors as constants.
+        is_given = given.op.type == "Placeholder" or collector.symbols.actual(given) is not given
+        if is_given and not given.op.inputs and (given.dtype.is_floating or given.dtype.is_integer):
+            yield number, place, given
+
+
+def _is_comparison(op: FlatOp, of_model: FlatOp) -> bool:
+    if op.type in _COMPARES:
+        return True
+    return op.type == "Mul" and (of_model.type == "Log" or _LOGISTIC_LOSS in op.name)
 
 
 def _singular(collector: Collector, flattener: Flattener) -> Iterator[tuple[int, int]]:
     ops = flattener.ops
-    targets = [ref.op for call in collector.calls if call.flattener is flattener for ref in call.targets]
-    moved = influenced_by(ops, consumers(ops), [number for number, op in enumerate(ops) if op.reads is not None])
-    for number in sorted(needed_for(ops, targets) & moved):
+    needed, moved = _on_the_way(collector, flattener)
+    for number in sorted(needed & moved):
         op, place = ops[number], 0 if _is_masked(ops, number) else SINGULAR_INPUT.get(ops[number].type)
         if place is not None and _is_own(op) and any(each.slot == place and each.ref.op in moved for each in op.inputs):
             yield number, place
+
+
+def _on_the_way(collector: Collector, flattener: Flattener) -> tuple[set[int], set[int]]:
+    """The ops that the losses depend on, and those that depend on a variable."""
+    ops = flattener.ops
+    targets = [ref.op for call in collector.calls if call.flattener is flattener for ref in call.targets]
+    read = [number for number, op in enumerate(ops) if op.reads is not None]
+    return needed_for(ops, targets), influenced_by(ops, consumers(ops), read)
 
 
 def _is_masked(ops: Sequence[FlatOp], number: int) -> bool:

@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Iterator
 
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
-from tb_gradflow.analyse.graph.op_sets import passes_gradient
+from tb_gradflow.analyse.graph.comparisons import DIFFERENCES, PRODUCTS, is_averaged
+from tb_gradflow.analyse.graph.op_sets import passes_gradient, shape_along
 from tb_gradflow.analyse.graph.paths import walked
 from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import Group, Text
 from tb_gradflow.record.schema import Edge
 
-_DIFFERENCES = frozenset({"Sub", "SquaredDifference"})
-_BENT = frozenset({"Square", "Abs", "Pow", "SquaredDifference"})
-_MEANS = frozenset({"Mean", "Sum"})
-_PRODUCTS = frozenset({"Mul", "MulNoNan", "Xlogy", "RealDiv", "DivNoNan"})
 Shape = tuple[int, ...] | None
-
-# Through these a difference becomes the mean error of a loss, whatever else is added to the loss.
-_AVERAGED = _BENT | _MEANS | {"Mul", "RealDiv", "DivNoNan", "AddV2", "AddN", "Identity", "Reshape", "Cast"}
-
-# The mean of what only goes through these is that of one factor times that of the other.
-_LINEAR = _MEANS | {"Neg", "AddV2", "AddN", "Add", "Sub", "Identity", "Reshape", "Cast", "Mul", "RealDiv"}
 
 # Code that uses one of these, or gets its shape from one, compares all pairs on purpose.
 _SPREADING = frozenset({"ExpandDims", "Reshape", "Transpose", "BroadcastTo", "Tile", "StridedSlice"})
@@ -51,36 +41,16 @@ def rule(suspect: Suspect) -> Verdict | None:
 
 def _broadcast(topology: Topology, target: int) -> Iterator[int]:
     computed = _from_variables(topology)
-    for op in sorted(place for kind in _DIFFERENCES | _PRODUCTS for place in topology.by_type.get(kind, ())):
+    for op in sorted(place for kind in DIFFERENCES | PRODUCTS for place in topology.by_type.get(kind, ())):
         sides = [edge for edge in topology.trace.ops[op].inputs if edge.op >= 0]
         learned = [edge for edge in sides if passes_gradient(edge) and edge.op in computed]
         if (
             len(learned) == 1
             and _is_spread(topology, op, learned[0])
-            and _is_averaged(topology, op, target)
+            and is_averaged(topology, op, target)
             and not _on_purpose(topology, op, [edge.op for edge in sides])
         ):
             yield op
-
-
-def _is_averaged(topology: Topology, op: int, target: int) -> bool:
-    path = topology.gradient(target).from_op(op)
-    way = [topology.trace.ops[place].type for place in path]
-    if way and way[0] in _PRODUCTS:
-        return set(way[1:]) <= _LINEAR and not _MEANS.isdisjoint(way) and _is_scaled_as_a_whole(topology, path)
-    return set(way[1:]) <= _AVERAGED and not _BENT.isdisjoint(way) and not _MEANS.isdisjoint(way)
-
-
-def _is_scaled_as_a_whole(topology: Topology, path: Sequence[int]) -> bool:
-    """Whether further factors on the path are single numbers: a matrix of weights makes a sum over pairs meaningful."""
-    for before, op in pairwise(path):
-        each = topology.trace.ops[op]
-        if each.type not in ("Mul", "RealDiv"):
-            continue
-        others = [_shape_of(topology, edge) for edge in each.inputs if edge.op != before]
-        if any(shape != () for shape in (*others, *(given.shape for given in each.given))):
-            return False
-    return True
 
 
 def _from_variables(topology: Topology) -> set[int]:
@@ -100,20 +70,15 @@ def _is_spread(topology: Topology, op: int, side: Edge) -> bool:
         return False
     if len(result) != 2 or result[0] != result[1] or result[0] in (0, 1):
         return False
-    batch, shape, other = result[0], _shape_of(topology, side), _shape_beside(topology, op, side)
+    batch, shape, other = result[0], shape_along(topology.trace, side), _shape_beside(topology, op, side)
     if other is None:
         return batch > 0 and shape in ((batch, 1), (batch,))
     return (shape, other) in (((batch, 1), (batch,)), ((batch,), (batch, 1)))
 
 
-def _shape_of(topology: Topology, edge: Edge) -> Shape:
-    outputs = topology.trace.ops[edge.op].outputs
-    return outputs[edge.output].shape if edge.output < len(outputs) else None
-
-
 def _shape_beside(topology: Topology, op: int, side: Edge) -> Shape:
     """The shape of an op's other input; None if it is not known, as in older logs."""
-    ways = [_shape_of(topology, edge) for edge in topology.trace.ops[op].inputs if edge.input != side.input]
+    ways = [shape_along(topology.trace, edge) for edge in topology.trace.ops[op].inputs if edge.input != side.input]
     given = [each.shape for each in topology.trace.ops[op].given if each.input != side.input]
     return next(iter((*ways, *given)), None)
 
@@ -128,7 +93,7 @@ def _on_purpose(topology: Topology, op: int, sides: list[int]) -> bool:
 def message_and_fix(group: Group) -> Text:
     shape = group.op.outputs[0].shape if group.op is not None and group.op.outputs else None
     told = ", ".join("batch" if size < 0 else str(size) for size in shape or ())
-    if group.op is not None and group.op.type in _PRODUCTS:
+    if group.op is not None and group.op.type in PRODUCTS:
         return Template(
             "{they_get} a gradient that mixes the rows of the batch: {op} computes a result of shape "
             f"[{told}], every row of one side with every row of the other, because one has shape [batch, 1] and the "

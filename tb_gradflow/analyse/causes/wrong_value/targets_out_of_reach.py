@@ -1,0 +1,196 @@
+"""Targets that the last activation of a model cannot give, or that its loss is not made for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import inf
+from types import MappingProxyType
+
+from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.edits.settings import without_activation
+from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
+from tb_gradflow.analyse.graph.comparisons import DIFFERENCES, is_averaged, is_scaled_as_a_whole
+from tb_gradflow.analyse.graph.paths import walked
+from tb_gradflow.analyse.graph.probabilities import SIGMOID_LOSS
+from tb_gradflow.analyse.graph.topology import Topology
+from tb_gradflow.analyse.step.measured import Measured
+from tb_gradflow.analyse.words.fields import fields, filled
+from tb_gradflow.analyse.words.names import Group, Text, call_of, layer_of
+from tb_gradflow.record.schema import Op
+
+_BOUNDS: Mapping[str, tuple[float, float]] = MappingProxyType(
+    {
+        "Sigmoid": (0.0, 1.0),
+        "Softmax": (0.0, 1.0),
+        "Tanh": (-1.0, 1.0),
+        "Softsign": (-1.0, 1.0),
+        "Relu": (0.0, inf),
+        "Relu6": (0.0, 6.0),
+        "Softplus": (0.0, inf),
+        "Elu": (-1.0, inf),
+    }
+)
+"""Between which values the results of a function are."""
+
+_SAME = frozenset({"Identity", "Reshape", "Squeeze", "ExpandDims", "Cast", "StridedSlice", "Transpose"})
+
+_MOST_BEYOND = 0.25
+"""Noise around a limit is beyond it: only targets that are, by more than this part of the range of all."""
+
+_ROUNDING = 1e-3
+
+
+@dataclass(frozen=True, slots=True)
+class _Mismatch:
+    """Targets that do not fit.
+
+    Attributes:
+        op: The op that compares them with what the model returns.
+        made: The activation that cannot reach them; that op if the loss is not made for them.
+        targets: Their range.
+        limits: That of what the activation returns, or of what the loss expects.
+    """
+
+    op: int
+    made: int
+    targets: tuple[float, float]
+    limits: tuple[float, float]
+
+
+def rule(suspect: Suspect) -> Verdict | None:
+    """The targets of this step go beyond what a sigmoid, a tanh or a ReLU in front of a squared or absolute error can
+    give; or beyond 0 and 1 in a binary cross-entropy, which then has no minimum."""
+    if suspect.target < 0 or suspect.measured.is_learned(suspect.target):
+        return None
+    topology, readers = suspect.topology, suspect.topology.readers[suspect.state.variable]
+    for each in _mismatches(suspect):
+        if not topology.made_by(each.op).isdisjoint(readers):
+            return Verdict("targets_out_of_reach", "warning", each.made)
+    return None
+
+
+def _mismatches(suspect: Suspect) -> list[_Mismatch]:
+    measured, target = suspect.measured, suspect.target
+    return measured.once(("out of reach", target), lambda: list(_out_of_reach(measured, target)))
+
+
+def _out_of_reach(measured: Measured, target: int) -> Iterator[_Mismatch]:
+    topology = measured.topology
+    way = topology.gradient(target)
+    for each in topology.trace.ranges:
+        op = topology.trace.ops[each.op]
+        targets = measured.range_of(each.op, each.input)
+        if targets is None or way.hops[each.op] < 0 or op.type not in (*DIFFERENCES, "Mul"):
+            continue
+        # Weights of rows may leave out those whose targets only say that there is none.
+        if not (is_averaged(topology, each.op, target) and is_scaled_as_a_whole(topology, way.from_op(each.op))):
+            continue
+        if op.type == "Mul":
+            if _is_binary(measured, each.op) and max(-targets[0], targets[1] - 1) > _ROUNDING:
+                yield _Mismatch(each.op, each.op, targets, (0.0, 1.0))
+        else:
+            made = _made(measured, next((edge.op for edge in op.inputs if edge.input != each.input), -1))
+            limits = _BOUNDS.get(topology.trace.ops[made].type) if made >= 0 else None
+            if limits is not None and _is_beyond(targets, limits):
+                yield _Mismatch(each.op, made, targets, limits)
+
+
+def _is_beyond(targets: tuple[float, float], limits: tuple[float, float]) -> bool:
+    beyond = max(limits[0] - targets[0], targets[1] - limits[1])
+    return beyond > _MOST_BEYOND * (targets[1] - targets[0]) and beyond > _ROUNDING
+
+
+def _made(measured: Measured, op: int) -> int:
+    """The op that computes a value, which is then only given another shape."""
+    ops = measured.topology.trace.ops
+    while op >= 0 and ops[op].type in _SAME and ops[op].reads is None:
+        op = next((edge.op for edge in ops[op].inputs if edge.input == 0), -1)
+    return op
+
+
+def _is_binary(measured: Measured, product: int) -> bool:
+    """Whether a product of labels and a logarithm, or of labels and logits, belongs to a binary cross-entropy."""
+    topology = measured.topology
+    ops = topology.trace.ops
+    if SIGMOID_LOSS in ops[product].name:
+        return True
+    logs = [edge.op for edge in ops[product].inputs if edge.op >= 0 and _is_log(ops[edge.op])]
+    # Its other term has `log(1 - p)`, where a small number may be added to both.
+    near = [user for log in logs for edge in ops[log].inputs if edge.op >= 0 for user in _sums_near(topology, edge.op)]
+    return any(ops[op].type == "Sub" for op in near) and any(
+        _is_log(ops[user]) and user not in logs for op in near for user in topology.onward(op)
+    )
+
+
+def _sums_near(topology: Topology, op: int) -> Iterator[int]:
+    ops = topology.trace.ops
+    start = [op, *(edge.op for edge in ops[op].inputs if edge.op >= 0 and ops[op].type in _SUMS)]
+    return (each for each in walked(start, lambda at: _sums_among(topology, at)) if ops[each].type in _SUMS)
+
+
+def _sums_among(topology: Topology, op: int) -> list[int]:
+    return [user for user in topology.onward(op) if topology.trace.ops[user].type in _SUMS]
+
+
+_SUMS = frozenset({"Sub", "AddV2"})
+
+
+def _is_log(op: Op) -> bool:
+    return op.type in ("Log", "Log1p")
+
+
+def message_and_fix(group: Group) -> Text:
+    found = next(each for each in _mismatches(group.suspect) if each.made == group.culprit)
+    low, high = found.targets
+    names = {**fields(group), "targets": f"from {low:.4g} to {high:.4g}" if low < high else f"up to {low:.4g}"}
+    if found.made == found.op:
+        return Text(
+            filled(
+                "{they_get} a gradient that leads nowhere: a binary cross-entropy expects targets between 0 and 1, and "
+                "the targets of this step go {targets}. For targets outside, the loss has no minimum: it falls without "
+                "end as the logits grow.",
+                names,
+            ),
+            f"Bring the targets to between 0 and 1{_mapped(low, high)}.",
+        )
+    least, most = found.limits
+    only = f"between {least:g} and {most:g}" if most < inf else f"of at least {least:g}"
+    removed = f"Remove the activation{_of_layer(group)}"
+    if (call := call_of(group)) is not None:
+        removed = f"Compare `{call.subject}` itself with them"
+    return Text(
+        filled(
+            f"{{they_get}} a gradient towards values that the model cannot return: {{op}} only gives values {only}, "
+            "and the targets of this step go {targets}.",
+            names,
+        ),
+        f"{removed}, so that the output has no limits; or scale the targets to values {only}.",
+    )
+
+
+def _of_layer(group: Group) -> str:
+    layer = layer_of(group.trace, group.culprit)
+    return f" of layer `{layer}`" if layer else ""
+
+
+def _mapped(low: float, high: float) -> str:
+    if (low, high) == (1.0, 2.0):
+        return ", `y - 1`"
+    if (low, high) == (-1.0, 1.0):
+        return ", `(y + 1) / 2`"
+    return ", `y / 255`" if low >= 0 and 200 < high <= 255 else ""
+
+
+CAUSE = Cause(
+    name="targets_out_of_reach",
+    meaning="targets of this step that the last activation cannot give: a sigmoid, a softmax, a tanh or a ReLU in "
+    "front of a squared or absolute error, and targets beyond its limits by more than a quarter of their range. Or "
+    "targets outside of 0 and 1 in a binary cross-entropy. The gradient arrives, and trains towards the limit",
+    severity="warning",
+    fix="another activation, or other units for the targets",
+    text=message_and_fix,
+    plight="a gradient towards values out of reach",
+    told_at_once=True,
+    edits=(without_activation,),
+)

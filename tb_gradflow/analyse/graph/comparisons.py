@@ -1,0 +1,41 @@
+"""Where a loss compares the results of a model with labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from tb_gradflow.analyse.graph.op_sets import shape_along
+from tb_gradflow.analyse.graph.topology import Topology
+
+DIFFERENCES = frozenset({"Sub", "SquaredDifference"})
+PRODUCTS = frozenset({"Mul", "MulNoNan", "Xlogy", "RealDiv", "DivNoNan"})
+_BENT = frozenset({"Square", "Abs", "Pow", "SquaredDifference"})
+_MEANS = frozenset({"Mean", "Sum"})
+
+# Through these a difference becomes the mean error of a loss, whatever else is added to the loss.
+_AVERAGED = _BENT | _MEANS | {"Mul", "RealDiv", "DivNoNan", "AddV2", "AddN", "Identity", "Reshape", "Cast"}
+
+# The mean of what only goes through these is that of one factor times that of the other.
+_LINEAR = _MEANS | {"Neg", "AddV2", "AddN", "Add", "Sub", "Identity", "Reshape", "Cast", "Mul", "RealDiv", "DivNoNan"}
+
+
+def is_averaged(topology: Topology, op: int, target: int) -> bool:
+    """Whether a loss contains the mean of the absolute, or squared, values of a difference; or that of a product."""
+    path = topology.gradient(target).from_op(op)
+    way = [topology.trace.ops[place].type for place in path]
+    if way and way[0] in PRODUCTS:
+        return set(way[1:]) <= _LINEAR and not _MEANS.isdisjoint(way) and is_scaled_as_a_whole(topology, path)
+    return set(way[1:]) <= _AVERAGED and not _BENT.isdisjoint(way) and not _MEANS.isdisjoint(way)
+
+
+def is_scaled_as_a_whole(topology: Topology, path: Sequence[int]) -> bool:
+    """Whether further factors on a path are single numbers: others are weights of rows, or a mask."""
+    for before, op in pairwise(path):
+        each = topology.trace.ops[op]
+        if each.type not in PRODUCTS:
+            continue
+        others = [shape_along(topology.trace, edge) for edge in each.inputs if edge.op not in (before, -1)]
+        if any(shape != () for shape in (*others, *(given.shape for given in each.given))):
+            return False
+    return True

@@ -1,0 +1,121 @@
+"""Targets that the last activation cannot give, or that a binary cross-entropy is not made for, and those that are
+meant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from keras import layers
+
+import tb_gradflow
+
+X = np.random.default_rng(0).normal(size=(48, 5)).astype("float32")
+WIDE = (3 * X.sum(1, keepdims=True) + 5).astype("float32")
+IS_LARGE = (WIDE > 5).astype("float32")
+
+
+def model(activation: str | None, units: int = 1) -> Any:
+    keras.utils.set_random_seed(3)
+    hidden = layers.Dense(8, activation="relu", name="hidden")
+    return keras.Sequential([keras.Input((5,)), hidden, layers.Dense(units, activation=activation, name="last")])
+
+
+def loud(report: tb_gradflow.Report) -> list[str]:
+    return [each.cause for each in report.findings if each.severity != "info"]
+
+
+def of_fit(
+    directory: Path, activation: str | None, loss: Any, y: Any, *, run_eagerly: bool = False, **more: Any
+) -> tb_gradflow.Report:
+    last = model(activation, y.shape[-1])
+    last.compile("adam", loss, run_eagerly=run_eagerly)
+    callback = tb_gradflow.GradFlowCallback(directory)
+    last.fit(X, y, batch_size=16, epochs=1, verbose=0, shuffle=False, callbacks=[callback], **more)
+    return tb_gradflow.open_log(directory).report()
+
+
+@pytest.mark.parametrize(
+    ("activation", "loss", "y"),
+    [
+        ("sigmoid", "mse", WIDE),
+        ("tanh", "mse", WIDE),
+        ("relu", "mae", WIDE - 5),
+        ("sigmoid", "mse", X),
+        ("softmax", "mse", 10 * X),
+        ("sigmoid", "binary_crossentropy", 2 * IS_LARGE - 1),
+        ("sigmoid", "binary_crossentropy", 1 + IS_LARGE),
+        (None, keras.losses.BinaryCrossentropy(from_logits=True), 2 * IS_LARGE - 1),
+    ],
+)
+def test_targets_that_cannot_be_reached_are_named(tmp_path: Path, activation: Any, loss: Any, y: Any) -> None:
+    report = of_fit(tmp_path, activation, loss, y)
+
+    assert loud(report) == ["targets_out_of_reach"]
+    assert set(report.findings[0].variables) == set(report.variables)
+    assert report.to_dict()["verdict"]["kind"] == "labels"
+    assert f"{y[32:48].max():.4g}" in report.findings[0].message
+
+
+@pytest.mark.parametrize(
+    ("activation", "loss", "y"),
+    [
+        (None, "mse", WIDE),
+        ("relu", "mse", np.abs(WIDE)),
+        ("relu", "mse", np.abs(WIDE) - 0.1),  # noise around the limit
+        ("sigmoid", "mse", IS_LARGE),
+        ("tanh", "mse", 2 * IS_LARGE - 1),
+        ("sigmoid", "binary_crossentropy", IS_LARGE),
+        ("sigmoid", "binary_crossentropy", 0.9 * IS_LARGE + 0.05),
+    ],
+)
+def test_targets_within_reach_are_not(tmp_path: Path, activation: Any, loss: Any, y: Any) -> None:
+    assert loud(of_fit(tmp_path, activation, loss, y)) == []
+
+
+def test_rows_without_a_label_that_have_no_weight_are_no_targets(tmp_path: Path) -> None:
+    y = np.where(X[:, :1] > 1, -1, IS_LARGE)
+
+    report = of_fit(tmp_path, "sigmoid", "binary_crossentropy", y, sample_weight=(y[:, 0] >= 0).astype("float32"))
+
+    assert loud(report) == []
+
+
+def squared(y: Any, p: Any) -> Any:
+    return tf.reduce_mean((y - p) ** 2)
+
+
+def binary(y: Any, p: Any) -> Any:
+    return -tf.reduce_mean(y * tf.math.log(p + 1e-6) + (1 - y) * tf.math.log(1 - p + 1e-6))
+
+
+def masked(y: Any, p: Any) -> Any:
+    has_label = tf.cast(y >= 0, tf.float32)
+    return tf.reduce_sum(has_label * (y - p) ** 2) / tf.reduce_sum(has_label)
+
+
+def reinforced(advantage: Any, p: Any) -> Any:
+    """The log-probability of an action, with its advantage, which may well be negative."""
+    return -tf.reduce_mean(advantage * tf.math.log(p + 1e-6))
+
+
+@pytest.mark.parametrize("run_eagerly", [False, True])
+@pytest.mark.parametrize(
+    ("loss", "y", "causes"),
+    [
+        (squared, WIDE, ["targets_out_of_reach"]),
+        (binary, 2 * IS_LARGE - 1, ["targets_out_of_reach"]),
+        (binary, IS_LARGE, []),
+        (masked, np.where(X[:, :1] > 1, -1, IS_LARGE), []),
+        (reinforced, WIDE - 5, []),
+    ],
+)
+def test_a_loss_of_ones_own(
+    tmp_path: Path, loss: Callable[..., Any], y: Any, causes: list[str], *, run_eagerly: bool
+) -> None:
+    assert loud(of_fit(tmp_path, "sigmoid", loss, y, run_eagerly=run_eagerly)) == causes
