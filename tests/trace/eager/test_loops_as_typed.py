@@ -91,6 +91,28 @@ for episode in range(2):
         opt.apply_gradients(zip(gradients, model.trainable_variables))
 """
 
+SECOND_DERIVATIVE = (
+    NETWORK
+    + """
+def train_step(x, y):
+    with tf.GradientTape() as tape:
+        with tf.GradientTape() as outer:
+            with tf.GradientTape() as inner:
+                inner.watch(x)
+                u = model(x)
+            slope = inner.gradient(u, x)
+        curvature = outer.gradient(slope, x)
+        loss = tf.reduce_mean(tf.square(-curvature - y))
+    update(tape.gradient(loss, model.trainable_variables))
+
+for _ in range(2):
+    try:
+        train_step(x, y)
+    except TypeError:  # -None
+        pass
+"""
+)
+
 OLD_POLICY = """
 policy = keras.Sequential([keras.Input((3,)), keras.layers.Dense(4, "relu"), keras.layers.Dense(2, "softmax")])
 opt = keras.optimizers.SGD(0.1)
@@ -509,6 +531,18 @@ SAID: dict[str, tuple[str, str, str, str]] = {
         "tape_scope",
         "`probs = model(state[None])` (line 14) ran before the `with` block",
         "Open the `with` block before the loop that contains `probs = model(state[None])`.",
+    ),
+    "a second derivative of what its tape does not watch": (
+        SECOND_DERIVATIVE,
+        "tape_not_watching",
+        "`x` gets no gradient: a gradient was requested for it (program.py:22), but the tape does not watch it.",
+        "Add `outer.watch(x)` at the start of the `with` block.",
+    ),
+    "the same in a function": (
+        SECOND_DERIVATIVE.replace("def train_step", "@tf.function\ndef train_step"),
+        "tape_not_watching",
+        "`x` gets no gradient: a gradient was requested for it (program.py:23), but the tape does not watch it.",
+        "Add `outer.watch(x)` at the start of the `with` block.",
     ),
     "the mean after the tape": (
         MEAN_AFTER,
