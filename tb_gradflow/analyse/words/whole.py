@@ -58,8 +58,8 @@ def weighed_in_place_of_integers(group: Group) -> str:
     places = "positions" if "positions" not in size else "places"
     return (
         f"{what} accepts only integers there, so no gradient passes through it. Let `{size}` act on the values as "
-        f"well, for example through a soft mask over positions, `tf.sigmoid(({size} - tf.cast({places}, tf.float32)) / 0.5)`; "
-        f"or give it its own loss."
+        f"well, for example through a soft mask over positions, "
+        f"`tf.sigmoid(({size} - tf.cast({places}, tf.float32)) / 0.5)`; or give it its own loss."
     )
 
 
