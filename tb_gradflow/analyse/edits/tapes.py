@@ -280,14 +280,19 @@ def _computed_when_called(group: Group, place: Place) -> Iterator[Candidate]:
 
 
 def _computed_in_the_lambda(given: ast.Lambda, place: Place) -> Iterator[Candidate]:
-    """The same for a lambda with a name, if its loss is computed in one statement."""
+    """The same for a lambda with a name, if one statement computes its loss from the variables themselves."""
     assert isinstance(given.body, ast.Name)
-    losses = _assigned_in_file(given.body.id, place)
     codes = [place.code, *place.program.of_file(place.source.file)]
     code = next(each for each in codes if given in ast.walk(each.tree))
-    if len(losses) == 1 and isinstance(losses[0][1], (ast.Call, ast.BinOp, ast.UnaryOp)):
-        value = losses[0][0].written(losses[0][1])
-        written = f"({value})" if "\n" in value else value
+    losses = _assigned_in_file(given.body.id, place)
+    changes = [each for part in codes for each in ast.walk(part.tree) if isinstance(each, ast.AugAssign)]
+    if len(losses) != 1 or any(ast.unparse(each.target) == given.body.id for each in changes):
+        return
+    [(passage, loss)] = losses
+    read = {ast.unparse(each) for each in ast.walk(loss) if isinstance(each, (ast.Name, ast.Attribute))}
+    if all(expression_of(place, name) in read for name in place.group.names):
+        written = passage.written(loss)
+        written = f"({written})" if "\n" in written else written
         yield from candidates(_TWICE_BEFORE, Draft(code).replace(given.body, written).edit())
 
 
