@@ -125,6 +125,18 @@ for _ in range(2):
     opt.apply_gradients(zip(tape.gradient(loss, policy.trainable_variables), policy.trainable_variables))
 """
 
+LOSS_OF_PYTHON = (
+    NETWORK
+    + """
+with tf.GradientTape() as tape:
+    errors = []
+    for row in range(4):
+        errors.append(float(tf.square(model(x[row:row + 1]) - y[row])[0, 0]))
+    loss = tf.convert_to_tensor(np.histogram(errors)[0].std(), tf.float32)
+tape.gradient(loss, model.trainable_variables)
+"""
+)
+
 PASTED = """
 corner = tf.Variable([0.2, 0.3], name="corner")
 for _ in range(2):
@@ -665,6 +677,13 @@ def test_the_bias_of_a_softmax_is_not_harmless_where_the_gradients_of_two_calls_
     assert finding.cause == "gradient_cancellation"
     assert set(finding.variables) == set(report.variables)
     assert "tf.stop_gradient(tf.math.log(old))" in finding.fix
+
+
+def test_a_loss_that_numpy_computes_needs_more_than_the_line_where_the_value_leaves(tmp_path: Path) -> None:
+    [finding] = recorded(LOSS_OF_PYTHON, tmp_path / "broken").findings
+
+    assert finding.cause == "python_escape"
+    assert "Compute what follows from it, up to the loss, with TensorFlow functions as well" in finding.fix
 
 
 def test_integers_at_which_a_variable_is_written_are_taken_by_the_assignment(tmp_path: Path) -> None:
