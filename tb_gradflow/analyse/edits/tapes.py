@@ -103,16 +103,28 @@ def forward_pass_inside(group: Group) -> Iterator[Candidate]:
         listed = code.block(block)
         here = listed.index(block)
         before = [index for index in range(here) if _holds(code, listed[index], lines)]
-        before = before or _calls_that_feed(listed[:here], block, place)
+        before = before or _feeding(listed[:here], block, place)
         asking = next((index for index, each in enumerate(listed) if _holds(code, each, {place.source.line})), here)
         after = [index for index in range(here + 1, asking) if _holds(code, listed[index], lines)]
         if target is not None and (before or after):
             first = listed[before[0] : here] if before else []
             last = listed[here + 1 : after[-1] + 1] if after else []
-            yield from candidates(_NOTHING, _moved_inside(code, block, first, last))
-            yield from candidates(_TWICE, _again_inside(code, block, [listed[index] for index in before]))
+            if not any(isinstance(each, _LOOPS) and _takes_a_gradient(each) for each in first):
+                yield from candidates(_NOTHING, _moved_inside(code, block, first, last))
+            if not any(isinstance(listed[index], _LOOPS) for index in before):
+                yield from candidates(_TWICE, _again_inside(code, block, [listed[index] for index in before]))
             return
     yield from candidates(_NOTHING, _computed_in_the_block(group, place))
+
+
+_LOOPS = (ast.For, ast.While)
+
+
+def _feeding(before: list[ast.stmt], block: ast.With, place: Place) -> list[int]:
+    """The statements before a tape's block that compute values which the block reads, also inside a loop."""
+    calls = _calls_of_model(before, block, place)
+    around = [index for index, each in enumerate(before) if not set(calls).isdisjoint(ast.walk(each))]
+    return sorted({*_calls_that_feed(before, block, place), *around})
 
 
 _MEMORY = "The tape also keeps the values of these lines, which takes memory."
@@ -212,11 +224,21 @@ def given_to_minimize(group: Group) -> ast.Lambda | None:
         if isinstance(node, ast.Call) and name_of(node.func) == "minimize"
     ]
     given = argument_of(calls[0], 0, "loss") if len(calls) == 1 else None
+    if place is not None and isinstance(given, ast.Name):
+        made = _assigned_in_file(given.id, place)
+        given = made[0][1] if len(made) == 1 else None
     return (
         given
         if isinstance(given, ast.Lambda) and isinstance(given.body, ast.Name) and not _has_parameters(given)
         else None
     )
+
+
+def _assigned_in_file(name: str, place: Place) -> list[tuple[Code, ast.expr]]:
+    """What a name is set to, in the function of the place, or, if nothing there is, anywhere in its file."""
+    here = [(place.code, value) for value in _assigned_to(name, [_function(place)])]
+    codes = place.program.of_file(place.source.file)
+    return here or [(code, value) for code in codes for value in _assigned_to(name, [code.tree])]
 
 
 def _has_parameters(function: ast.Lambda) -> bool:
@@ -228,6 +250,9 @@ def _computed_when_called(group: Group, place: Place) -> Iterator[Candidate]:
     code, given = place.code, given_to_minimize(group)
     statement = place.statement
     if given is None or not isinstance(given.body, ast.Name) or statement is None or not code.starts_a_line(statement):
+        return
+    if given not in ast.walk(statement):
+        yield from _computed_in_the_lambda(given, place)
         return
     listed = code.block(statement)
     before = listed[: listed.index(statement)]
@@ -254,6 +279,23 @@ def _computed_when_called(group: Group, place: Place) -> Iterator[Candidate]:
     yield from candidates(_TWICE, draft.replace(given, name).edit())
 
 
+def _computed_in_the_lambda(given: ast.Lambda, place: Place) -> Iterator[Candidate]:
+    """The same for a lambda with a name, if one statement computes its loss from the variables themselves."""
+    assert isinstance(given.body, ast.Name)
+    codes = [place.code, *place.program.of_file(place.source.file)]
+    code = next(each for each in codes if given in ast.walk(each.tree))
+    losses = _assigned_in_file(given.body.id, place)
+    changes = [each for part in codes for each in ast.walk(part.tree) if isinstance(each, ast.AugAssign)]
+    if len(losses) != 1 or any(ast.unparse(each.target) == given.body.id for each in changes):
+        return
+    [(passage, loss)] = losses
+    read = {ast.unparse(each) for each in ast.walk(loss) if isinstance(each, (ast.Name, ast.Attribute))}
+    if all(expression_of(place, name) in read for name in place.group.names):
+        written = passage.written(loss)
+        written = f"({written})" if "\n" in written else written
+        yield from candidates(_TWICE_BEFORE, Draft(code).replace(given.body, written).edit())
+
+
 _TWICE_BEFORE = "As long as the earlier statement remains, the loss is computed twice."
 
 
@@ -276,11 +318,23 @@ def _calls_of_own(statements: list[ast.stmt], modules: Mapping[str, str]) -> lis
     return [
         each
         for each in statements
-        if any(
-            isinstance(node, ast.Call) and ast.unparse(node.func).partition(".")[0] not in (*modules, *_DATA)
-            for node in ast.walk(each)
-        )
+        if any(isinstance(node, ast.Call) and _is_own(node, modules) for node in ast.walk(each))
     ]
+
+
+def _is_own(call: ast.Call, modules: Mapping[str, str]) -> bool:
+    """Whether it may call one of the user's own functions or models: not a function of a module, and not a method of a
+    value that is computed in the same expression, as in `(x - m).tolist()`."""
+    node: ast.AST = call.func
+    if isinstance(node, ast.Attribute) and node.attr in _OF_VALUES:
+        return False
+    while isinstance(node, (ast.Attribute, ast.Subscript, ast.Call)):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return isinstance(node, ast.Name) and node.id not in (*modules, *_DATA)
+
+
+# Methods of a value, which return it in another form.
+_OF_VALUES = ("numpy", "item", "tolist", "astype", "copy", "items", "keys", "values")
 
 
 def _reads_before_it_gives(steps: list[ast.stmt]) -> bool:
@@ -294,20 +348,21 @@ def _reads_before_it_gives(steps: list[ast.stmt]) -> bool:
     return False
 
 
-def computed_before(group: Group) -> tuple[str, int] | None:
+def computed_before(group: Group) -> tuple[str, int, bool] | None:
     """The statement that computes what the tape's block reads, or the loss itself, before the block opens: its first
-    line, and that line's number in the file. None if there is none."""
+    line, that line's number in the file, and whether it is in a loop before the block. None if there is none."""
     place = _request(group)
     blocks = _tape_blocks(place) if place is not None else []
     if place is None or len(blocks) != 1:
         return None
     listed = place.code.block(blocks[0])
     before = listed[: listed.index(blocks[0])]
-    found = [before[index] for index in _calls_that_feed(before, blocks[0], place)]
-    found = found or _calls_of_model(before, blocks[0], place)
+    # The call of the model itself is better evidence than that of any other object.
+    found = _calls_of_model(before, blocks[0], place)
+    found = found or [before[index] for index in _calls_that_feed(before, blocks[0], place)]
     if not found or any(_takes_a_gradient(each) for each in found):
         return None
-    return _first_line(place, found[-1])
+    return (*_first_line(place, found[-1]), found[-1] not in before)
 
 
 def _calls_of_model(before: list[ast.stmt], block: ast.With, place: Place) -> list[ast.stmt]:
@@ -423,8 +478,7 @@ def _calls_that_feed(before: list[ast.stmt], block: ast.With, place: Place) -> l
         if not isinstance(statement, ast.Assign) or read.isdisjoint(_given(statement)):
             continue
         calls = [node for node in ast.walk(statement.value) if isinstance(node, ast.Call)]
-        own = [each for each in calls if ast.unparse(each.func).partition(".")[0] not in (*place.modules, *_DATA)]
-        if own or not names.isdisjoint(_read([statement])):
+        if any(_is_own(each, place.modules) for each in calls) or not names.isdisjoint(_read([statement])):
             found.append(index)
             read |= _read([statement])
     return sorted(found)

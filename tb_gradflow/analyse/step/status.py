@@ -56,10 +56,22 @@ def states(topology: Topology, measured: Measured) -> tuple[State, ...]:
     for entry in topology.trace.variable_gradients:
         entries.setdefault(entry.variable, []).append(entry)
     unregistered = {target: _behind_error(topology, target) for target in range(len(topology.trace.targets))}
+    fatal = _fatal_request(topology, measured)
     return tuple(
-        _state(topology, measured, variable, entries.get(variable, []), unregistered)
+        _state(topology, measured, variable, fatal.get(variable) or entries.get(variable, []), unregistered)
         for variable in range(len(topology.trace.variables))
     )
+
+
+def _fatal_request(topology: Topology, measured: Measured) -> dict[int, list[VariableGradient]]:
+    """The results of the last request before a step failed, by variable, if it gave none of them a gradient: code such
+    as `-second_derivative` fails with `None`. What they get from an earlier request, such as the first derivative,
+    decides nothing then."""
+    asked = [entry for entry in topology.trace.variable_gradients if entry.outcome != "not_asked"]
+    last = [entry for entry in asked if entry.target == max(each.target for each in asked)]
+    if measured.gradients is not None or any(entry.outcome != "none" for entry in last):
+        return {}
+    return {entry.variable: [entry] for entry in last if topology.influences(entry.variable, entry.target)}
 
 
 def in_vain(topology: Topology, found: Sequence[State]) -> list[State]:

@@ -33,7 +33,10 @@ _COMPUTING = LOOPS | {"Cast", "If", "StatelessIf", "Case", "StatelessCase", "Eag
 
 def weighed_in_place_of_integers(group: Group) -> str:
     """The fix for an op with an integer argument: positions weighted by how far inside they are."""
-    taker = next(use.consumer for use in discrete_part(group.suspect).uses)
+    use = discrete_part(group.suspect).uses[0]
+    edges = group.trace.ops[use.consumer].inputs
+    # A variable that is written at these positions is read again later, where no integers are.
+    taker = use.via if any(edge.op == use.via and edge.passes == "state" for edge in edges) else use.consumer
     call = call_of(group)
     size = bracketed(without_cast(call.subject)) if call is not None else "size"
     what = called(group.trace, taker) + place_of(group.trace, taker)
@@ -52,10 +55,11 @@ def weighed_in_place_of_integers(group: Group) -> str:
             f"tf.floor({size}), tf.int32)`, `w = {size} - tf.floor({size})`, then `(1 - w) * "
             f"{shifted[0]} + w * {shifted[1]}`."
         )
+    places = "positions" if "positions" not in size else "places"
     return (
-        f"{what} accepts only integers, so no gradient passes through it. Let `{size}` act on the values as well, for "
-        f"example through a soft mask over positions, `tf.sigmoid(({size} - tf.cast(positions, tf.float32)) / 0.5)`; "
-        f"or give it its own loss."
+        f"{what} accepts only integers there, so no gradient passes through it. Let `{size}` act on the values as "
+        f"well, for example through a soft mask over positions, "
+        f"`tf.sigmoid(({size} - tf.cast({places}, tf.float32)) / 0.5)`; or give it its own loss."
     )
 
 

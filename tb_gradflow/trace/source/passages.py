@@ -24,6 +24,7 @@ class _Statement:
         first: Number of its first line, from one.
         last: Number of its last line.
         is_import: Whether it imports something.
+        is_lambda: Whether it gives a name to a lambda.
         defines: The names that it assigns, or defines as a function or a class.
         reads: The names that it reads.
         calls: The last parts of the names that it calls: `Dense` for `keras.layers.Dense(...)`.
@@ -33,6 +34,7 @@ class _Statement:
     first: int
     last: int
     is_import: bool
+    is_lambda: bool
     defines: frozenset[str]
     reads: frozenset[str]
     calls: frozenset[str]
@@ -57,6 +59,9 @@ def passages_of(
         statements = _statements("".join(text))
         holding = [each for each in statements if any(each.first <= number <= each.last for number in numbers)]
         read = frozenset().union(*(each.reads for each in holding))
+        # A lambda returns what another statement computes.
+        lambdas = [each for each in statements if each.is_lambda and not each.defines.isdisjoint(read)]
+        read = read.union(*(each.reads for each in lambdas))
         for each in statements:
             kept = (
                 each.is_import
@@ -96,6 +101,7 @@ def _statement(node: ast.stmt) -> _Statement:
         first=min(each.lineno for each in (node, *decorators)),
         last=node.end_lineno or node.lineno,
         is_import=isinstance(node, (ast.Import, ast.ImportFrom)),
+        is_lambda=isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda),
         defines=frozenset(_defined(node)),
         reads=frozenset(each.id for each in parts if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)),
         calls=frozenset(_last_name(each.func) for each in parts if isinstance(each, ast.Call)),

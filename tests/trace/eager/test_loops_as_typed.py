@@ -69,6 +69,85 @@ except ValueError:
     pass
 """
 
+NAMED_CLOSURE = CLOSURE.replace("try:", "of_step = lambda: loss\ntry:").replace("lambda: loss,", "of_step,")
+
+EPISODE_BEFORE = """
+model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2, "softmax")], name="policy")
+opt, rng = keras.optimizers.SGD(0.1), np.random.default_rng(0)
+for episode in range(2):
+    log_probs, rewards, state = [], [], rng.normal(size=3).astype("float32")
+    for moment in range(4):
+        probs = model(state[None])
+        action = moment % 2
+        log_probs.append(tf.math.log(probs[0, action]))
+        state = (state + rng.normal(size=3)).astype("float32")
+        rewards.append(float(state[0]))
+    returns = np.cumsum(rewards[::-1])[::-1]
+    returns = ((returns - np.mean(returns)) / (np.std(returns) + 1e-7)).tolist()
+    with tf.GradientTape() as tape:
+        loss = -sum(log_prob * value for log_prob, value in zip(log_probs, returns))
+    gradients = tape.gradient(loss, model.trainable_variables)
+    if gradients[0] is not None:
+        opt.apply_gradients(zip(gradients, model.trainable_variables))
+"""
+
+SECOND_DERIVATIVE = (
+    NETWORK
+    + """
+def train_step(x, y):
+    with tf.GradientTape() as tape:
+        with tf.GradientTape() as outer:
+            with tf.GradientTape() as inner:
+                inner.watch(x)
+                u = model(x)
+            slope = inner.gradient(u, x)
+        curvature = outer.gradient(slope, x)
+        loss = tf.reduce_mean(tf.square(-curvature - y))
+    update(tape.gradient(loss, model.trainable_variables))
+
+for _ in range(2):
+    try:
+        train_step(x, y)
+    except TypeError:  # -None
+        pass
+"""
+)
+
+OLD_POLICY = """
+policy = keras.Sequential([keras.Input((3,)), keras.layers.Dense(4, "relu"), keras.layers.Dense(2, "softmax")])
+opt = keras.optimizers.SGD(0.1)
+taken, advantage = tf.one_hot([0, 1, 1, 0, 1, 0, 0, 1], 2), y[:, 0]
+for _ in range(2):
+    with tf.GradientTape() as tape:
+        new = tf.reduce_sum(policy(x) * taken, 1)
+        old = tf.reduce_sum(policy(x) * taken, 1)
+        loss = -tf.reduce_mean(tf.exp(tf.math.log(new) - tf.math.log(old)) * advantage)
+    opt.apply_gradients(zip(tape.gradient(loss, policy.trainable_variables), policy.trainable_variables))
+"""
+
+LOSS_OF_PYTHON = (
+    NETWORK
+    + """
+with tf.GradientTape() as tape:
+    errors = []
+    for row in range(4):
+        errors.append(float(tf.square(model(x[row:row + 1]) - y[row])[0, 0]))
+    loss = tf.convert_to_tensor(np.histogram(errors)[0].std(), tf.float32)
+tape.gradient(loss, model.trainable_variables)
+"""
+)
+
+PASTED = """
+corner = tf.Variable([0.2, 0.3], name="corner")
+for _ in range(2):
+    with tf.GradientTape() as tape:
+        canvas = tf.Variable(tf.ones([8, 8]), trainable=False)
+        first = tf.cast(corner * 8.0, tf.int32)
+        canvas[first[0]:, first[1]:].assign(tf.zeros([8 - first[0], 8 - first[1]]))
+        loss = tf.reduce_mean(tf.square(tf.convert_to_tensor(canvas) - 0.5 * tf.eye(8)))
+    tape.gradient(loss, corner)
+"""
+
 MEAN_AFTER = (
     NETWORK
     + """
@@ -453,6 +532,30 @@ SAID: dict[str, tuple[str, str, str, str]] = {
         "`loss = tf.reduce_sum(tf.square(w - 1.0))` (line 11) ran before the `with` block",
         "Move `loss = tf.reduce_sum(tf.square(w - 1.0))` into the `with` block.",
     ),
+    "an earlier loss in a lambda with a name": (
+        NAMED_CLOSURE,
+        "tape_scope",
+        "the loss was computed before `minimize` called the function",
+        "Compute the loss inside that function",
+    ),
+    "an episode before the tape": (
+        EPISODE_BEFORE,
+        "tape_scope",
+        "`probs = model(state[None])` (line 14) ran before the `with` block",
+        "Open the `with` block before the loop that contains `probs = model(state[None])`.",
+    ),
+    "a second derivative of what its tape does not watch": (
+        SECOND_DERIVATIVE,
+        "tape_not_watching",
+        "`x` gets no gradient: a gradient was requested for it (program.py:22), but the tape does not watch it.",
+        "Add `outer.watch(x)` at the start of the `with` block.",
+    ),
+    "the same in a function": (
+        SECOND_DERIVATIVE.replace("def train_step", "@tf.function\ndef train_step"),
+        "tape_not_watching",
+        "`x` gets no gradient: a gradient was requested for it (program.py:23), but the tape does not watch it.",
+        "Add `outer.watch(x)` at the start of the `with` block.",
+    ),
     "the mean after the tape": (
         MEAN_AFTER,
         "tape_scope",
@@ -565,6 +668,29 @@ def test_a_function_for_minimize_that_returns_an_earlier_loss(written: str, tmp_
 
     assert finding.cause == "tape_scope"
     assert "the loss was computed before `minimize` called the function" in finding.message
+
+
+def test_the_bias_of_a_softmax_is_not_harmless_where_the_gradients_of_two_calls_cancel(tmp_path: Path) -> None:
+    report = recorded(OLD_POLICY, tmp_path / "broken")
+
+    [finding] = report.findings
+    assert finding.cause == "gradient_cancellation"
+    assert set(finding.variables) == set(report.variables)
+    assert "tf.stop_gradient(tf.math.log(old))" in finding.fix
+
+
+def test_a_loss_that_numpy_computes_needs_more_than_the_line_where_the_value_leaves(tmp_path: Path) -> None:
+    [finding] = recorded(LOSS_OF_PYTHON, tmp_path / "broken").findings
+
+    assert finding.cause == "python_escape"
+    assert "Compute what follows from it, up to the loss, with TensorFlow functions as well" in finding.fix
+
+
+def test_integers_at_which_a_variable_is_written_are_taken_by_the_assignment(tmp_path: Path) -> None:
+    [finding] = recorded(PASTED, tmp_path / "broken").findings
+
+    assert finding.cause == "integer_dtype"
+    assert finding.fix.startswith("`canvas[first[0]:, first[1]:].assign` (program.py:14) accepts only integers there")
 
 
 def test_a_loss_of_a_copy_of_the_network(tmp_path: Path) -> None:

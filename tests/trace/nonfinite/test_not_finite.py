@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,38 @@ def test_a_step_with_nan_in_the_batch_says_so(tmp_path: Path) -> None:
     assert "`x` contains 1 NaN" in finding.message
     assert "np.nan_to_num(x)" in finding.fix
     assert log.report(step=5).healthy
+
+
+def hidden_afterwards(y_true: Any, y_pred: Any) -> Any:
+    error = keras.losses.mean_squared_error(y_true, y_pred)
+    return tf.where(tf.math.is_nan(error), tf.zeros_like(error), error)
+
+
+def left_out(y_true: Any, y_pred: Any) -> Any:
+    known = tf.math.is_finite(y_true)
+    y_true = tf.where(known, y_true, tf.zeros_like(y_true))
+    return tf.square(y_true - y_pred) * tf.cast(known, tf.float32)
+
+
+def test_missing_labels_are_replaced_before_the_loss_and_not_by_a_label_of_zero(tmp_path: Path) -> None:
+    def trained(loss: Callable[[Any, Any], Any]) -> keras.Model:
+        keras.utils.set_random_seed(0)
+        model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
+        model.compile("sgd", loss)
+        y = np.full((4, 1), np.nan, "float32")
+        recorder = tb_gradflow.GradFlowCallback(tmp_path / loss.__name__, update_freq=1)
+        model.fit(np.ones((4, 3), "float32"), y, verbose=0, callbacks=[recorder])
+        return model
+
+    trained(hidden_afterwards)
+
+    [finding] = tb_gradflow.open_log(tmp_path / "hidden_afterwards").report().findings
+    assert (finding.cause, finding.op) == ("nonfinite_input", None)
+    assert "The loss is finite because it hides what is computed from them" in finding.message
+    assert "nan_to_num" not in finding.fix
+    assert "known = tf.math.is_finite(y_true)" in finding.fix
+    # As the fix says:
+    assert all(np.isfinite(weights).all() for weights in trained(left_out).get_weights())
 
 
 def test_later_steps_lead_with_the_one_in_which_it_began(tmp_path: Path) -> None:

@@ -142,17 +142,30 @@ def _is_normalised(suspect: Suspect, op: int) -> bool:
 
 
 def _softmax_behind(suspect: Suspect, op: int) -> int:
-    """The softmax that scores end in; -1 if something else comes first, or the path forks."""
+    """The softmax that scores end in; -1 if something else comes first, or the path forks. A softmax cancels what is
+    the same for all elements that it normalises: an offset for each of them it does not cancel, whatever the gradients
+    of several calls of the layer add up to."""
+    keeps_elements, single = True, _is_single_along_last_axis(suspect, op)
     for _ in range(SCORING_STEPS):
         users = suspect.topology.onward(op)
         if len(users) != 1:
             return -1
         op = users[0]
         if suspect.type_of(op) in SOFTMAX:
-            return op
+            return op if single or not keeps_elements else -1
         if suspect.type_of(op) not in _SCORING:
             return -1
+        keeps_elements &= suspect.type_of(op) in _SAME_PLACES
     return -1
+
+
+_SAME_PLACES = frozenset({"Cast", "Identity", "AddV2", "Sub", "Mul", "RealDiv"})
+
+
+def _is_single_along_last_axis(suspect: Suspect, shift: int) -> bool:
+    """Whether the variable that an op adds has one element along the last axis, which a softmax normalises."""
+    shape = suspect.topology.trace.variables[suspect.state.variable].shape
+    return not shape or shape[-1] == 1
 
 
 _ROWS = frozenset({"GatherV2", "GatherNd", "StridedSlice", "Slice"})

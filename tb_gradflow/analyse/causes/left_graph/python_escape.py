@@ -89,8 +89,16 @@ def _escape(group: Group) -> Text:
     if inside is not None and (function := numpy_function_of(group)):
         return Text(message, f"Write `{function}` with TensorFlow functions instead of NumPy's, then `{inside}`.")
     if inside is not None:
-        return Text(message, f"Stay in TensorFlow: `{inside}`.")
+        return Text(message, f"Stay in TensorFlow: `{inside}`.{_up_to_the_loss(group)}")
     return Text(message, _ADVICE.get((group.op.api if group.op else None) or "", _STAY))
+
+
+def _up_to_the_loss(group: Group) -> str:
+    """What else to change if no op of the step computes the loss."""
+    target = group.suspect.target
+    if target < 0 or group.trace.targets[target].op >= 0:
+        return ""
+    return " Compute what follows from it, up to the loss, with TensorFlow functions as well: NumPy's return numbers."
 
 
 def _whose(group: Group) -> str:

@@ -38,12 +38,26 @@ def message_and_fix(group: Group) -> Text:
             "Clean the data before training: `np.nan_to_num(data)`, or remove those rows.",
         )(group)
     [(first, _), *_] = group.suspect.measured.nonfinite_inputs
-    x = first if first.isidentifier() else "x"
-    return Text(
-        f"{fields(group)['plight']}: {of_batch(group)[0].lower()}{of_batch(group)[1:]}",
+    labels = first.partition("[")[0] == "y"
+    message = f"{fields(group)['plight']}: {of_batch(group)[0].lower()}{of_batch(group)[1:]}"
+    if labels and group.suspect.measured.loss_is_finite(group.suspect.target):
+        message += " The loss is finite because it hides what is computed from them; the gradient is still NaN."
+    return Text(message, _MISSING_LABELS if labels else _cleaned(first if first.isidentifier() else "x"))
+
+
+def _cleaned(x: str) -> str:
+    return (
         f"Clean the data before training: `{x} = np.nan_to_num({x})`, or remove those rows, "
-        f"`keep = np.isfinite({x}).reshape(len({x}), -1).all(axis=1)`.",
+        f"`keep = np.isfinite({x}).reshape(len({x}), -1).all(axis=1)`."
     )
+
+
+# Zero is a label like any other, so it must not take the place of a missing one.
+_MISSING_LABELS = (
+    "Remove the rows without a label before training. Or replace the missing labels before the loss is computed, and "
+    "leave their terms out afterwards: `known = tf.math.is_finite(y_true)`, `y_true = tf.where(known, y_true, "
+    "tf.zeros_like(y_true))`, then multiply the loss of each element by `tf.cast(known, tf.float32)`."
+)
 
 
 CAUSE = Cause(

@@ -113,11 +113,12 @@ def _ran_before(group: Group) -> Text | None:
     before = computed_before(group) if group.suspect.state.status == "unused" else None
     if before is None:
         return None
-    written, line = _in_template(before[0]), before[1]
+    written, line, looped = _in_template(before[0]), *before[1:]
+    move = f"Open the `with` block before the loop that contains `{written}`." if looped else ""
     return Template(
         "{they_get} no gradient: nothing that the tape recorded depends on a variable{line}. "
         f"`{written}` (line {line}) ran before the `with` block, where the tape records nothing.",
-        f"Move `{written}` into the `with` block.",
+        move or f"Move `{written}` into the `with` block.",
     )(group)
 
 
