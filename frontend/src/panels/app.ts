@@ -146,6 +146,7 @@ export class App extends LitElement {
   override disconnectedCallback(): void {
     super.disconnectedCallback();
     this.#player?.stop();
+    clearTimeout(this.#finishing);
     this.#endings.forEach((end) => end());
   }
 
@@ -210,6 +211,9 @@ export class App extends LitElement {
     // Not before the current frame is on the screen.
     requestAnimationFrame(() => {
       clearTimeout(this.#finishing);
+      if (!this.isConnected) {
+        return;
+      }
       this.#finishing = window.setTimeout(() => {
         this.#learnScalars();
         this.#derived.finish() && this.requestUpdate();
