@@ -7,16 +7,18 @@ import {watchKeys} from "../host/keyboard.ts";
 import {recall, remember} from "../host/memory.ts";
 import {watchData} from "../host/reload.ts";
 import {watchTheme} from "../host/theme.ts";
-import {inOrder, keyOf, neighbour} from "../model/findings.ts";
+import {inOrder, keyOf, neighbour, sameIn} from "../model/findings.ts";
 import {mainOf} from "../model/paths.ts";
 import {filtersFor, type Scalars} from "../model/scalars.ts";
 import {nextStop, type Stop} from "../model/stops.ts";
 import {ancestorsOf} from "../model/tree.ts";
 import type {Finding} from "../record.ts";
-import {Beside} from "../state/beside.ts";
+import {Beside, nearest} from "../state/beside.ts";
 import {Derived} from "../state/derived.ts";
+import {absentFrom} from "../state/link.ts";
 import {sizeFrom, sizeOf, type Chosen, type Pane} from "../state/panes.ts";
 import {Player} from "../state/player.ts";
+import type {State} from "../state/state.ts";
 import type {Store} from "../state/store.ts";
 import {viewOf, type View} from "../state/view.ts";
 import {Written} from "../state/written.ts";
@@ -32,7 +34,7 @@ import type {Asked, Scope} from "./scope.ts";
 import {shortcuts} from "./shortcuts.ts";
 import {besideGraph, frame, hasRoom} from "./room.ts";
 import {stage, stageStyles} from "./stage.ts";
-import {damageStrip, emptyState, problemsOf, problemsStrip, skeleton, summaryStrip, unknownRuns} from "./strips.ts";
+import {absentStrip, damageStrip, emptyState, problemsOf, problemsStrip, skeleton, summaryStrip, unknownRuns} from "./strips.ts";
 import {termBar, termBarStyles} from "./term_bar.ts";
 import {appStyles} from "./app_styles.ts";
 import {drawerStyles} from "./drawer_styles.ts";
@@ -55,6 +57,7 @@ export class App extends LitElement {
     found: {state: true},
     keysShown: {state: true},
     drawn: {state: true},
+    absent: {state: true},
     hinted: {state: true},
     scalars: {state: true},
   };
@@ -72,6 +75,8 @@ export class App extends LitElement {
   declare keysShown: boolean;
   /** The sizes to which the reader has resized panes. */
   declare drawn: Chosen;
+  /** What the link names and is not here, in sentences. */
+  declare absent: readonly string[];
   /** Whether the reader has seen how to read the picture. */
   declare hinted: boolean;
 
@@ -95,6 +100,10 @@ export class App extends LitElement {
   readonly #written = new Written(this.#start);
   /** Whether the camera should move to the selection, once that exists. */
   #mustReveal = false;
+  /** The names in the link by which the page was opened, until it is known whether they exist. */
+  #link: Place | null = null;
+  /** A finding of an earlier step, until the report of that step is there. */
+  #awaited: Finding | null = null;
   readonly #aim = new Aim();
   #finishing = 0;
   #askedScalarsOf: string | null = null;
@@ -107,7 +116,9 @@ export class App extends LitElement {
   constructor() {
     super();
     this.palette = LIGHT;
-    this.view = viewOf(readPlace(), this.#start);
+    this.#link = readPlace();
+    this.view = viewOf(this.#link, this.#start);
+    this.absent = [];
     this.side = null;
     this.onlyTroubled = false;
     this.found = null;
@@ -157,10 +168,20 @@ export class App extends LitElement {
       const {trace, target} = this.store.state;
       this.#beside?.show(trace === null ? null : this.view.beside, this.store.step, trace?.targets[target]?.name ?? "");
       this.#derived.update(this.store.state, this.#beside?.other ?? null, this.view.measure, this.view.term);
+      this.#resolveLink(this.store.state);
     }
     if (changed.has("palette")) {
       Object.entries(cssVariables(this.palette)).forEach(([name, value]) => this.style.setProperty(name, value));
       this.style.colorScheme = this.palette.dark ? "dark" : "light";
+    }
+  }
+
+  #resolveLink(state: State): void {
+    const known = this.#link === null ? null : absentFrom(this.#link, state, this.#derived, this.#start);
+    if (known !== null) {
+      this.#link = null;
+      this.absent = known.words;
+      this.view = known.words.length === 0 ? this.view : known.view;
     }
   }
 
@@ -177,12 +198,12 @@ export class App extends LitElement {
     const problems = problemsOf(state, this.#derived.problem);
     const {late} = scope.store;
     if (this.view.all && state.runs.length > 1) {
-      return html`${header(scope)} ${allRuns(scope)}
+      return html`${header(scope)} ${this.#absentStrip()} ${allRuns(scope)}
       ${scope.store.source.note === "" ? nothing : html`<footer class="muted">${scope.store.source.note}</footer>`}
       ${this.keysShown ? keysDialog(shortcuts(scope), () => (this.keysShown = false)) : nothing}`;
     }
     return html`
-      ${header(scope)} ${timeline(scope)} ${problemsStrip(problems)} ${damageStrip(state.course)} ${this.#derived.model === null || (diagnosis === null && problems.size > 0) ? nothing : summaryStrip(diagnosis, this.view.finding, (step) => this.#goToFinding(step))}
+      ${header(scope)} ${timeline(scope)} ${this.#absentStrip()} ${problemsStrip(problems)} ${damageStrip(state.course)} ${this.#derived.model === null || (diagnosis === null && problems.size > 0) ? nothing : summaryStrip(diagnosis, this.view.finding, (step) => this.#goToFinding(step))}
       ${this.hinted || this.#derived.model === null ? nothing : hint(this.#closeHint)}
       <div class="columns">
         ${scope.side
@@ -198,7 +219,12 @@ export class App extends LitElement {
     `;
   }
 
+  #absentStrip(): TemplateResult | typeof nothing {
+    return absentStrip(this.absent, () => (this.absent = []));
+  }
+
   override updated(): void {
+    this.#showAwaited();
     if (this.#mustReveal && this.#selected >= 0) {
       this.#mustReveal = false;
       const item = this.#selected;
@@ -318,12 +344,14 @@ export class App extends LitElement {
     const step = place.step === undefined ? undefined : Number(place.step);
     const {run, overview} = store.state;
     this.#written.forget();
+    this.#link = place;
+    this.absent = [];
     this.view = viewOf(place, this.#start);
     this.#mustReveal = this.view.selected !== "";
     if (place.run !== undefined && place.run !== run) {
-      void store.chooseRun(place.run, step);
+      void store.open(place.run, step);
     } else if (overview !== null) {
-      void store.chooseStep(step === undefined ? overview.steps.length - 1 : overview.steps.indexOf(step));
+      void store.chooseStep(step === undefined ? overview.steps.length - 1 : overview.steps.indexOf(nearest(overview.steps, step)));
     }
   }
 
@@ -342,6 +370,7 @@ export class App extends LitElement {
   /** The selection and the open groups are kept, by name, if the other run has them. */
   #chooseRun(run: string): void {
     this.#look({finding: null, all: false});
+    [this.#link, this.absent] = [null, []];
     if (run === this.store?.state.run) {
       return;
     }
@@ -388,13 +417,31 @@ export class App extends LitElement {
     this.#showFinding(detail);
   };
 
+  /** One that began in an earlier step is shown there. */
   #showFinding(finding: Finding): void {
+    const began = finding.began === null ? -1 : (this.store?.state.overview?.steps.indexOf(finding.began) ?? -1);
+    if (began >= 0) {
+      this.#awaited = finding;
+      this.#asked.chooseStep(began);
+    }
     const key = keyOf(finding);
     const path = this.#derived.pathOf(key);
     const loss = this.store?.state.trace?.targets[finding.target]?.name ?? "";
     this.#look({finding: key, loss, selected: path === null ? this.view.selected : this.#derived.nameOf(mainOf(path))});
     if (path !== null) {
       this.#view?.showPath(path);
+    }
+  }
+
+  #showAwaited(): void {
+    const [awaited, {diagnosis}] = [this.#awaited, this.#derived];
+    if (awaited === null || diagnosis === null || diagnosis.step !== awaited.began) {
+      return;
+    }
+    this.#awaited = null;
+    const finding = sameIn(diagnosis, awaited);
+    if (finding !== null && keyOf(finding) !== this.view.finding) {
+      this.#showFinding(finding);
     }
   }
 
