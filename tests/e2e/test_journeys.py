@@ -62,7 +62,7 @@ def test_the_heat_map_leads_to_a_variable_and_a_step(tab: Tab) -> None:
     tab.frame.get_by_label("Order of the rows").select_option("by first problem")
 
     cells.press("ArrowLeft")
-    expect(tab.frame.get_by_text(f"{THRESHOLD}, step 304: no gradient (None)")).to_be_visible()
+    expect(tab.frame.get_by_text(f"{THRESHOLD}, step 304: no gradient")).to_be_visible()
     tab.screenshot("heat")
     cells.press("Enter")
 

@@ -69,7 +69,7 @@ def test_the_table_says_disconnected_and_the_numbers_of_the_log(tab: Tab, step_f
 
     rows = tab.rows()
 
-    assert (rows[THRESHOLD].status, rows[THRESHOLD].gradient_norm) == ("disconnected", "\u2013")
+    assert (rows[THRESHOLD].status, rows[THRESHOLD].gradient_norm) == ("disconnected", "none")
     assert rows[KERNEL].status == "connected"
     assert number(rows[KERNEL].gradient_norm) == pytest.approx(log.history(KERNEL)["norm"][-1], rel=5e-3)
     assert number(rows[KERNEL].weight_norm) == pytest.approx(log.history(KERNEL)["weight_norm"][-1], rel=5e-3)

@@ -28,7 +28,7 @@ export function paintBadges(context: Brush, box: PictureBox, palette: Palette, z
   }
 }
 
-const CHANGES = {better: "✓", worse: "✕", new: "+", changed: "≠"} as const;
+const CHANGES = {better: "↑", worse: "↓", new: "+", changed: "≠"} as const;
 
 /** On the left, where no problem is shown. */
 export function paintChange(context: Brush, box: PictureBox, palette: Palette, zoom: number): void {

@@ -68,7 +68,7 @@ export class App extends LitElement {
   declare view: View;
   /** Whether to show the findings; null until the reader chooses, and then the space decides. */
   declare side: boolean | null;
-  /** Whether the table shows only variables without a usable gradient. */
+  /** Whether the table shows only variables with a problem. */
   declare onlyTroubled: boolean;
   /** Items that the search found; null while there is no search. */
   declare found: ReadonlySet<number> | null;
