@@ -32,7 +32,7 @@ export function stopsOf(path: Path, tree: Tree, answers: Answers, numbers: StepN
   });
 }
 
-function gradientOf(tensor: TensorDetail | undefined, numbers: StepNumbers | null): Pick<Stop, "gradient" | "words" | "tone"> {
+export function gradientOf(tensor: TensorDetail | undefined, numbers: StepNumbers | null): Pick<Stop, "gradient" | "words" | "tone"> {
   if (tensor === undefined || tensor.answer.outcome !== "value") {
     const isNone = tensor?.answer.outcome === "none";
     return {gradient: isNone ? NONE : NOTHING, words: tensor?.words ?? "", tone: isNone ? "bad" : "quiet"};

@@ -45,8 +45,6 @@ import {shared} from "./styles.ts";
 
 /** Milliseconds after which deferred work is done. */
 const REST = 60;
-/** A lower or narrower frame shows only the graph at first. */
-const ROOM_FOR_TABLE = 820;
 
 export class App extends LitElement {
   static override properties = {
@@ -89,7 +87,7 @@ export class App extends LitElement {
     selected: "",
     finding: null,
     open: null,
-    tab: window.innerHeight >= ROOM_FOR_TABLE ? "variables" : null,
+    tab: null,
     loss: "",
     term: "",
     beside: null,
@@ -203,7 +201,8 @@ export class App extends LitElement {
       ${this.keysShown ? keysDialog(shortcuts(scope), () => (this.keysShown = false)) : nothing}`;
     }
     return html`
-      ${header(scope)} ${timeline(scope)} ${this.#absentStrip()} ${problemsStrip(problems)} ${damageStrip(state.course)} ${this.#derived.model === null || (diagnosis === null && problems.size > 0) ? nothing : summaryStrip(diagnosis, this.view.finding, (step) => this.#goToFinding(step))}
+      <div class="top">${header(scope)} ${timeline(scope)}</div>
+      ${this.#absentStrip()} ${problemsStrip(problems)} ${damageStrip(state.course)} ${this.#derived.model === null || (diagnosis === null && problems.size > 0) ? nothing : summaryStrip(diagnosis, this.view.finding, (step) => this.#goToFinding(step))}
       ${this.hinted || this.#derived.model === null ? nothing : hint(this.#closeHint)}
       <div class="columns">
         ${scope.side
@@ -379,6 +378,7 @@ export class App extends LitElement {
   }
 
   #select(item: number): void {
+    this.#closeHint();
     this.#look({selected: this.#derived.nameOf(item), finding: item < 0 ? null : this.view.finding});
   }
 
@@ -405,9 +405,12 @@ export class App extends LitElement {
     }
   }
 
+  /** Whoever selects something has seen how to read the picture. */
   readonly #closeHint = (): void => {
-    this.hinted = true;
-    remember(HINT, "read");
+    if (!this.hinted) {
+      this.hinted = true;
+      remember(HINT, "read");
+    }
   };
 
   readonly #pageOf = (cause: string): string | null => this.store?.source.pageOf(cause) ?? null;
@@ -424,6 +427,7 @@ export class App extends LitElement {
       this.#awaited = finding;
       this.#asked.chooseStep(began);
     }
+    this.#closeHint();
     const key = keyOf(finding);
     const path = this.#derived.pathOf(key);
     const loss = this.store?.state.trace?.targets[finding.target]?.name ?? "";
