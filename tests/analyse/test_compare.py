@@ -245,7 +245,7 @@ def test_a_run_beside_itself_has_no_difference() -> None:
 
 @pytest.mark.parametrize(("kind", "change"), [("nothing_found", "changed"), ("learned", "better")])
 def test_a_gradient_that_has_come_to_nothing_repairs_nothing(kind: VerdictKind, change: str) -> None:
-    """A fix that trains to nothing leaves tiny gradients with an explanation; so does one that has learned everything."""
+    """A fix that trains to nothing leaves tiny gradients with an explanation; so does one that has learned all."""
     before = diagnosis(variable("v", "disconnected", None), findings=(finding("nondiff_sign", "v"),))
     now = diagnosis(variable("v", "vanishing", 1e-12), findings=(finding("vanishing_depth", "v", severity="info"),))
 

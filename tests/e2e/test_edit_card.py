@@ -55,7 +55,8 @@ def test_all_of_the_code_is_in_sight(tab: Tab, width: int) -> None:
         """all => all.map(code => {
             const range = document.createRange();
             range.selectNodeContents(code);
-            return Math.max(...[...range.getClientRects()].map(({right}) => right)) - code.getBoundingClientRect().right;
+            const ends = [...range.getClientRects()].map(({right}) => right);
+            return Math.max(...ends) - code.getBoundingClientRect().right;
         })"""
     )
     assert max(beyond) <= 1
