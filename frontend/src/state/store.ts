@@ -72,18 +72,24 @@ export class Store extends EventTarget {
     const runs = this.#state.runs ?? [];
     const isThere = runs.some((entry) => entry.run === run);
     const shown = isThere ? run : (this.#state.run ?? runToOpen(runs)?.run);
-    if (shown !== undefined && shown !== this.#state.run) {
-      await this.chooseRun(shown, isThere || run === undefined ? step : undefined);
+    const missing = isThere || run === undefined ? null : {run, step};
+    if (shown === undefined || shown === this.#state.run) {
+      this.#set({missing});
+    } else {
+      await this.#show(shown, missing === null ? step : undefined, missing);
       void this.#loadStandings();
     }
-    this.#set({missing: isThere || run === undefined ? null : {run, step}});
   }
 
   async chooseRun(run: string, step?: number): Promise<void> {
+    await this.#show(run, step, null);
+  }
+
+  async #show(run: string, step: number | undefined, missing: State["missing"]): Promise<void> {
     this.#choices += 1;
     this.#wanted = step;
     this.#free = step === undefined;
-    this.#set({run, ...NOTHING_CHOSEN, missing: null, problems: new Map()});
+    this.#set({run, ...NOTHING_CHOSEN, missing, problems: new Map()});
     await this.#loadOverview(run);
   }
 
