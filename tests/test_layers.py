@@ -34,6 +34,7 @@ TABLE: dict[str, tuple[set[str], set[str]]] = {
     # Loads the recorder, when it is called.
     "summary": ({"trace"}, set()),
     "cli": ({"api", "demo", "record", "serve", "startup", "store"}, set()),
+    "__main__": ({"cli"}, set()),
     "startup": ({"recorded", "tracebacks"}, set()),
     # Loads the recorder, when what is recorded has imported TensorFlow.
     "recorded": ({"on_import", "trace"}, set()),

@@ -820,6 +820,8 @@ export interface Finding {
   readonly examples: readonly number[] | null;
   /** What experiments with the step say; none if there were none. */
   readonly evidence: readonly Evidence[];
+  /** The recorded step in which it was found, if that is an earlier one than the report's; otherwise null. */
+  readonly began: number | null;
 }
 
 /** The gradient of each row of the batch, over all variables. */

@@ -118,6 +118,7 @@ export function finding(base: Trace, severity: Severity, variables: readonly str
     not_tried: "",
     alternatives: [],
     evidence: [],
+    began: null,
     examples: null,
   };
 }

@@ -25,7 +25,7 @@ describe("a repaired run beside the broken one", () => {
 
   test("has the same variables, whatever number their layers were given", () => {
     expect(comparison.variables.map(({name, change}) => [name, change])).toEqual([
-      ["filter_2/threshold", "repaired"],
+      ["filter_2/threshold", "better"],
       ["dense/kernel", "same"],
     ]);
   });
@@ -86,4 +86,19 @@ test.each([
   [[], 5, -1],
 ])("the nearest of %j to %i is %i", (steps, step, expected) => {
   expect(nearest(steps, step)).toBe(expected);
+});
+
+test.each([
+  ["nothing_found", "changed"],
+  ["learned", "better"],
+] as const)("a gradient that has come to nothing is no repair, unless there is nothing left to learn: %s", (kind, change) => {
+  const faded = {...finding(FIXED, "info", ["filter_2/threshold"], ""), cause: "vanishing_depth"};
+  const report = diagnosis(FIXED, {"filter_2/threshold": "vanishing"}, [faded]);
+
+  const {variables} = compare(
+    {trace: BROKEN, diagnosis: diagnosis(BROKEN, {"filter/threshold": "disconnected"}, [WRONG])},
+    {trace: FIXED, diagnosis: {...report, verdict: {...report.verdict, kind}}},
+  );
+
+  expect(variables[0].change).toBe(change);
 });

@@ -49,6 +49,6 @@ describe("a gradient that is not there", () => {
   });
 
   test("that the tape answered with None is told as that, wherever it is", () => {
-    expect(wordsFor(answered(base, {"while/body/sin": "none"}), "while/body/sin")).toBe("no gradient (None)");
+    expect(wordsFor(answered(base, {"while/body/sin": "none"}), "while/body/sin")).toBe("no gradient");
   });
 });

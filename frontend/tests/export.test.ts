@@ -5,7 +5,7 @@ import {csvOf, tsvOf} from "../src/model/csv.ts";
 import type {Row} from "../src/model/rows.ts";
 
 function row(name: string): Row {
-  return {variable: 0, name, status: "disconnected", explained: false, norm: null, maxAbs: 0.5, weight: 1e-9, update: 0, ratio: 0};
+  return {variable: 0, name, status: "disconnected", explained: false, without: false, norm: null, maxAbs: 0.5, weight: 1e-9, update: 0, ratio: 0};
 }
 
 test("a table as CSV has a head, full numbers and empty cells where there is none", () => {

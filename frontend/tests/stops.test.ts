@@ -28,8 +28,8 @@ describe("a path, op by op", () => {
     const stops = stopsWith(numbersOf([0.25, 0.2, 0.1, 0, 0, 0]));
 
     expect(stops.map(({name, kind, gradient}) => [name, kind, gradient])).toEqual([
-      ["threshold", "variable", "None"],
-      ["clip", "op", "None"],
+      ["threshold", "variable", "none"],
+      ["clip", "op", "none"],
       ["less", "op", "–"],
       ["mul", "op", "0.25"],
       ["out", "op", "1"],

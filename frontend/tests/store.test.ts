@@ -3,7 +3,7 @@ import type {Course, Overview, RunEntry, Standings} from "../src/api/routes.ts";
 import type {Source} from "../src/api/source.ts";
 import {Store} from "../src/state/store.ts";
 import type {Diagnosis, Trace} from "../src/record.ts";
-import {answered, diagnosis, trace} from "./build.ts";
+import {answered, diagnosis, finding, trace} from "./build.ts";
 
 const TRACE = answered(trace([{name: "a"}, {name: "b", from: ["a"]}]), {a: "value", b: "value"});
 
@@ -23,6 +23,9 @@ class Log implements Source {
 
   steps = [0, 5, 10];
   session = "1";
+  /** The step in which the finding of the last one began. */
+  began: number | null = null;
+  more: readonly string[] = [];
   failing = new Set<string>();
   asked: string[] = [];
 
@@ -32,6 +35,7 @@ class Log implements Source {
       {run: "bad", name: "bad", error: "The log has format 99.", began: 9, health: "unknown"},
       {run: "good", name: "good", error: null, began: 2, health: "healthy"},
       {run: "other", name: "other", error: null, began: 1, health: "healthy"},
+      ...this.more.map((run) => ({run, name: run, error: null, began: 3, health: "healthy" as const})),
     ];
   }
 
@@ -70,7 +74,8 @@ class Log implements Source {
 
   async report(_: string, step: number): Promise<Diagnosis> {
     this.#ask(`report ${step}`);
-    return {...diagnosis(TRACE, {}), step};
+    const findings = this.began === null || step <= this.began ? [] : [{...finding(TRACE, "error", ["v"], "a"), began: this.began}];
+    return {...diagnosis(TRACE, {}, findings), step};
   }
 
   async gradients(_: string, __: string, chunk: number, only?: number): Promise<Float32Array> {
@@ -132,6 +137,52 @@ describe("the store", () => {
 
     expect([store.state.run, store.step]).toEqual(["other", 5]);
     expect(store.state.numbers?.magnitude(1).norm).toBe(5);
+  });
+
+  test("begins at the closest step, if the one of the address is not recorded", async () => {
+    const store = new Store(new Log());
+
+    await store.start("other", 6);
+
+    expect([store.state.run, store.step]).toEqual(["other", 5]);
+  });
+
+  test("begins where the worst of the last step began, unless the address names a step", async () => {
+    const [log, free, bound] = [new Log(), new Store(new Log()), new Store(new Log())];
+    log.began = 5;
+    [free, bound].forEach(({source}) => ((source as Log).began = log.began));
+
+    await free.start("good");
+    await bound.start("good", 10);
+
+    await vi.waitFor(() => expect(free.state.diagnosis?.step).toBe(5));
+    expect(free.state.numbers?.magnitude(0).norm).toBe(5);
+    expect(bound.step).toBe(10);
+    expect(bound.state.diagnosis?.findings).toHaveLength(1);
+  });
+
+  test("says which run of the address does not exist, and opens it as soon as it does", async () => {
+    const log = new Log();
+    const store = new Store(log);
+
+    await store.start("late", 5);
+    expect([store.state.run, store.step, store.state.missing?.run]).toEqual(["good", 10, "late"]);
+
+    log.more = ["late"];
+    await store.refresh();
+    expect([store.state.run, store.step, store.state.missing]).toEqual(["late", 5, null]);
+  });
+
+  test("leaves a reader who has chosen another run in the meantime", async () => {
+    const log = new Log();
+    const store = new Store(log);
+    await store.start("late");
+    await store.chooseRun("other");
+
+    log.more = ["late"];
+    await store.refresh();
+
+    expect([store.state.run, store.state.missing]).toEqual(["other", null]);
   });
 
   test("follows a training that goes on, if it showed the last step", async () => {

@@ -124,6 +124,7 @@ describe("the table", () => {
     name,
     status,
     explained: false,
+    without: false,
     norm,
     maxAbs: null,
     weight: null,

@@ -243,6 +243,20 @@ describe("what lies in the corners", () => {
   });
 });
 
+describe("a view without a size, as a frame has while it is hidden", () => {
+  const viewport = new Viewport(() => undefined);
+  const thing = {x: 100, y: 380, width: 60, height: 24};
+
+  test.each([
+    ["what is selected", () => viewport.clearing(thing)],
+    ["a path", () => viewport.along([thing], 0)],
+    ["everything", () => viewport.whole({width: 400, height: 600})],
+    ["the beginning", () => viewport.beginning({width: 400, height: 6000}, [thing])],
+  ])("has a camera for %s", (_, look) => {
+    expect(Object.values(look()).every(Number.isFinite)).toBe(true);
+  });
+});
+
 describe("the look along a way beside other things", () => {
   const lookIn = (width: number): Camera => {
     const viewport = new Viewport(() => undefined);

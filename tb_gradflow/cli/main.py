@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import importlib
 import os
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import NoReturn
 
 from tb_gradflow.errors import GradFlowError
 from tb_gradflow.plain import clean
@@ -28,6 +31,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
     given = sys.argv[1:] if arguments is None else list(arguments)
+    if not given:
+        make_parser().print_help()
+        return 0
     options = make_parser(given[:1]).parse_args(given)
     try:
         status: int = options.command(options)
@@ -44,9 +50,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return status
 
 
+class Parser(argparse.ArgumentParser):
+    """Adds to an error about a word that does not exist the one that looks most like it."""
+
+    def error(self, message: str) -> NoReturn:
+        wrong = re.search(r"unrecognized arguments: (-[^ =]+)|invalid choice: '([^']*)'", message)
+        close = difflib.get_close_matches(wrong[1] or wrong[2], [*_words_of(self)], 1) if wrong is not None else []
+        super().error(message + "".join(f"; did you mean {word}?" for word in close))
+
+
+def _words_of(parser: argparse.ArgumentParser) -> Iterator[str]:
+    """The options, choices and commands of a parser, and the options of its commands."""
+    for action in parser._actions:
+        yield from action.option_strings
+        yield from map(str, action.choices or ())
+        if isinstance(action, argparse._SubParsersAction):
+            for command in action.choices.values():
+                yield from _words_of(command)
+
+
 def make_parser(wanted: Sequence[str] = ()) -> argparse.ArgumentParser:
     """The parser with all commands; if the first word names a command, with that one only."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="tb-gradflow", description="See where the gradient goes in a TensorFlow or Keras model, and why it stops."
     )
     parser.add_argument("--version", action="version", version=f"tb-gradflow {VERSION}")

@@ -12,7 +12,8 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from tb_gradflow.api import Log, page_of
-from tb_gradflow.cli.runs import chosen, opened
+from tb_gradflow.cli.run import LOGDIR
+from tb_gradflow.cli.runs import chosen, newest_in, opened
 from tb_gradflow.cli.terminal import look
 from tb_gradflow.errors import LogError
 from tb_gradflow.plain import one_line
@@ -58,7 +59,12 @@ def add_parser(commands: Subparsers) -> None:
         "TensorFlow.",
         epilog="Exit status: 0, or 1 if --fail-on applies, or 2 if a log cannot be read.",
     )
-    parser.add_argument("logdir", metavar="LOGDIR", help="a directory with one or more runs")
+    parser.add_argument(
+        "logdir",
+        metavar="LOGDIR",
+        nargs="?",
+        help=f"a directory with one or more runs (default: the newest run below {LOGDIR})",
+    )
     parser.add_argument("--run", metavar="NAME", help="only this run")
     parser.add_argument("--step", metavar="N", type=int, help="the recorded step to report (default: the last)")
     parser.add_argument(
@@ -79,6 +85,9 @@ def add_parser(commands: Subparsers) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """For one run the report; for several runs a table of all of them, worst first, followed by the reports."""
+    if options.logdir is None:
+        options.logdir = LOGDIR
+        options.run = options.run or newest_in(LOGDIR)
     logs: list[Log] = []
     reports: dict[str, Report] = {}
     unreadable: dict[str, str] = {}

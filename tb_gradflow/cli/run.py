@@ -10,6 +10,7 @@ import argparse
 import contextlib
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -104,6 +105,7 @@ def add_parser(commands: Subparsers) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    check_program(options)
     logdir = options.logdir or os.path.join(LOGDIR, stem_of(options), time.strftime("%Y%m%d-%H%M%S"))
     check_writable(logdir)
     with tempfile.TemporaryDirectory(prefix="tb-gradflow-") as scratch:
@@ -114,6 +116,16 @@ def run(options: argparse.Namespace) -> int:
             stream.flush()
         names, seen = runs_in(manifest), seen_in(manifest)
     return FAILED if is_reported_to_fail(logdir, names, seen, options) else end_as(status)
+
+
+def check_program(options: argparse.Namespace) -> None:
+    """Python would say that the file is not there, and we that nothing was recorded."""
+    if options.is_module or options.program == "-" or os.path.exists(options.program):
+        return
+    if re.fullmatch(r"python[\d.]*(\.exe)?", os.path.basename(options.program)):
+        rest = " ".join(options.arguments) or "SCRIPT"
+        raise SetupError(f"run starts Python itself: `tb-gradflow run {rest}`, without `{options.program}`")
+    raise SetupError(f"{options.program} does not exist: expected a program, as in `python {options.program}`")
 
 
 def is_reported_to_fail(logdir: str, names: list[str], seen: list[str], options: argparse.Namespace) -> bool:

@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from tb_gradflow.api import Log, open_run
 from tb_gradflow.errors import LogError
 from tb_gradflow.plain import text_of_path
 from tb_gradflow.store.directory import find_runs
+
+
+def newest_in(logdir: str) -> str:
+    """The run that was written last. Raises LogError."""
+    if not Path(logdir).is_dir():
+        raise LogError(f"no log directory was given, and there is no {logdir} here: `tb-gradflow report LOGDIR`")
+    runs = find_runs(logdir)
+
+    def written(name: str) -> float:
+        return max((file.stat().st_mtime for file in Path(runs[name]).rglob("*") if file.is_file()), default=0.0)
+
+    return max(runs, key=written)
 
 
 def chosen(logdir: str, name: str | None) -> dict[str, str]:

@@ -200,6 +200,7 @@ class Finding:
         alternatives: Other edits that may fix it, the better ones first.
         examples: The rows of the batch in which it begins, or the first of them if there are many; null if not known.
         evidence: What experiments with the step say; none if there were none.
+        began: The recorded step in which it was found, if that is an earlier one than the report's; otherwise null.
     """
 
     cause: str
@@ -219,6 +220,7 @@ class Finding:
     alternatives: tuple[Alternative, ...] = ()
     examples: tuple[int, ...] | None = None
     evidence: tuple[Evidence, ...] = ()
+    began: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

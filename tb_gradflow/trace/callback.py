@@ -76,7 +76,9 @@ class GradFlowCallback(KerasCallback):
         examples: bool = False,
     ) -> None:
         super().__init__()
-        check_backend()
+        # A program that imports Keras 2 trains with it, whatever backend Keras 3 has.
+        if "tf_keras" not in sys.modules:
+            check_backend("GradFlowCallback")
         if is_one_of_several() and "tf_keras" not in sys.modules:
             warn(
                 "tb_gradflow: `fit` of Keras 3 does not support MultiWorkerMirroredStrategy. Train with `fit` of "

@@ -13,9 +13,11 @@ from tb_gradflow.record.report import (
     Finding,
     GradientReport,
     OpReport,
+    OverallVerdict,
     Severity,
     Status,
     VariableReport,
+    VerdictKind,
 )
 
 
@@ -239,3 +241,14 @@ def test_a_run_beside_itself_has_no_difference() -> None:
 
     assert {change.change for change in difference.variables} == {"same"}
     assert not any(change.is_new for change in difference.findings)
+
+
+@pytest.mark.parametrize(("kind", "change"), [("nothing_found", "changed"), ("learned", "better")])
+def test_a_gradient_that_has_come_to_nothing_repairs_nothing(kind: VerdictKind, change: str) -> None:
+    """A fix that trains to nothing leaves tiny gradients with an explanation; so does one that has learned all."""
+    before = diagnosis(variable("v", "disconnected", None), findings=(finding("nondiff_sign", "v"),))
+    now = diagnosis(variable("v", "vanishing", 1e-12), findings=(finding("vanishing_depth", "v", severity="info"),))
+
+    difference = compare(before, replace(now, verdict=OverallVerdict(kind, "", ())))
+
+    assert [each.change for each in difference.variables] == [change]

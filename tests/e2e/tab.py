@@ -99,7 +99,17 @@ class Tab:
         while before != (before := self.picture().tobytes()):
             self.page.wait_for_timeout(150)
 
+    def open_table(self) -> Locator:
+        """The table of variables; the drawer is closed until somebody wants it."""
+        handle = self.frame.get_by_role("tab", name="Variables")
+        if handle.get_attribute("aria-selected") != "true":
+            handle.click()
+        table = self.frame.get_by_role("table", name="Variables")
+        expect(table).to_be_visible()
+        return table
+
     def rows(self) -> dict[str, Row]:
+        self.open_table()
         rows = self.frame.get_by_role("table", name="Variables").get_by_role("row").all()
         cells = [row.get_by_role("cell").all_inner_texts() for row in rows]
         # A symbol stands before the word of the status.

@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Locator, expect
 from tensorboard.plugins.hparams import api as hp
 
 from tests.demo.training import Trained
-from tests.e2e.tab import Tab, open_tab
+from tests.e2e.tab import LESS, Tab, open_tab, part_of
 from tests.serve.processes import TensorBoard, tensorboard
 
 EACH = 6
@@ -102,6 +102,16 @@ def test_a_row_opens_its_run_and_the_key_leads_back(tab: Tab, table: Locator) ->
     tab.frame.locator("gf-app").press("a")
 
     expect(table.get_by_role("row").filter(has_text="fixed3")).to_have_attribute("aria-current", "true")
+
+
+def test_a_selection_is_in_view_again_after_a_look_at_all_runs(tab: Tab) -> None:
+    tab.show(tab.findings.first)
+    for _ in range(2):
+        tab.frame.locator("gf-app").press("a")
+        expect(tab.frame.get_by_role("table", name="All runs")).to_be_visible()
+        tab.frame.locator("gf-app").press("a")
+        expect(part_of(tab, LESS)).to_have_attribute("data-state", re.compile("selected"))
+        tab.rest()
 
 
 def test_two_are_compared(tab: Tab, table: Locator) -> None:

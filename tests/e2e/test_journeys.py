@@ -27,7 +27,35 @@ def test_what_is_searched_for_is_listed_lit_and_gone_to(tab: Tab) -> None:
     expect(part_of(tab, LESS)).to_have_attribute("data-state", "blocking op, on the highlighted path")
     tab.page.keyboard.press("Enter")
     expect(tab.details).to_contain_text(LESS)
-    expect(part_of(tab, LESS)).to_have_attribute("data-state", "blocking op, on the highlighted path, selected")
+    expect(hits).to_have_count(0)
+    expect(part_of(tab, LESS)).to_have_attribute("data-state", "blocking op, selected")
+
+
+def test_a_search_says_which_variables_get_no_gradient(tab: Tab) -> None:
+    tab.frame.get_by_role("combobox", name="Find by name").fill("threshold")
+
+    hits = tab.frame.get_by_role("listbox", name="Search results")
+    expect(hits.get_by_role("option").filter(has_text=THRESHOLD).first).to_contain_text("disconnected")
+
+
+def test_a_link_that_names_what_is_not_there_says_so(tab: Tab) -> None:
+    board, _, _ = tab.page.url.partition("#")
+    tab.page.goto("about:blank")
+    tab.page.goto(f"{board}#gradflow&p.gradflow.run=gone%2Fgradflow&p.gradflow.select={LESS}")
+
+    told = tab.frame.get_by_role("alert")
+    expect(told).to_contain_text("no run \u201cgone/gradflow\u201d")
+    expect(tab.details).to_have_count(0)
+    told.get_by_role("button", name="Close").click()
+    expect(told).to_have_count(0)
+
+    tab.page.goto("about:blank")
+    tab.page.goto(
+        f"{board}#gradflow&p.gradflow.run=step_filter%2Fbroken%2Fgradflow&p.gradflow.select=gone&p.gradflow.step=303"
+    )
+    expect(told).to_have_text(
+        re.compile(r"Step 303 is not recorded: step 304 is shown. \u201cgone\u201d is not in this graph.")
+    )
 
 
 def test_a_link_shows_another_person_the_same_and_back_takes_a_step_back(tab: Tab, browser: Browser) -> None:
@@ -62,7 +90,7 @@ def test_the_heat_map_leads_to_a_variable_and_a_step(tab: Tab) -> None:
     tab.frame.get_by_label("Order of the rows").select_option("by first problem")
 
     cells.press("ArrowLeft")
-    expect(tab.frame.get_by_text(f"{THRESHOLD}, step 304: no gradient (None)")).to_be_visible()
+    expect(tab.frame.get_by_text(f"{THRESHOLD}, step 304: no gradient")).to_be_visible()
     tab.screenshot("heat")
     cells.press("Enter")
 

@@ -91,7 +91,7 @@ def test_slider_heat_map_series_and_comparison_work_without_a_server(
     expect(tab.frame.get_by_text("5 variables, 40 steps")).to_be_visible()
     tab.frame.get_by_label("Order of the rows").select_option("by first problem")
     tab.frame.get_by_role("application").press("ArrowRight")
-    expect(tab.frame.get_by_text(f"{THRESHOLD}, step 8: no gradient (None)")).to_be_visible()
+    expect(tab.frame.get_by_text(f"{THRESHOLD}, step 8: no gradient")).to_be_visible()
 
     tab.choose_run("step_filter/fixed")
     tab.frame.get_by_label("Compare with").select_option(label="step_filter/broken")

@@ -79,6 +79,7 @@ def test_the_details_and_the_drawer_have_an_edge_as_well(tab: Tab) -> None:
 
     draw(tab, edge(tab, "Width of the details"), -100)
     assert abs(width(tab.details) - before - 100) < 6
+    tab.open_table()
     drawer = tab.frame.get_by_role("region", name="Numbers").bounding_box()
     edge(tab, "Height of the drawer").press("ArrowUp")
     higher = tab.frame.get_by_role("region", name="Numbers").bounding_box()

@@ -24,7 +24,7 @@ def selected(tab: Tab) -> list[str]:
 def test_the_path_is_followed_from_the_variable_to_the_loss(tab: Tab) -> None:
     tab.show(tab.findings.first)
     assert current(tab) == "Less"
-    assert path_of(tab).get_by_role("listitem").first.inner_text().split() == ["threshold", "None"]
+    assert path_of(tab).get_by_role("listitem").first.inner_text().split() == ["threshold", "none"]
     assert path_of(tab).get_by_role("listitem").last.inner_text().split()[0] == "loss"
 
     path_of(tab).get_by_role("button", name="Previous op on the path").click()
@@ -69,7 +69,7 @@ def test_each_op_has_the_norm_of_its_gradient(tab: Tab) -> None:
     tab.show(tab.findings.first)
 
     said = path_of(tab).locator(".gradient").all_inner_texts()
-    norms = [number(text) for text in said if text not in ("None", "\u2013")]
+    norms = [number(text) for text in said if text not in ("none", "\u2013")]
 
     assert len(said) == path_of(tab).get_by_role("listitem").count()
     assert len(norms) >= 3

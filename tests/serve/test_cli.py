@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import struct
 import subprocess
 import sys
@@ -32,6 +33,88 @@ def test_a_report_is_printed_for_each_run(tmp_path: Path, capsys: pytest.Capture
     out = capsys.readouterr().out
     assert out.index("a, step 2") < out.index("b, step 2")
     assert "ERROR  nondiff_comparison" in out
+
+
+def test_without_a_directory_the_newest_run_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for age, name in enumerate(("old", "new", "older")):
+        write_log(tmp_path / "logs" / name)
+        for file in (tmp_path / "logs" / name).rglob("*"):
+            os.utime(file, (1e9 - abs(age - 1), 1e9 - abs(age - 1)))
+
+    assert main(["report"]) == 0
+
+    out = capsys.readouterr().out
+    assert "new, step 2" in out
+    assert "old, step 2" not in out
+
+
+def test_without_a_directory_and_without_logs_it_says_what_to_give(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    assert main(["report"]) == 2
+
+    assert "tb-gradflow report LOGDIR" in capsys.readouterr().err
+
+
+def test_without_arguments_it_is_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+
+    assert "print what is wrong with the runs" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (["reprot", "logs"], "report"),
+        (["report", "logs", "--stpe", "3"], "--step"),
+        (["report", "logs", "--format", "jsn"], "json"),
+    ],
+)
+def test_a_misspelt_word_is_answered_with_the_right_one(
+    arguments: list[str], meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+
+    assert ended.value.code == 2
+    assert f"did you mean {meant}?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        (["python", "train.py", "--epochs", "3"], "`tb-gradflow run train.py --epochs 3`, without `python`"),
+        (["missing.py"], "missing.py does not exist"),
+    ],
+)
+def test_a_program_that_is_not_there_is_told_before_anything_runs(
+    program: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    assert main(["run", *program]) == 2
+
+    assert said in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_package_is_a_program(tmp_path: Path) -> None:
+    write_log(tmp_path)
+
+    ended = subprocess.run(
+        [sys.executable, "-m", "tb_gradflow", "report", str(tmp_path)],
+        env=environment(tensorflow=False),
+        capture_output=True,
+        text=True,
+    )
+
+    assert ended.returncode == 0
+    assert "nondiff_comparison" in ended.stdout
 
 
 def of_kernel(where: Path) -> None:

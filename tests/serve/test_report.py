@@ -185,6 +185,13 @@ def test_counts_of_what_is_not_finite_are_told() -> None:
     assert "gradient norm 1, 3 NaN, 2 Inf" in str(Report(diagnosis(variables=(sick,))))
 
 
+def test_a_gradient_without_a_finite_value_has_no_norm() -> None:
+    sick = replace(variable("v", "nan"), gradient=GradientReport(0.0, 0.0, 0.0, 0.0, 3, 0))
+
+    assert "3 NaN, no finite value" in str(Report(diagnosis(variables=(sick,))))
+    assert "norm" not in str(Report(diagnosis(variables=(sick,))))
+
+
 def test_asserting_health_raises_with_the_text() -> None:
     with pytest.raises(UnhealthyGradients, match=r"ERROR  nondiff_comparison") as raised:
         Report(diagnosis(finding())).assert_healthy()

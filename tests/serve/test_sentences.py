@@ -157,7 +157,7 @@ class TestOfComparisons:
             report(variable("a/kernel")), report(variable("a/kernel"), replace(variable("b/gate"), shape=(7,)))
         )
 
-        assert "none → connected" in str(comparison)
+        assert "absent → connected" in str(comparison)
         assert [each["before"] for each in comparison.to_dict()["variables"] if each["name"] == "b/gate"] == [None]
 
     def test_a_layer_with_another_number_is_the_same_layer(self) -> None:

@@ -9,12 +9,16 @@ const FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
 
 export function paintBadges(context: Brush, box: PictureBox, palette: Palette, zoom: number): void {
   const size = Math.max(9, 8 / zoom);
-  if (box.kind === "op" && box.mark !== null) {
+  if (box.kind === "op" && box.mark === "aside") {
+    paintFaintBadge(context, box.x + box.width - 2, box.y + 1, "⊘", size * 0.8, palette);
+  } else if (box.kind === "op" && box.mark !== null) {
     const colour = box.mark === "blocking" ? palette.bad : palette.warn;
     paintBadge(context, box.x + box.width - 2, box.y + 1, box.mark === "blocking" ? "⊘" : "!", colour, size, palette);
   }
-  if (box.kind === "group" && box.badge > 0) {
-    paintBadge(context, box.x + box.width - 2, box.y + 2, formatCount(box.badge), palette.bad, size, palette);
+  if (box.kind === "group" && box.named > 0) {
+    paintBadge(context, box.x + box.width - 2, box.y + 2, box.named > 1 ? `⊘ ${formatCount(box.named)}` : "⊘", palette.bad, size, palette);
+  } else if (box.kind === "group" && box.without > 0) {
+    paintFaintBadge(context, box.x + box.width - 2, box.y + 2, formatCount(box.without), size, palette);
   } else if (box.kind === "group" && box.warnings > 0) {
     paintBadge(context, box.x + box.width - 2, box.y + 2, formatCount(box.warnings), palette.warn, size, palette);
   }
@@ -24,7 +28,7 @@ export function paintBadges(context: Brush, box: PictureBox, palette: Palette, z
   }
 }
 
-const CHANGES = {better: "✓", worse: "✕", new: "+", changed: "≠"} as const;
+const CHANGES = {better: "↑", worse: "↓", new: "+", changed: "≠"} as const;
 
 /** On the left, where no problem is shown. */
 export function paintChange(context: Brush, box: PictureBox, palette: Palette, zoom: number): void {
@@ -37,26 +41,33 @@ export function paintChange(context: Brush, box: PictureBox, palette: Palette, z
   }
 }
 
-function paintBadge(
-  context: Brush,
-  x: number,
-  y: number,
-  text: string,
-  colour: string,
-  size: number,
-  palette: Palette,
-): void {
+/** For what hangs on a problem, and is none itself. */
+function paintFaintBadge(context: Brush, x: number, y: number, text: string, size: number, palette: Palette): void {
+  paintPill(context, x, y, text, {fill: palette.canvas, line: palette.bad, text: palette.bad}, size);
+}
+
+function paintBadge(context: Brush, x: number, y: number, text: string, colour: string, size: number, palette: Palette): void {
+  paintPill(context, x, y, text, {fill: colour, line: palette.canvas, text: palette.onBad}, size);
+}
+
+interface Colours {
+  readonly fill: string;
+  readonly line: string;
+  readonly text: string;
+}
+
+function paintPill(context: Brush, x: number, y: number, text: string, colours: Colours, size: number): void {
   context.font = `700 ${size * 1.25}px ${FONT}`;
   context.textAlign = "center";
   context.textBaseline = "middle";
   const half = Math.max(size, context.measureText(text).width / 2 + size * 0.5);
-  context.fillStyle = colour;
-  context.strokeStyle = palette.canvas;
+  context.fillStyle = colours.fill;
+  context.strokeStyle = colours.line;
   context.lineWidth = size / 5;
   context.beginPath();
   context.roundRect(x - half, y - size, 2 * half, 2 * size, size);
   context.fill();
   context.stroke();
-  context.fillStyle = palette.onBad;
+  context.fillStyle = colours.text;
   context.fillText(text, x, y + size * 0.08);
 }

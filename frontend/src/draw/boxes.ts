@@ -95,7 +95,8 @@ function paintBody(context: Brush, box: PictureBox, palette: Palette, zoom: numb
   }
   context.fillStyle = fill;
   context.strokeStyle = line;
-  context.lineWidth = box.missing || box.mark !== null ? Math.max(2, 1.6 / zoom) : Math.max(1, 0.8 / zoom);
+  const isNamed = box.mark === "blocking" || box.mark === "warning";
+  context.lineWidth = isNamed ? Math.max(2, 1.6 / zoom) : Math.max(1, 0.8 / zoom);
   outline(context, box, radiusOf(box), zoom);
   context.fill();
   if (box.missing) {
@@ -112,7 +113,7 @@ function paintBody(context: Brush, box: PictureBox, palette: Palette, zoom: numb
 
 /** Whether little of a box is visible, and need not be. */
 function isTiny(box: PictureBox, zoom: number): boolean {
-  return box.height * zoom < TINY && box.kind !== "open" && !box.missing && box.mark === null;
+  return box.height * zoom < TINY && box.kind !== "open" && !box.missing && box.mark !== "blocking" && box.mark !== "warning";
 }
 
 /**
@@ -148,7 +149,7 @@ function paintKin(context: Brush, box: PictureBox, palette: Palette): void {
 }
 
 function coloursOf(box: PictureBox, palette: Palette): [string, string] {
-  if (box.mark === "blocking" || box.missing) {
+  if (box.mark === "blocking") {
     return [palette.badSoft, palette.bad];
   }
   if (box.mark === "warning") {
@@ -158,11 +159,11 @@ function coloursOf(box: PictureBox, palette: Palette): [string, string] {
     case "op":
       return [palette.node, palette.nodeLine];
     case "variable":
-      return [palette.variable, palette.variableLine];
+      return box.missing ? [palette.node, palette.bad] : [palette.variable, palette.variableLine];
     case "loss":
       return [palette.loss, palette.loss];
     case "group":
-      return [palette.group, box.badge > 0 ? palette.bad : palette.groupLine];
+      return [palette.group, box.named > 0 ? palette.bad : palette.groupLine];
     case "open":
       return [palette.inside, palette.groupLine];
   }

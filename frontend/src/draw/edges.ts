@@ -141,7 +141,7 @@ function traceArrow(context: Brush, edge: PictureEdge, width: number): void {
 /** A word or sign on edges whose look does not depend on colour alone. */
 function paintMark(context: Brush, edge: PictureEdge, palette: Palette, zoom: number): void {
   const {bundle, routed} = edge;
-  if (bundle.cut && routed.segment.to >= 0) {
+  if (bundle.cut === "path" && routed.segment.to >= 0) {
     const [x, y] = routed.points.slice(-2);
     paintCross(context, x, y - 11, palette, zoom);
   }

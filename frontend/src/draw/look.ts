@@ -111,8 +111,11 @@ class Shown implements Picture {
     const {tree, flow, troubles} = this.#condition;
     const closed = isGroup(tree, item) && !open;
     const mark = flow.marks[item] ?? null;
-    if (flow.missing.has(item) || mark === "blocking" || (closed && troubles.blocking[item] + troubles.missing[item] > 0)) {
+    if (mark === "blocking" || (closed && troubles.blocking[item] > 0)) {
       return "bad";
+    }
+    if (flow.missing.has(item) || (closed && troubles.missing[item] > 0)) {
+      return "without";
     }
     if (mark === "warning" || (closed && troubles.warnings[item] > 0)) {
       return "warning";
@@ -170,7 +173,8 @@ function boxOf(placed: Placed, condition: Condition): PictureBox {
     magnitude: variable < 0 ? null : (numbers?.magnitude(answers.variables[variable].row) ?? null),
     missing: flow.missing.has(item),
     mark: flow.marks[item] ?? null,
-    badge: troubles.blocking[item] + troubles.missing[item],
+    named: troubles.blocking[item],
+    without: troubles.missing[item],
     warnings: troubles.warnings[item],
     notFinite: troubles.notFinite[item],
     nan: troubles.nan[item],

@@ -15,6 +15,9 @@ export function mapCamera(scene: Size, view: Size): Camera {
   return {zoom, x: (view.width - scene.width * zoom) / 2, y: (view.height - scene.height * zoom) / 2};
 }
 
+/** What hangs on a problem, and is none itself. */
+const FAINT = 0.35;
+
 /** The whole scene, without the window. */
 export function paintMap(canvas: HTMLCanvasElement, picture: Picture, scene: Size, view: Size, palette: Palette): void {
   const context = prepared(canvas, view);
@@ -27,7 +30,7 @@ export function paintMap(canvas: HTMLCanvasElement, picture: Picture, scene: Siz
   context.setTransform(scale, 0, 0, scale, ratio * x, ratio * y);
   const specks = new Float32Array(canvas.width * canvas.height);
   const troubles: (() => void)[] = [];
-  const colours = {open: palette.inside, closed: palette.none, loss: palette.loss, warning: palette.warn, bad: palette.bad};
+  const colours = {open: palette.inside, closed: palette.none, loss: palette.loss, warning: palette.warn, bad: palette.bad, without: palette.bad};
   picture.eachDot((left, top, width, height, dot) => {
     const area = width * height * scale * scale;
     if (dot === "closed" && area < SPECK) {
@@ -39,7 +42,9 @@ export function paintMap(canvas: HTMLCanvasElement, picture: Picture, scene: Siz
       const trouble = dot === "bad" || dot === "warning";
       const [wide, high] = trouble ? [Math.max(width, 5 / zoom), Math.max(height, 4 / zoom)] : [width, height];
       context.fillStyle = colours[dot];
+      context.globalAlpha = dot === "without" ? FAINT : 1;
       context.fillRect(left + (width - wide) / 2, top + (height - high) / 2, wide, high);
+      context.globalAlpha = 1;
     };
     // A problem is always visible, whatever is in front of it.
     dot === "bad" || dot === "warning" ? troubles.push(paint) : paint();

@@ -1,7 +1,8 @@
 /** The drawing: a scene, and the look of each of its parts. Created by `look`, read by painters. */
 
 import type {Bundle} from "../model/bundle.ts";
-import type {Mark} from "../model/changes.ts";
+import type {Mark as Change} from "../model/changes.ts";
+import type {Mark} from "../model/flow.ts";
 import type {Magnitude} from "../model/gradients.ts";
 import type {Status} from "../record.ts";
 import type {Routed} from "../layout/scene.ts";
@@ -27,10 +28,11 @@ export interface PictureBox extends Rectangle {
   readonly copies: number;
   /** A variable that gets no gradient but should. */
   readonly missing: boolean;
-  /** An op where a gradient ends, or that a warning names. */
-  readonly mark: "blocking" | "warning" | null;
-  /** Number of problems inside a closed group. */
-  readonly badge: number;
+  readonly mark: Mark;
+  /** Number of ops inside a closed group that an error names. */
+  readonly named: number;
+  /** Number of variables inside a closed group that get no gradient but should. */
+  readonly without: number;
   readonly warnings: number;
   /** Number of variables inside a closed group whose gradient is not finite. */
   readonly notFinite: number;
@@ -39,7 +41,7 @@ export interface PictureBox extends Rectangle {
   /** For a group, what the chosen term gives its variables; null if the whole loss is shown, or if there are none. */
   readonly part: {readonly norm: number; readonly share: number} | null;
   /** The change from the compared run. */
-  readonly change: Mark | null;
+  readonly change: Change | null;
   /** Number of such changes inside a closed group. */
   readonly changesInside: number;
 }
@@ -52,7 +54,7 @@ export interface PictureEdge extends Rectangle {
 }
 
 /** The look of a box in a thumbnail. */
-export type Dot = "open" | "closed" | "loss" | "warning" | "bad";
+export type Dot = "open" | "closed" | "loss" | "warning" | "bad" | "without";
 
 /** Of tens of thousands of boxes few are visible: each is created on request. */
 export interface Picture {

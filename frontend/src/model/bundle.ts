@@ -1,6 +1,6 @@
 /** The state of many edges that are drawn as one. */
 
-import type {Flow} from "./flow.ts";
+import type {Cut, Flow} from "./flow.ts";
 import type {Answers, StepNumbers} from "./gradients.ts";
 
 export type Look = "finite" | "zero" | "nan" | "inf" | "unrecorded" | "broken" | "lost" | "off";
@@ -13,8 +13,8 @@ export interface Bundle {
   readonly count: number;
   /** Number of broken edges among them: drawn on top, in addition to the look of the others. */
   readonly broken: number;
-  /** Whether the gradient ends at the end of one of them. */
-  readonly cut: boolean;
+  /** Where the gradient ends at the end of one of them. */
+  readonly cut: Cut;
 }
 
 /** Worst first: a bundle of several shows the worst. */
@@ -32,12 +32,12 @@ export function bundleOf(
   let best = ORDER.length - 1;
   let value = NaN;
   let broken = 0;
-  let cut = false;
+  let cut: Cut = null;
   for (const edge of edges) {
     const look = lookOf(edge, flow, answers, numbers);
     best = Math.min(best, RANKS[look]);
     broken += look === "broken" ? 1 : 0;
-    cut ||= flow.cuts[edge];
+    cut = cut === "path" ? cut : (flow.cuts[edge] ?? cut);
     if (look === "finite" && (values[edge] > value || Number.isNaN(value))) {
       value = values[edge];
     }

@@ -15,7 +15,7 @@ export interface Changes {
   readonly items: ReadonlySet<number>;
 }
 
-const MARKS = {repaired: "better", worse: "worse", new: "new", changed: "changed"} as const;
+const MARKS = {better: "better", worse: "worse", new: "new", changed: "changed"} as const;
 
 export function changesIn(tree: Tree, {variables, ops}: Comparison): Changes {
   const {graph} = tree;

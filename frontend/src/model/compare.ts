@@ -4,12 +4,12 @@ import type {Diagnosis, Finding, Op, Status, Trace} from "../record.ts";
 import {STATUS} from "./words.ts";
 
 /**
- * repaired  a usable gradient where there was none
- * worse     the other way round
- * changed   another status, neither better nor worse
- * new, gone there is no such variable in the other run
+ * better     a gradient of normal size, or one that is closer to it, where there was none
+ * worse      the other way round
+ * changed    another status, neither better nor worse
+ * new, gone  there is no such variable in the other run
  */
-export type Change = "repaired" | "worse" | "changed" | "new" | "gone" | "same";
+export type Change = "better" | "worse" | "changed" | "new" | "gone" | "same";
 
 export interface VariableChange {
   /** Index in the trace of now; -1 if it is gone. */
@@ -67,7 +67,8 @@ function variableChanges(before: Side, now: Side): VariableChange[] {
     const [was, is] = [statusOf(before, other), statusOf(now, variable)];
     const {name} = now.trace.variables[variable];
     const [fine, isFine] = [explainedBefore.has(before.trace.variables[other]?.name), explainedNow.has(name)];
-    const change = other < 0 ? "new" : changeOf(was, is, fine, isFine);
+    const hasFaded = faded(before, other) || faded(now, variable);
+    const change = other < 0 ? "new" : hasFaded && was !== is ? "changed" : changeOf(was, is, fine, isFine);
     return {variable, other, name, change, before: was, now: is};
   });
   const gone = left.flatMap((key, other): VariableChange[] => {
@@ -79,6 +80,17 @@ function variableChanges(before: Side, now: Side): VariableChange[] {
 
 function statusOf({diagnosis}: Side, variable: number): Status | null {
   return diagnosis?.variables[variable]?.status ?? null;
+}
+
+/**
+ * Whether its gradient vanishes on its path although the loss is not close to zero: even if that is explained, it is no
+ * better than before.
+ */
+function faded({trace, diagnosis}: Side, variable: number): boolean {
+  const status = diagnosis?.variables[variable]?.status;
+  const name = trace.variables[variable]?.name;
+  const isExplained = (diagnosis?.findings ?? []).some(({cause, severity, variables}) => cause === "vanishing_depth" && severity === "info" && variables.includes(name));
+  return isExplained && (status === "vanishing" || status === "zero") && diagnosis?.verdict.kind !== "learned";
 }
 
 const RANK = {bad: 0, warn: 1, quiet: 2, good: 2};
@@ -97,7 +109,7 @@ function changeOf(before: Status | null, now: Status | null, fine: boolean, isFi
     return "same";
   }
   const [was, is] = [fine ? RANK.quiet : RANK[STATUS[before].tone], isFine ? RANK.quiet : RANK[STATUS[now].tone]];
-  return is > was ? "repaired" : is < was ? "worse" : "changed";
+  return is > was ? "better" : is < was ? "worse" : "changed";
 }
 
 /** Ops are the same if their names are the same, except for the numbers that Keras and TensorFlow append. */
@@ -181,7 +193,7 @@ export function verdict({variables, findings}: Comparison): string {
   const told = (change: "gone" | "came"): number =>
     findings.filter((each) => each.change === change && each.finding.severity !== "info").length;
   const parts = [
-    some(count("repaired"), "variable is better", "variables are better"),
+    some(count("better"), "variable is better", "variables are better"),
     some(count("worse"), "variable is worse", "variables are worse"),
     some(told("gone"), "finding is gone", "findings are gone"),
     some(told("came"), "finding is new", "findings are new"),

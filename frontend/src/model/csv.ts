@@ -1,5 +1,6 @@
 /** Tables as text. */
 
+import {NONE} from "./format.ts";
 import type {Row} from "./rows.ts";
 import {STATUS} from "./words.ts";
 
@@ -16,12 +17,17 @@ export function tsvOf(rows: readonly Row[]): string {
 }
 
 function tableOf(rows: readonly Row[]): string[][] {
-  const body = rows.map(({name, status, norm, maxAbs, weight, update, ratio}) => [
+  const body = rows.map(({name, status, without, norm, maxAbs, weight, update, ratio}) => [
     name,
     status === null ? "" : STATUS[status].word,
-    ...[norm, maxAbs, weight, update, ratio].map((value) => (value === null ? "" : String(value))),
+    ...[norm, maxAbs].map((value) => (without ? NONE : numberIn(value))),
+    ...[weight, update, ratio].map(numberIn),
   ]);
   return [HEAD, ...body];
+}
+
+function numberIn(value: number | null): string {
+  return value === null ? "" : String(value);
 }
 
 function quoted(cell: string): string {

@@ -14,6 +14,17 @@ export function keyOf({cause, op, target, variables}: Finding): string {
   return [cause, op?.name ?? "", target, variables[0] ?? ""].join("~");
 }
 
+/** The earlier step in which the worst of a diagnosis began; -1 if it began in the step itself. */
+export function beganIn({findings}: Diagnosis): number {
+  return inOrder(findings).at(0)?.began ?? -1;
+}
+
+/** The finding that says of its own step what another says of an earlier one: ops of another trace have other numbers. */
+export function sameIn({findings}: Diagnosis, {cause, op, variables}: Finding): Finding | null {
+  const same = findings.filter((each) => each.cause === cause && each.op?.name === op?.name);
+  return same.find((each) => each.variables[0] === variables[0]) ?? same[0] ?? null;
+}
+
 /** The finding `step` places further in the list, wrapping around; without a selection, the first or the last. */
 export function neighbour(findings: readonly Finding[], key: string | null, step: 1 | -1): Finding | null {
   if (findings.length === 0) {

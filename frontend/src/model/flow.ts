@@ -18,15 +18,18 @@ import {isOpen, type FlowGraph} from "./graph.ts";
 export type EdgeFlow = "gradient" | "broken" | "lost" | "off" | "unrecorded";
 
 /**
- * blocking  a gradient that a variable misses ends here
- * warning   a finding of severity warning blames it
+ * blocking  a finding of severity error names it
+ * warning   a finding of severity warning names it
+ * aside     a gradient that a variable misses ends here too, but no finding names it: a side path of a layer
  */
-export type Mark = "blocking" | "warning" | null;
+export type Mark = "blocking" | "warning" | "aside" | null;
+
+/** Where the gradient ends at an edge: on the path of a finding, or on another one. */
+export type Cut = "path" | "aside" | null;
 
 export interface Flow {
   readonly edges: readonly EdgeFlow[];
-  /** Whether the gradient ends at an edge. */
-  readonly cuts: readonly boolean[];
+  readonly cuts: readonly Cut[];
   readonly marks: readonly Mark[];
   /** Nodes of variables that get no gradient but should. */
   readonly missing: ReadonlySet<number>;
@@ -64,7 +67,7 @@ export function flowOf(graph: FlowGraph, answers: Answers, diagnosis: Diagnosis 
     }
     return outcome === "none" || !isOpen(edge.passes) ? "off" : "unrecorded";
   });
-  return {edges, cuts, marks: marksOf(graph, cuts, diagnosis), missing, notFinite, nan, weak};
+  return {edges, ...marksOf(graph, cuts, diagnosis), missing, notFinite, nan, weak};
 }
 
 /** Nodes of the variables with some statuses, except those with only information. */
@@ -104,25 +107,27 @@ export function reach(graph: FlowGraph, from: ReadonlySet<number>, follows: (edg
   return seen;
 }
 
-/** Marks the op that a finding names, and if no finding covers a cut, the op at the cut. */
-function marksOf(graph: FlowGraph, cuts: readonly boolean[], diagnosis: Diagnosis | null): Mark[] {
+/** Marks the op that a finding names, and if no finding covers a cut, faintly the op at the cut. */
+function marksOf(graph: FlowGraph, isCut: readonly boolean[], diagnosis: Diagnosis | null): Pick<Flow, "marks" | "cuts"> {
   const marks: Mark[] = graph.nodes.map(() => null);
   const explained = new Set<number>();
   for (const finding of diagnosis?.findings ?? []) {
     const node = graph.nodeOfOp[finding.culprit] ?? -1;
     if (node >= 0 && finding.severity !== "info") {
+      explained.add(node);
       finding.path.forEach((op) => explained.add(graph.nodeOfOp[op]));
       if (marks[node] !== "blocking") {
         marks[node] = finding.severity === "error" ? "blocking" : "warning";
       }
     }
   }
-  graph.edges.forEach((edge, id) => {
-    if (cuts[id] && !explained.has(edge.to)) {
-      marks[edge.to] = "blocking";
+  const cuts = graph.edges.map(({to}, id): Cut => (!isCut[id] ? null : explained.has(to) ? "path" : "aside"));
+  graph.edges.forEach(({to}, id) => {
+    if (cuts[id] === "aside") {
+      marks[to] ??= "aside";
     }
   });
-  return marks;
+  return {marks, cuts};
 }
 
 /** The contents of each item, by id; for nodes, the node itself. */
@@ -149,7 +154,7 @@ export function troublesOf(flow: Flow, items: readonly {readonly parent: number}
     }
   };
   flow.marks.forEach((mark, node) => {
-    if (mark !== null) {
+    if (mark === "blocking" || mark === "warning") {
       count(mark === "blocking" ? troubles.blocking : troubles.warnings, node);
     }
   });

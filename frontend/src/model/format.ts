@@ -2,6 +2,9 @@
 
 const SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹";
 
+/** In the place of the size of a gradient that there is not. A dash is a size that was not measured. */
+export const NONE = "none";
+
 /** A magnitude: `0`, `0.0123`, `12.3`, `1.23e−8`; a dash if there is none. */
 export function formatNumber(value: number | null | undefined): string {
   if (value === null || value === undefined || Number.isNaN(value)) {

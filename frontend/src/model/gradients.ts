@@ -6,6 +6,11 @@ import type {FlowGraph} from "./graph.ts";
 /** Statistics of one gradient at one step; NaN if the step did not measure it. */
 export type Statistics = Readonly<Record<(typeof GRADIENT_STATISTICS)[number], number>>;
 
+/** Whether a gradient has elements that are not finite, and no others: it has no size then. */
+export function nothingFinite({norm, zero_fraction, nan_count, inf_count}: Statistics): boolean {
+  return nan_count + inf_count > 0 && norm === 0 && zero_fraction === 0;
+}
+
 export interface Answer {
   readonly outcome: Outcome | "not_recorded";
   /** Its row of statistics; -1 unless the outcome is `value`. */

@@ -12,6 +12,8 @@ export interface Row {
   readonly status: Status | null;
   /** Whether findings only say that its state is intended. */
   readonly explained: boolean;
+  /** Whether it gets no gradient: then it has no norm. */
+  readonly without: boolean;
   readonly norm: number | null;
   readonly maxAbs: number | null;
   readonly weight: number | null;
@@ -43,7 +45,7 @@ export function rowsOf(
 ): readonly Row[] {
   const explained = explainedIn(diagnosis);
   return trace.variables.map((variable, index): Row => {
-    const {row} = answers.variables[index];
+    const {row, outcome} = answers.variables[index];
     const gradient = numbers?.gradient(row) ?? null;
     const [weight, update] = (numbers?.isFinite(index) ?? true) ? [measured(numbers?.weightNorm(index)), measured(numbers?.updateNorm(index))] : [NaN, NaN];
     // The statistics cover only the finite elements, of which there may be none.
@@ -53,6 +55,7 @@ export function rowsOf(
       name: variable.written === "" ? variable.name : `${variable.written} = ${variable.name}`,
       status: diagnosis?.variables[index]?.status ?? null,
       explained: explained.has(variable.name),
+      without: outcome === "none",
       norm: known ?? measured(gradient?.norm),
       maxAbs: known ?? measured(gradient?.max_abs),
       weight,

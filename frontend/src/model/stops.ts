@@ -2,7 +2,7 @@
 
 import type {Source} from "../record.ts";
 import {detailsOf, type TensorDetail} from "./details.ts";
-import {formatNumber} from "./format.ts";
+import {formatNumber, NONE} from "./format.ts";
 import type {Answers, StepNumbers} from "./gradients.ts";
 import type {Path} from "./paths.ts";
 import type {Tree} from "./tree.ts";
@@ -11,7 +11,7 @@ export interface Stop {
   readonly node: number;
   readonly name: string;
   readonly kind: "variable" | "op" | "loss";
-  /** Norm of its gradient, or its status instead; a dash if nothing was measured. */
+  /** Norm of its gradient; `none` if it gets no gradient, and a dash if that is not known. */
   readonly gradient: string;
   /** The same as a phrase. */
   readonly words: string;
@@ -32,10 +32,10 @@ export function stopsOf(path: Path, tree: Tree, answers: Answers, numbers: StepN
   });
 }
 
-function gradientOf(tensor: TensorDetail | undefined, numbers: StepNumbers | null): Pick<Stop, "gradient" | "words" | "tone"> {
+export function gradientOf(tensor: TensorDetail | undefined, numbers: StepNumbers | null): Pick<Stop, "gradient" | "words" | "tone"> {
   if (tensor === undefined || tensor.answer.outcome !== "value") {
     const isNone = tensor?.answer.outcome === "none";
-    return {gradient: isNone ? "None" : NOTHING, words: tensor?.words ?? "", tone: isNone ? "bad" : "quiet"};
+    return {gradient: isNone ? NONE : NOTHING, words: tensor?.words ?? "", tone: isNone ? "bad" : "quiet"};
   }
   const statistics = numbers?.gradient(tensor.answer.row) ?? null;
   if (statistics === null) {

@@ -59,7 +59,7 @@ export const PASSES: Readonly<Record<Passes, string>> = {
 
 export const OUTCOME: Readonly<Record<Answer["outcome"], string>> = {
   value: "a gradient",
-  none: "no gradient (None)",
+  none: "no gradient",
   not_asked: "not requested",
   error: "the request failed",
   not_recorded: "not recorded",

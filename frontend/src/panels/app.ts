@@ -7,16 +7,18 @@ import {watchKeys} from "../host/keyboard.ts";
 import {recall, remember} from "../host/memory.ts";
 import {watchData} from "../host/reload.ts";
 import {watchTheme} from "../host/theme.ts";
-import {inOrder, keyOf, neighbour} from "../model/findings.ts";
+import {inOrder, keyOf, neighbour, sameIn} from "../model/findings.ts";
 import {mainOf} from "../model/paths.ts";
 import {filtersFor, type Scalars} from "../model/scalars.ts";
 import {nextStop, type Stop} from "../model/stops.ts";
 import {ancestorsOf} from "../model/tree.ts";
 import type {Finding} from "../record.ts";
-import {Beside} from "../state/beside.ts";
+import {Beside, nearest} from "../state/beside.ts";
 import {Derived} from "../state/derived.ts";
+import {absentFrom} from "../state/link.ts";
 import {sizeFrom, sizeOf, type Chosen, type Pane} from "../state/panes.ts";
 import {Player} from "../state/player.ts";
+import type {State} from "../state/state.ts";
 import type {Store} from "../state/store.ts";
 import {viewOf, type View} from "../state/view.ts";
 import {Written} from "../state/written.ts";
@@ -32,7 +34,7 @@ import type {Asked, Scope} from "./scope.ts";
 import {shortcuts} from "./shortcuts.ts";
 import {besideGraph, frame, hasRoom} from "./room.ts";
 import {stage, stageStyles} from "./stage.ts";
-import {damageStrip, emptyState, problemsOf, problemsStrip, skeleton, summaryStrip, unknownRuns} from "./strips.ts";
+import {absentStrip, damageStrip, emptyState, problemsOf, problemsStrip, skeleton, summaryStrip, unknownRuns} from "./strips.ts";
 import {termBar, termBarStyles} from "./term_bar.ts";
 import {appStyles} from "./app_styles.ts";
 import {drawerStyles} from "./drawer_styles.ts";
@@ -43,8 +45,6 @@ import {shared} from "./styles.ts";
 
 /** Milliseconds after which deferred work is done. */
 const REST = 60;
-/** A lower or narrower frame shows only the graph at first. */
-const ROOM_FOR_TABLE = 820;
 
 export class App extends LitElement {
   static override properties = {
@@ -55,6 +55,7 @@ export class App extends LitElement {
     found: {state: true},
     keysShown: {state: true},
     drawn: {state: true},
+    absent: {state: true},
     hinted: {state: true},
     scalars: {state: true},
   };
@@ -65,13 +66,15 @@ export class App extends LitElement {
   declare view: View;
   /** Whether to show the findings; null until the reader chooses, and then the space decides. */
   declare side: boolean | null;
-  /** Whether the table shows only variables without a usable gradient. */
+  /** Whether the table shows only variables with a problem. */
   declare onlyTroubled: boolean;
   /** Items that the search found; null while there is no search. */
   declare found: ReadonlySet<number> | null;
   declare keysShown: boolean;
   /** The sizes to which the reader has resized panes. */
   declare drawn: Chosen;
+  /** What the link names and is not here, in sentences. */
+  declare absent: readonly string[];
   /** Whether the reader has seen how to read the picture. */
   declare hinted: boolean;
 
@@ -84,7 +87,7 @@ export class App extends LitElement {
     selected: "",
     finding: null,
     open: null,
-    tab: window.innerHeight >= ROOM_FOR_TABLE ? "variables" : null,
+    tab: null,
     loss: "",
     term: "",
     beside: null,
@@ -95,6 +98,10 @@ export class App extends LitElement {
   readonly #written = new Written(this.#start);
   /** Whether the camera should move to the selection, once that exists. */
   #mustReveal = false;
+  /** The names in the link by which the page was opened, until it is known whether they exist. */
+  #link: Place | null = null;
+  /** A finding of an earlier step, until the report of that step is there. */
+  #awaited: Finding | null = null;
   readonly #aim = new Aim();
   #finishing = 0;
   #askedScalarsOf: string | null = null;
@@ -107,7 +114,9 @@ export class App extends LitElement {
   constructor() {
     super();
     this.palette = LIGHT;
-    this.view = viewOf(readPlace(), this.#start);
+    this.#link = readPlace();
+    this.view = viewOf(this.#link, this.#start);
+    this.absent = [];
     this.side = null;
     this.onlyTroubled = false;
     this.found = null;
@@ -146,6 +155,7 @@ export class App extends LitElement {
   override disconnectedCallback(): void {
     super.disconnectedCallback();
     this.#player?.stop();
+    clearTimeout(this.#finishing);
     this.#endings.forEach((end) => end());
   }
 
@@ -156,10 +166,20 @@ export class App extends LitElement {
       const {trace, target} = this.store.state;
       this.#beside?.show(trace === null ? null : this.view.beside, this.store.step, trace?.targets[target]?.name ?? "");
       this.#derived.update(this.store.state, this.#beside?.other ?? null, this.view.measure, this.view.term);
+      this.#resolveLink(this.store.state);
     }
     if (changed.has("palette")) {
       Object.entries(cssVariables(this.palette)).forEach(([name, value]) => this.style.setProperty(name, value));
       this.style.colorScheme = this.palette.dark ? "dark" : "light";
+    }
+  }
+
+  #resolveLink(state: State): void {
+    const known = this.#link === null ? null : absentFrom(this.#link, state, this.#derived, this.#start);
+    if (known !== null) {
+      this.#link = null;
+      this.absent = known.words;
+      this.view = known.words.length === 0 ? this.view : known.view;
     }
   }
 
@@ -176,12 +196,13 @@ export class App extends LitElement {
     const problems = problemsOf(state, this.#derived.problem);
     const {late} = scope.store;
     if (this.view.all && state.runs.length > 1) {
-      return html`${header(scope)} ${allRuns(scope)}
+      return html`${header(scope)} ${this.#absentStrip()} ${allRuns(scope)}
       ${scope.store.source.note === "" ? nothing : html`<footer class="muted">${scope.store.source.note}</footer>`}
       ${this.keysShown ? keysDialog(shortcuts(scope), () => (this.keysShown = false)) : nothing}`;
     }
     return html`
-      ${header(scope)} ${timeline(scope)} ${problemsStrip(problems)} ${damageStrip(state.course)} ${this.#derived.model === null || (diagnosis === null && problems.size > 0) ? nothing : summaryStrip(diagnosis, this.view.finding, (step) => this.#goToFinding(step))}
+      <div class="top">${header(scope)} ${timeline(scope)}</div>
+      ${this.#absentStrip()} ${problemsStrip(problems)} ${damageStrip(state.course)} ${this.#derived.model === null || (diagnosis === null && problems.size > 0) ? nothing : summaryStrip(diagnosis, this.view.finding, (step) => this.#goToFinding(step))}
       ${this.hinted || this.#derived.model === null ? nothing : hint(this.#closeHint)}
       <div class="columns">
         ${scope.side
@@ -197,7 +218,12 @@ export class App extends LitElement {
     `;
   }
 
+  #absentStrip(): TemplateResult | typeof nothing {
+    return absentStrip(this.absent, () => (this.absent = []));
+  }
+
   override updated(): void {
+    this.#showAwaited();
     if (this.#mustReveal && this.#selected >= 0) {
       this.#mustReveal = false;
       const item = this.#selected;
@@ -210,6 +236,9 @@ export class App extends LitElement {
     // Not before the current frame is on the screen.
     requestAnimationFrame(() => {
       clearTimeout(this.#finishing);
+      if (!this.isConnected) {
+        return;
+      }
       this.#finishing = window.setTimeout(() => {
         this.#learnScalars();
         this.#derived.finish() && this.requestUpdate();
@@ -314,12 +343,14 @@ export class App extends LitElement {
     const step = place.step === undefined ? undefined : Number(place.step);
     const {run, overview} = store.state;
     this.#written.forget();
+    this.#link = place;
+    this.absent = [];
     this.view = viewOf(place, this.#start);
     this.#mustReveal = this.view.selected !== "";
     if (place.run !== undefined && place.run !== run) {
-      void store.chooseRun(place.run, step);
+      void store.open(place.run, step);
     } else if (overview !== null) {
-      void store.chooseStep(step === undefined ? overview.steps.length - 1 : overview.steps.indexOf(step));
+      void store.chooseStep(step === undefined ? overview.steps.length - 1 : overview.steps.indexOf(nearest(overview.steps, step)));
     }
   }
 
@@ -338,6 +369,7 @@ export class App extends LitElement {
   /** The selection and the open groups are kept, by name, if the other run has them. */
   #chooseRun(run: string): void {
     this.#look({finding: null, all: false});
+    [this.#link, this.absent] = [null, []];
     if (run === this.store?.state.run) {
       return;
     }
@@ -346,6 +378,7 @@ export class App extends LitElement {
   }
 
   #select(item: number): void {
+    this.#closeHint();
     this.#look({selected: this.#derived.nameOf(item), finding: item < 0 ? null : this.view.finding});
   }
 
@@ -372,9 +405,12 @@ export class App extends LitElement {
     }
   }
 
+  /** Whoever selects something has seen how to read the picture. */
   readonly #closeHint = (): void => {
-    this.hinted = true;
-    remember(HINT, "read");
+    if (!this.hinted) {
+      this.hinted = true;
+      remember(HINT, "read");
+    }
   };
 
   readonly #pageOf = (cause: string): string | null => this.store?.source.pageOf(cause) ?? null;
@@ -384,13 +420,32 @@ export class App extends LitElement {
     this.#showFinding(detail);
   };
 
+  /** One that began in an earlier step is shown there. */
   #showFinding(finding: Finding): void {
+    const began = finding.began === null ? -1 : (this.store?.state.overview?.steps.indexOf(finding.began) ?? -1);
+    if (began >= 0) {
+      this.#awaited = finding;
+      this.#asked.chooseStep(began);
+    }
+    this.#closeHint();
     const key = keyOf(finding);
     const path = this.#derived.pathOf(key);
     const loss = this.store?.state.trace?.targets[finding.target]?.name ?? "";
     this.#look({finding: key, loss, selected: path === null ? this.view.selected : this.#derived.nameOf(mainOf(path))});
     if (path !== null) {
       this.#view?.showPath(path);
+    }
+  }
+
+  #showAwaited(): void {
+    const [awaited, {diagnosis}] = [this.#awaited, this.#derived];
+    if (awaited === null || diagnosis === null || diagnosis.step !== awaited.began) {
+      return;
+    }
+    this.#awaited = null;
+    const finding = sameIn(diagnosis, awaited);
+    if (finding !== null && keyOf(finding) !== this.view.finding) {
+      this.#showFinding(finding);
     }
   }
 

@@ -12,8 +12,8 @@ import type {Scope} from "./scope.ts";
 /** Nobody reads a longer list. */
 const MANY = 200;
 const FINDINGS = {gone: "went", came: "came", stayed: "stayed"} as const;
-const ORDER = ["worse", "repaired", "changed", "new", "gone"] as const;
-const ICONS = {worse: "✕", repaired: "✓", changed: "≠", new: "+", gone: "−"} as const;
+const ORDER = ["worse", "better", "changed", "new", "gone"] as const;
+const ICONS = {worse: "↓", better: "↑", changed: "≠", new: "+", gone: "−"} as const;
 
 export function changesTab(scope: Scope): TemplateResult {
   const {derived, other, otherProblem, view} = scope;
@@ -84,7 +84,7 @@ function op({derived, ask}: Scope, {op, name, change, words}: OpChange): Templat
 }
 
 function status(value: Status | null): string {
-  return value === null ? "–" : STATUS[value].word;
+  return value === null ? "not there" : STATUS[value].word;
 }
 
 function norm(value: number | undefined): string {

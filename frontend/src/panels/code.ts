@@ -1,4 +1,4 @@
-/** Python code on the page: in its own lines, which scroll and never wrap, and in colours. */
+/** Python code on the page: in its own lines, all of which can be seen at any width, and in colours. */
 
 import {css, html, nothing, type TemplateResult} from "lit";
 import type {ShownLine} from "../model/patch.ts";
@@ -15,7 +15,7 @@ export function line(code: string): TemplateResult {
   return coloured(piecesOf(code));
 }
 
-/** Lines of code below one another, as wide as the longest. */
+/** Lines of code below one another. A long one goes on below, further to the right. */
 export function block(lines: readonly TemplateResult[]): TemplateResult {
   return html`<code class="block"><span class="lines">${lines}</span></code>`;
 }
@@ -32,17 +32,16 @@ export function diff(old: readonly ShownLine[], fresh: readonly ShownLine[]): Te
 
 export const codeStyles = css`
   .block {
+    --hanging: 4ch;
     display: block;
-    overflow-x: auto;
-    overscroll-behavior-x: contain;
-    scrollbar-width: thin;
-    white-space: pre;
+    white-space: pre-wrap;
+    overflow-wrap: anywhere;
     tab-size: 4;
   }
   .block .lines {
     display: block;
-    width: max-content;
-    min-width: 100%;
+    padding-left: var(--hanging);
+    text-indent: calc(-1 * var(--hanging));
   }
   .block .keyword {
     color: var(--gf-keyword);
@@ -59,7 +58,8 @@ export const codeStyles = css`
   }
   .block :is(del, ins) {
     display: block;
-    padding: 0 9px;
+    margin-left: calc(-1 * var(--hanging));
+    padding: 0 9px 0 calc(9px + var(--hanging));
     text-decoration: none;
   }
   .block del {
@@ -82,6 +82,7 @@ export const codeStyles = css`
   .block :is(del, ins) > i {
     display: inline-block;
     width: 14px;
+    text-indent: 0;
     font-style: normal;
     font-weight: 700;
     user-select: none;

@@ -6,7 +6,7 @@ import type {Overview} from "../api/routes.ts";
 import {LIGHT, type Palette} from "../draw/palette.ts";
 import {detailsOf, type Details, type InputDetail, type TensorDetail} from "../model/details.ts";
 import {fileName, formatNumber} from "../model/format.ts";
-import type {Answers, Statistics, StepNumbers} from "../model/gradients.ts";
+import {nothingFinite, type Answers, type Statistics, type StepNumbers} from "../model/gradients.ts";
 import type {Tree} from "../model/tree.ts";
 import {gradientSeries, rangeSeries, weightSeries, type Series} from "../model/series.ts";
 import {STATUS} from "../model/words.ts";
@@ -128,8 +128,14 @@ export class DetailsPanel extends LitElement {
       return html`<h2>${title}</h2>
         <div>${words}</div>`;
     }
+    if (nothingFinite(statistics)) {
+      return html`<h2>${title}</h2>
+        ${this.#notFinite(statistics)}
+        <div class="muted">No other element.</div>`;
+    }
+    const broken = this.#notFinite(statistics);
     return html`<h2>${title}</h2>
-      ${this.#notFinite(statistics)}
+      ${broken} ${broken === nothing ? nothing : html`<div class="muted">All other elements:</div>`}
       <dl>
         <dt>Norm</dt><dd>${formatNumber(statistics.norm)}</dd>
         <dt>Max |g|</dt><dd>${formatNumber(statistics.max_abs)}</dd>
@@ -138,14 +144,13 @@ export class DetailsPanel extends LitElement {
       </dl>`;
   }
 
-  /** First, because the statistics after it cover the other elements, and are zero if there are none. */
+  /** First, because the statistics after it cover the other elements. */
   #notFinite({nan_count, inf_count}: Statistics): TemplateResult | typeof nothing {
     return nan_count > 0 || inf_count > 0
       ? html`<dl>
             ${nan_count > 0 ? html`<dt>NaN</dt><dd>${formatNumber(nan_count)}</dd>` : nothing}
             ${inf_count > 0 ? html`<dt>Infinite</dt><dd>${formatNumber(inf_count)}</dd>` : nothing}
-          </dl>
-          <div class="muted">All other elements:</div>`
+          </dl>`
       : nothing;
   }
 

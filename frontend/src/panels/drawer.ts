@@ -28,7 +28,7 @@ export function drawer(scope: Scope): TemplateResult {
       ${troubled === 0
         ? nothing
         : html`<button class="count" aria-pressed=${String(view.tab === "variables" && onlyTroubled)} title="Show only these, or all" @click=${() => ask.toggleTroubled()}>
-            ${formatCount(troubled)} without a usable gradient
+            ${formatCount(troubled)} with a problem
           </button>`}
     </div>
     ${view.tab === null

@@ -109,7 +109,7 @@ export const drawerStyles = css`
   .problem {
     color: var(--gf-bad);
   }
-  .tag.repaired,
+  .tag.better,
   .tag.gone {
     color: var(--gf-good);
   }

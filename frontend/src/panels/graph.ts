@@ -63,6 +63,8 @@ export class GraphView extends LitElement {
   #picture: Picture | null = null;
   #focus: Focus = {litItems: null, litEdges: null, selected: -1, hovered: -1};
   #mustPlace = true;
+  /** Whether the selection may be covered, and the view had no size yet. */
+  #mustUncover = false;
   #frame = 0;
   readonly #viewport = new Viewport(() => this.#paintSoon());
   readonly #leading = new Leading(this.#viewport, () => this.parentElement?.querySelector("gf-legend") ?? null);
@@ -95,6 +97,8 @@ export class GraphView extends LitElement {
   override disconnectedCallback(): void {
     super.disconnectedCallback();
     this.#resized.disconnect();
+    cancelAnimationFrame(this.#frame);
+    this.#viewport.land();
   }
 
   override willUpdate(changed: PropertyValues<this>): void {
@@ -148,7 +152,9 @@ export class GraphView extends LitElement {
       // The legend appears only now, before anything is painted.
       requestAnimationFrame(this.#beginAgain);
     }
-    if (this.selected >= 0 && (changed.has("selected") || changed.has("covered"))) {
+    this.#mustUncover ||= changed.has("selected") || changed.has("covered");
+    if (this.#mustUncover && !this.#mustPlace) {
+      this.#mustUncover = false;
       this.#leading.uncover(this.#unfolding, this.selected);
     }
     this.#paintSoon();
@@ -241,14 +247,14 @@ export class GraphView extends LitElement {
 
   /** A reader who has touched nothing gets the first view again when the frame changes its size. */
   readonly #beginAgain = (): void => {
-    if (this.#viewport.isFresh && !this.#mustPlace && this.#unfolding !== null) {
+    if (this.isConnected && this.#viewport.isFresh && !this.#mustPlace && this.#unfolding !== null) {
       this.#leading.begin(this.#unfolding, this.worst);
     }
   };
 
   #paintSoon(): void {
     cancelAnimationFrame(this.#frame);
-    this.#frame = requestAnimationFrame(() => this.#paint());
+    this.#frame = this.isConnected ? requestAnimationFrame(() => this.#paint()) : 0;
   }
 
   #paint(): void {

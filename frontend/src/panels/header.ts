@@ -26,6 +26,7 @@ export function header(scope: Scope): TemplateResult {
     <gf-search
       .tree=${derived.model?.tree ?? null}
       .index=${derived.searchable}
+      .statusOf=${derived.statusOf}
       @gf-go=${(event: CustomEvent<number>) => ask.go(event.detail)}
       @gf-found=${(event: CustomEvent<readonly number[] | null>) => ask.light(event.detail)}
     ></gf-search>

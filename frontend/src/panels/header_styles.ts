@@ -3,11 +3,22 @@
 import {css} from "lit";
 
 export const headerStyles = css`
+  /* In a wide frame in one line: the graph needs the height. */
+  .top {
+    display: flex;
+    flex-wrap: wrap;
+    align-items: center;
+    border-bottom: 1px solid var(--gf-line);
+  }
   header {
     display: flex;
+    flex: 1 1 auto;
     align-items: center;
     gap: 14px;
-    padding: 7px 14px 3px;
+    min-width: 0;
+    max-width: 100%;
+    box-sizing: border-box;
+    padding: 5px 14px 3px;
   }
   .last {
     margin-left: auto;
@@ -53,8 +64,8 @@ export const headerStyles = css`
     flex-shrink: 0;
   }
   gf-timeline {
-    border-bottom: 1px solid var(--gf-line);
-    padding: 4px 14px 2px;
+    flex: 1 1 420px;
+    padding: 6px 14px 0;
   }
   gf-search {
     /* It shrinks first: the selected names must stay readable. */

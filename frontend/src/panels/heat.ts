@@ -23,7 +23,7 @@ const WORDS: Record<Exclude<Cell, "finite">, string> = {
   nan: "has NaN",
   inf: "has infinities",
   zero: "exactly zero",
-  none: "no gradient (None)",
+  none: "no gradient",
   unrecorded: "not recorded",
 };
 

@@ -11,7 +11,7 @@ const LOOKS: readonly (readonly [Special, string])[] = [
   ["nan", "NaN"],
   ["inf", "infinite"],
   ["zero", "zero"],
-  ["none", "None"],
+  ["none", "no gradient"],
   ["unrecorded", "not recorded"],
 ];
 const PIECES = 12;

@@ -19,11 +19,17 @@ const CHANGED = {
   changed: "different from the other run",
 };
 
+const MARKED = {
+  blocking: "blocking op",
+  warning: "op with a warning",
+  aside: "a side path ends here",
+};
+
 /** The state of a box, in words. */
 export function stateOf(box: PictureBox): string[] {
   const state: string[] = [];
   if (box.mark !== null) {
-    state.push(box.mark === "blocking" ? "blocking op" : "op with a warning");
+    state.push(MARKED[box.mark]);
   }
   if (box.status !== null) {
     state.push(STATUS[box.status].word);
@@ -34,8 +40,11 @@ export function stateOf(box: PictureBox): string[] {
   if (box.copies > 1) {
     state.push(`one of ${box.copies} identical ones`);
   }
-  if (box.kind === "group" && box.badge > 0) {
-    state.push(`${plural(box.badge, "problem")} inside`);
+  if (box.kind === "group" && box.named > 0) {
+    state.push(`${plural(box.named, "blocking op")} inside`);
+  }
+  if (box.kind === "group" && box.without > 0) {
+    state.push(`${plural(box.without, "variable")} without a gradient inside`);
   }
   if (box.kind === "group" && box.notFinite > 0) {
     state.push(`${plural(box.notFinite, "gradient")} not finite inside`);

@@ -19,7 +19,7 @@ export interface Scope {
   readonly found: ReadonlySet<number> | null;
   /** Whether the findings are shown. */
   readonly side: boolean;
-  /** Whether the table shows only variables without a usable gradient. */
+  /** Whether the table shows only variables with a problem. */
   readonly onlyTroubled: boolean;
   /** The compared run; null if there is none, or nothing is known of it yet. */
   readonly other: Other | null;

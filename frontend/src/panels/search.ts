@@ -4,6 +4,8 @@ import {html, LitElement, nothing, type PropertyValues, type TemplateResult} fro
 import {formatCount} from "../model/format.ts";
 import {search, type Hit, type Index} from "../model/search.ts";
 import type {Tree} from "../model/tree.ts";
+import {STATUS} from "../model/words.ts";
+import type {Status} from "../record.ts";
 import {searchStyles} from "./search_styles.ts";
 import {shared} from "./styles.ts";
 
@@ -14,12 +16,15 @@ export class SearchField extends LitElement {
   static override properties = {
     tree: {attribute: false},
     index: {attribute: false},
+    statusOf: {attribute: false},
     query: {state: true},
     at: {state: true},
     unfolded: {state: true},
   };
   declare tree: Tree | null;
   declare index: () => Index;
+  /** The status of an item's variable; null for everything else. */
+  declare statusOf: (item: number) => Status | null;
   declare query: string;
   /** Index of the result that Enter opens. */
   declare at: number;
@@ -33,6 +38,7 @@ export class SearchField extends LitElement {
     super();
     this.tree = null;
     this.index = () => [];
+    this.statusOf = () => null;
     this.query = "";
     this.at = 0;
     this.unfolded = false;
@@ -94,9 +100,10 @@ export class SearchField extends LitElement {
 
   #hit({item, where, text}: Hit, index: number): TemplateResult {
     const {name, label} = (this.tree as Tree).items[item];
+    const status = this.statusOf(item);
     // Before the field loses the focus, and with it the list.
     return html`<li id="hit-${index}" role="option" aria-selected=${String(index === this.at)} @pointerdown=${(event: Event) => this.#choose(event, index)}>
-      <span class="label">${where === "name" ? label : name}</span>
+      <span class="label">${where === "name" ? label : name}${status === null ? nothing : html` <span class=${STATUS[status].tone}>${STATUS[status].icon} ${STATUS[status].word}</span>`}</span>
       <span class="name">${where === "name" ? name : `${where}: ${text}`}</span>
     </li>`;
   }
@@ -125,7 +132,10 @@ export class SearchField extends LitElement {
     const actions: Record<string, () => void> = {
       ArrowDown: () => (this.at = Math.min(last, this.at + 1)),
       ArrowUp: () => (this.at = Math.max(0, this.at - 1)),
-      Enter: () => this.#go(),
+      Enter: () => {
+        this.#go();
+        this.renderRoot.querySelector("input")?.blur();
+      },
       Escape: () => {
         this.query = "";
         this.renderRoot.querySelector("input")?.blur();

@@ -47,6 +47,15 @@ export const searchStyles = css`
   .label {
     font-weight: 600;
   }
+  .label .bad {
+    color: var(--gf-bad);
+  }
+  .label .warn {
+    color: var(--gf-warn);
+  }
+  .label :is(.good, .quiet) {
+    color: var(--gf-muted);
+  }
   .name {
     color: var(--gf-muted);
     font-size: 12px;

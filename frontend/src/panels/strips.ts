@@ -41,6 +41,13 @@ export function problemsStrip(problems: ReadonlyMap<string, string>): TemplateRe
   return html`<div class="problems" role="alert">${words.map((problem) => html`<div>${problem}</div>`)}</div>`;
 }
 
+/** What a link names and is not here. */
+export function absentStrip(words: readonly string[], close: () => void): TemplateResult | typeof nothing {
+  return words.length === 0
+    ? nothing
+    : html`<div class="absent" role="alert"><span>${words.join(" ")}</span><button class="quiet" aria-label="Close" title="Close" @click=${close}>✕</button></div>`;
+}
+
 /** What of the log was left out: the page shows the rest. */
 export function damageStrip(course: Course | null): TemplateResult | typeof nothing {
   const damage = course?.damage ?? "";

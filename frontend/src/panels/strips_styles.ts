@@ -44,6 +44,18 @@ export const stripsStyles = css`
     border-bottom: 1px solid var(--gf-line);
     overflow-wrap: anywhere;
   }
+  .absent {
+    display: flex;
+    align-items: center;
+    gap: 10px;
+    padding: 4px 16px;
+    background: var(--gf-warnSoft);
+    border-bottom: 1px solid var(--gf-line);
+    overflow-wrap: anywhere;
+  }
+  .absent span {
+    flex: 1;
+  }
   .skeleton {
     display: flex;
     flex-direction: column;

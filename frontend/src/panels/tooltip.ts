@@ -5,7 +5,10 @@ import type {Condition} from "../draw/look.ts";
 import type {PictureBox, PictureEdge} from "../draw/picture.ts";
 import type {Size} from "../layout/sizes.ts";
 import {describeBundle} from "../model/bundle.ts";
+import {detailsOf} from "../model/details.ts";
+import {fileName} from "../model/format.ts";
 import {tellMeasured} from "../model/measure.ts";
+import {gradientOf} from "../model/stops.ts";
 import {stateOf} from "./mirror.ts";
 
 /** Text at a point of the view. */
@@ -35,7 +38,19 @@ function linesOfEdge({tree, measured: {measure}}: Condition, {routed, bundle}: P
   return [`${name(segment.from, inner.from)} → ${name(segment.to, inner.to)}`, describeBundle(bundle, tellMeasured(measure, bundle.value))];
 }
 
-function linesOfBox({tree}: Condition, box: PictureBox): readonly string[] {
-  const lines = [tree.items[box.item].name || box.title, box.subtitle, stateOf(box).join(", ")];
+function linesOfBox(condition: Condition, box: PictureBox): readonly string[] {
+  const lines = [condition.tree.items[box.item].name || box.title, box.subtitle, stateOf(box).join(", "), ...linesOfNode(condition, box)];
   return lines.filter((line) => line !== "");
+}
+
+/** Shape, gradient and line of code of an op or a variable. */
+function linesOfNode({tree, answers, numbers}: Condition, {item, kind}: PictureBox): readonly string[] {
+  if (kind !== "op" && kind !== "variable") {
+    return [];
+  }
+  const {facts, tensors, source} = detailsOf(tree, item, answers);
+  const shape = facts.find(([name]) => name === "Output" || name === "Value")?.[1] ?? "";
+  const gradient = kind === "op" && tensors.length > 0 ? gradientOf(tensors[0], numbers).words : "";
+  const line = source === null ? "" : `${fileName(source.file)}:${source.line}${source.code === "" ? "" : `  ${source.code}`}`;
+  return [shape, gradient, line];
 }

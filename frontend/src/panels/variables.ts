@@ -3,7 +3,7 @@
 import {html, LitElement, nothing, type PropertyValues, type TemplateResult} from "lit";
 import {copyText} from "../host/clipboard.ts";
 import {download, text} from "../host/download.ts";
-import {formatCount, formatNumber, plural} from "../model/format.ts";
+import {formatCount, formatNumber, plural, NONE} from "../model/format.ts";
 import {csvOf, tsvOf} from "../model/csv.ts";
 import {filtered, isTroubled, sorted, WORST_FIRST, type Column, type Row, type Sorting} from "../model/rows.ts";
 import {STATUS} from "../model/words.ts";
@@ -34,7 +34,7 @@ export class VariablesPanel extends LitElement {
     copied: {state: true},
   };
   declare rows: readonly Row[];
-  /** Whether to show only variables without a usable gradient. */
+  /** Whether to show only variables with a problem. */
   declare onlyTroubled: boolean;
   /** Index of the selected variable; -1 for none. */
   declare selected: number;
@@ -144,9 +144,8 @@ export class VariablesPanel extends LitElement {
       <div role="cell" class=${row.explained ? "quiet" : (status?.tone ?? "quiet")} title=${row.explained ? "A finding explains it; it is probably intended" : ""}>
         ${status === null ? "–" : html`<span class="icon" aria-hidden="true">${status.icon}</span>${status.word}${row.explained && row.status !== "frozen" ? ", explained" : ""}`}
       </div>
-      ${[row.norm, row.maxAbs, row.weight, row.update, row.ratio].map(
-        (value) => html`<div role="cell" class="right ${value === null ? "quiet" : ""}">${Number.isNaN(value) ? "NaN" : formatNumber(value)}</div>`,
-      )}
+      ${[row.norm, row.maxAbs].map((value) => numberCell(value, row.without ? NONE : undefined))}
+      ${[row.weight, row.update, row.ratio].map((value) => numberCell(value))}
     </div>`;
   }
 
@@ -208,6 +207,10 @@ export class VariablesPanel extends LitElement {
     this.#height = this.clientHeight;
     this.requestUpdate();
   }
+}
+
+function numberCell(value: number | null, absent = formatNumber(null)): TemplateResult {
+  return html`<div role="cell" class="right ${value === null ? "quiet" : ""}">${value === null ? absent : Number.isNaN(value) ? "NaN" : formatNumber(value)}</div>`;
 }
 
 function count(shown: number, all: number): string {

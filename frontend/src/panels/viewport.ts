@@ -16,6 +16,8 @@ const LARGEST = 1.6;
 /** Centred in the view, unless it could be that much larger next to the centre. */
 const ALMOST = 0.85;
 const MARGIN = 36;
+/** A view is computed with at least this size: a frame has none while it is hidden, or not laid out yet. */
+const LEAST: Size = {width: 200, height: 100};
 /** Pixels below which the camera does not move to show one item. */
 const FAR = 1e6;
 /** Pixels around the shown part of a path: the name of its group is above it. */
@@ -198,8 +200,8 @@ export class Viewport {
   }
 
   jump(camera: Camera): void {
-    cancelAnimationFrame(this.#flight);
-    [this.isFresh, this.isFlying] = [false, false];
+    this.land();
+    this.isFresh = false;
     this.camera = camera;
     this.#changed();
   }
@@ -221,6 +223,12 @@ export class Viewport {
       }
     };
     this.#flight = requestAnimationFrame(step);
+  }
+
+  /** Ends an animation where it is. */
+  land(): void {
+    cancelAnimationFrame(this.#flight);
+    this.isFlying = false;
   }
 
   pan(dx: number, dy: number): void {
@@ -262,7 +270,7 @@ export class Viewport {
   }
 
   get #free(): Size {
-    return {width: Math.max(200, this.view.width - this.covered), height: this.view.height};
+    return {width: Math.max(LEAST.width, this.view.width - this.covered), height: Math.max(LEAST.height, this.view.height)};
   }
 }
 

@@ -24,7 +24,7 @@ import {indexOf, type Index} from "../model/search.ts";
 import {stopsOf, type Stop} from "../model/stops.ts";
 import {answersForTerm, partsOf, termNamed, type Parts} from "../model/term_view.ts";
 import type {Tree} from "../model/tree.ts";
-import type {Diagnosis, Finding, Trace} from "../record.ts";
+import type {Diagnosis, Finding, Status, Trace} from "../record.ts";
 import type {Other} from "./beside.ts";
 import {remembering, steady} from "./remembering.ts";
 import type {State} from "./state.ts";
@@ -234,6 +234,12 @@ export class Derived {
   readonly searchable = (): Index => {
     const {model, diagnosis} = this;
     return model === null ? [] : this.#indexOf(model.tree, diagnosis);
+  };
+
+  /** The status of the variable that an item is; null for everything else. */
+  readonly statusOf = (item: number): Status | null => {
+    const node = this.model?.tree.graph.nodes[item];
+    return node?.kind === "variable" ? (this.diagnosis?.variables[node.index]?.status ?? null) : null;
   };
 
   /** The rows of the table of variables. */

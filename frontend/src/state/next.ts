@@ -4,16 +4,20 @@ import type {Overview} from "../api/routes.ts";
 import {extentOf, mainTarget} from "../model/gradients.ts";
 import {widened, type Scale} from "../model/scale.ts";
 import type {Trace} from "../record.ts";
+import {nearest} from "./beside.ts";
 import type {State} from "./state.ts";
 
 /** A model with more ops takes seconds to analyse. */
 const MANY_OPS = 5000;
 
-/** The index to show in a new overview: the wanted step, or the last if the reader was at the last. */
+/**
+ * The index to show in a new overview: the wanted step, or the one closest to it, since steps of a long run are thinned
+ * out; or the last if the reader was at the last.
+ */
 export function nextPosition({overview, at}: Pick<State, "overview" | "at">, next: Overview, step: number | undefined): number | null {
   const last = next.steps.length - 1;
   if (overview === null) {
-    const wanted = step === undefined ? -1 : next.steps.indexOf(step);
+    const wanted = step === undefined || Number.isNaN(step) ? -1 : next.steps.indexOf(nearest(next.steps, step));
     return wanted >= 0 ? wanted : last < 0 ? null : last;
   }
   if (at === overview.steps.length - 1 || at < 0) {

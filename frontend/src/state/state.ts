@@ -11,6 +11,8 @@ export interface State {
   /** The state of all runs, as far as known; null until it is requested. */
   readonly standings: Standings | null;
   readonly run: string | null;
+  /** A run that was to be opened and does not exist; null if there is none. */
+  readonly missing: {readonly run: string; readonly step: number | undefined} | null;
   readonly overview: Overview | null;
   /** Index in the overview's steps; -1 while there is none. */
   readonly at: number;

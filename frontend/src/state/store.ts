@@ -7,6 +7,7 @@ import type {Overview} from "../api/routes.ts";
 import type {Source} from "../api/source.ts";
 import {StepNumbers} from "../model/gradients.ts";
 import type {Diagnosis, Trace} from "../record.ts";
+import {beganIn} from "../model/findings.ts";
 import {runToOpen} from "../model/runs.ts";
 import {isLarge, nextPosition, scaleWith, targetIn} from "./next.ts";
 import {NOTHING_CHOSEN, type State} from "./state.ts";
@@ -22,13 +23,15 @@ const MOST_REPORTS = 200;
 
 export class Store extends EventTarget {
   readonly source: Source;
-  #state: State = {runs: null, standings: null, run: null, ...NOTHING_CHOSEN, problems: new Map()};
+  #state: State = {runs: null, standings: null, run: null, missing: null, ...NOTHING_CHOSEN, problems: new Map()};
   readonly #reports = new Map<string, Diagnosis>();
   #asked = 0;
   /** Number of times that a run was chosen: what was requested before the last choice has nothing to say any more. */
   #choices = 0;
   /** The step that was chosen with the run, until that run's steps are known. */
   #wanted: number | undefined;
+  /** Whether nobody has chosen a step of the run: then the first report decides which one is shown. */
+  #free = true;
   /** Whether the states of all runs are being requested. */
   #judging = false;
 
@@ -54,23 +57,39 @@ export class Store extends EventTarget {
 
   /**
    * Loads the runs and shows one: the preferred run if it exists, otherwise the one that needs attention, or the
-   * newest.
+   * newest. A preferred run that does not exist is shown as soon as it does, unless the reader chooses another first.
    */
   async start(run?: string, step?: number): Promise<void> {
     const choices = this.#choices;
     await this.#loadRuns();
+    if (choices === this.#choices) {
+      await this.open(run, step);
+    }
+  }
+
+  /** The same for runs that are loaded. */
+  async open(run?: string, step?: number): Promise<void> {
     const runs = this.#state.runs ?? [];
-    const first = runs.find((entry) => entry.run === run) ?? runToOpen(runs);
-    if (first !== null && choices === this.#choices) {
-      await this.chooseRun(first.run, step);
+    const isThere = runs.some((entry) => entry.run === run);
+    const shown = isThere ? run : (this.#state.run ?? runToOpen(runs)?.run);
+    const missing = isThere || run === undefined ? null : {run, step};
+    if (shown === undefined || shown === this.#state.run) {
+      this.#set({missing});
+    } else {
+      await this.#show(shown, missing === null ? step : undefined, missing);
       void this.#loadStandings();
     }
   }
 
   async chooseRun(run: string, step?: number): Promise<void> {
+    await this.#show(run, step, null);
+  }
+
+  async #show(run: string, step: number | undefined, missing: State["missing"]): Promise<void> {
     this.#choices += 1;
     this.#wanted = step;
-    this.#set({run, ...NOTHING_CHOSEN, problems: new Map()});
+    this.#free = step === undefined;
+    this.#set({run, ...NOTHING_CHOSEN, missing, problems: new Map()});
     await this.#loadOverview(run);
   }
 
@@ -86,6 +105,7 @@ export class Store extends EventTarget {
     if (overview === null || at < 0 || at >= overview.steps.length) {
       return;
     }
+    this.#free &&= this.#state.at < 0;
     this.#set({at});
     const first = this.#state.numbers === null;
     const numbers = this.#loadNumbers(overview, at);
@@ -103,8 +123,13 @@ export class Store extends EventTarget {
   /** Looks for new runs and steps, and retries what failed. A reader at the last step follows. */
   async refresh(): Promise<void> {
     await this.#loadRuns();
+    const {missing, runs} = this.#state;
     if (this.#state.run === null) {
-      await this.start();
+      await this.start(missing?.run, missing?.step);
+      return;
+    }
+    if (missing !== null && (runs ?? []).some((entry) => entry.run === missing.run)) {
+      await this.open(missing.run, missing.step);
       return;
     }
     await this.#loadOverview(this.#state.run);
@@ -234,7 +259,14 @@ export class Store extends EventTarget {
         if (this.#reports.size > MOST_REPORTS) {
           this.#reports.delete(this.#reports.keys().next().value as string);
         }
-        if (this.#isChosen(overview, at)) {
+        if (!this.#isChosen(overview, at)) {
+          return;
+        }
+        const began = this.#free ? overview.steps.indexOf(beganIn(diagnosis)) : -1;
+        this.#free = false;
+        if (began >= 0) {
+          void this.chooseStep(began);
+        } else {
           this.#set({diagnosis});
         }
       };

@@ -79,5 +79,8 @@ def told_first(onset: Onset | None, findings: tuple[Finding, ...]) -> tuple[Find
     if onset is None or all(finding.cause != "nonfinite_weights" for finding in findings):
         return findings
     when = "where it started" if onset.recorded else "the last recorded step before it started"
-    began = (replace(each, message=f"In step {onset.last}, {when}: {each.message}") for each in onset.findings)
+    began = (
+        replace(each, message=f"In step {onset.last}, {when}: {each.message}", began=onset.last)
+        for each in onset.findings
+    )
     return (*began, *findings)

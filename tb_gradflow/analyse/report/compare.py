@@ -12,7 +12,7 @@ from tb_gradflow.record.report import Diagnosis, Finding, Status, VariableReport
 Change = Literal["better", "worse", "changed", "new", "gone", "same"]
 """What became of a variable:
 
-better     a usable gradient, or one that is closer to it, where there was none
+better     a gradient of normal size, or one that is closer to it, where there was none
 worse      the other way round
 changed    another status, neither better nor worse
 new, gone  there is no such variable in the other run
@@ -26,6 +26,7 @@ _RANKS: dict[Status, int] = {
     "connected": 2, "frozen": 2,
 }  # fmt: skip
 _EXPLAINED = 2
+_TINY = ("vanishing", "zero")
 _SEVERITIES = ("error", "warning", "info")
 _FATES = ("came", "went", "stayed")
 
@@ -91,7 +92,7 @@ def compare(before: Diagnosis, now: Diagnosis) -> Difference:
     """The differences in `now`."""
     left, right = _listed(before), _listed(now)
     pairs = match(left, right)
-    variables = _variable_changes(left, right, pairs, _explained(before), _explained(now))
+    variables = _variable_changes(left, right, pairs, before, now)
     worse = {change.name for change in variables if change.change == "worse"}
     renamed = {left[pair.before].name: right[pair.now].name for pair in pairs}
     return Difference(variables, _finding_changes(before.findings, now.findings, renamed, worse))
@@ -112,9 +113,10 @@ def _variable_changes(
     left: Sequence[VariableReport],
     right: Sequence[VariableReport],
     pairs: Sequence[Matched],
-    fine_before: frozenset[str],
-    fine_now: frozenset[str],
+    at_first: Diagnosis,
+    at_last: Diagnosis,
 ) -> tuple[VariableChange, ...]:
+    fine_before, fine_now = _explained(at_first), _explained(at_last)
     by_now = {pair.now: pair for pair in pairs}
     changes = []
     for place, now in enumerate(right):
@@ -125,6 +127,8 @@ def _variable_changes(
         before = left[pair.before]
         was, is_ = _rank(before, fine_before), _rank(now, fine_now)
         change: Change = "better" if is_ > was else "worse" if is_ < was else "changed"
+        if _has_come_to_nothing(before, at_first) or _has_come_to_nothing(now, at_last):
+            change = "changed"
         changes.append(
             VariableChange(
                 before, now, pair.how, "same" if before.status == now.status else change, _ratio(before, now)
@@ -133,6 +137,17 @@ def _variable_changes(
     matched = {pair.before for pair in pairs}
     gone = (before for place, before in enumerate(left) if place not in matched)
     return (*changes, *(VariableChange(before, None, None, "gone", None) for before in gone))
+
+
+def _has_come_to_nothing(variable: VariableReport, diagnosis: Diagnosis) -> bool:
+    """Whether its gradient vanishes on its path although the loss is not close to zero: even if that is explained, it
+    is no better than before."""
+    faded = (each for each in diagnosis.findings if (each.cause, each.severity) == ("vanishing_depth", "info"))
+    return (
+        variable.status in _TINY
+        and diagnosis.verdict.kind != "learned"
+        and any(variable.name in finding.variables for finding in faded)
+    )
 
 
 def _rank(variable: VariableReport, explained: frozenset[str]) -> int:

@@ -63,7 +63,8 @@ def findings_of(measured: Measured, states: Sequence[State], expected: Sequence[
         verdict = Verdict("expected", "info")
         judged += [Judged(without_op(measured, state), verdict, -1) for state in excused]
     is_held = all(each.verdict.cause in _HELD for each in judged)
-    if measured.alone and is_held and not any(state.status in _LEARNING for state in states):
+    is_learning = any(state.status in _LEARNING for state in states)
+    if judged and is_held and not is_learning and not measured.has_learned_before():
         judged = [_without_anything_learning(each) for each in judged]
     groups = _grouped(measured, judged)
     findings = [_finding(group) for group in groups]
@@ -104,8 +105,9 @@ _HELD = ("saturation_clip", "saturation_sigmoid", "saturation_softmax")
 
 
 def _without_anything_learning(judged: Judged) -> Judged:
-    """In a single step, a flat function before which some variables get no gradient is a warning, because other batches
-    may reach its slope. If no variable at all learns from the chosen batch, only for this reason, it is an error."""
+    """A flat function before which some variables get no gradient is a warning, because other batches may reach its
+    slope. If no variable at all learns from this batch or learned from one before, only for this reason, it is an
+    error."""
     if judged.verdict.cause not in _HELD or judged.verdict.severity != "warning":
         return judged
     return replace(judged, verdict=replace(judged.verdict, severity="error"))

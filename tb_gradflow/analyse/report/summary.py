@@ -9,7 +9,7 @@ from tb_gradflow.analyse.evidence.by_hand import is_given
 from tb_gradflow.analyse.evidence.suspects import Suspect
 from tb_gradflow.analyse.graph.inner_gradients import forward_of
 from tb_gradflow.analyse.graph.op_sets import STRAIGHT
-from tb_gradflow.analyse.step.measured import Measured
+from tb_gradflow.analyse.step.measured import VANISHING_BELOW, Measured
 from tb_gradflow.analyse.step.movement import movement_of
 from tb_gradflow.analyse.step.status import State
 from tb_gradflow.analyse.words.fields import FROM_ONE_TERM
@@ -54,6 +54,13 @@ def summary_of(measured: Measured, states: Sequence[State], findings: Sequence[F
         others = [state for state in trainable if state not in fine]
         if not fine and all(state.status in _SMALL and measured.is_small(state.target) for state in others):
             return "Healthy: the loss is close to zero, and so is the gradient of " + _all(len(trainable), noun) + "."
+        faded = {name for finding in findings if finding.cause == "vanishing_depth" for name in finding.variables}
+        stopped = [state for state in others if _name(trace, state) in faded and _has_stopped(measured, state)]
+        if stopped:
+            subject = "the gradient" if len(stopped) == 1 else "the gradients"
+            verb = "has" if len(stopped) == 1 else "have"
+            whole = _count(len(trainable), noun)
+            return f"No problem was found, but {subject} of {len(stopped)} of {whole} {verb} come close to zero."
         healthy = "Healthy: the gradient" if fine else "No problem was found, but no gradient was seen: it"
         return f"{healthy} reaches {len(fine)} of {_count(len(trainable), noun)}" + _rest(
             sum(_name(trace, state) in told for state in others),
@@ -87,6 +94,13 @@ def summary_of(measured: Measured, states: Sequence[State], findings: Sequence[F
     same = [name for name in affected if plights.get(name) == plight] or list(first.variables)
     verb = "gets" if len(same) == 1 else "get"
     return f"{len(same)} of {_count(len(trainable), noun)} {verb} {plight}{_because(measured, first)}"
+
+
+def _has_stopped(measured: Measured, state: State) -> bool:
+    """Whether its gradient was of normal size in the first recorded step and has vanished, although the loss is not
+    close to zero: the training has come to a minimum, or to nothing."""
+    began = measured.first_gradient(state.variable)
+    return state.status in _SMALL and began >= VANISHING_BELOW and not measured.is_small(state.target)
 
 
 def _name(trace: Trace, state: State) -> str:

@@ -227,6 +227,10 @@ class Measured:
         before = self.once("gradients before", lambda: dict(self._gradients_before()))
         return before.get(self.topology.trace.variables[variable].name, (0.0, -1))
 
+    def has_learned_before(self) -> bool:
+        """Whether a recorded step before this one gave any variable a gradient other than zero."""
+        return any(self.largest_before(variable)[0] > 0 for variable in range(len(self.topology.trace.variables)))
+
     def of_row(self, row: int | None) -> GradientReport | None:
         """The statistics in a row; None if this step did not measure it."""
         if self.gradients is None or row is None or np.isnan(self.gradients[row, NORM]):

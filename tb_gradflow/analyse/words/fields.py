@@ -23,6 +23,7 @@ from tb_gradflow.analyse.words.names import (
     short,
     subject,
 )
+from tb_gradflow.record.expected import patterns_for
 
 # How messages begin.
 ZERO = "{they_get} {zero}: "
@@ -141,10 +142,9 @@ def _attribute(group: Group) -> str:
 
 
 def _pattern(group: Group) -> str:
-    owners = [name.rpartition("/")[0] for name in group.names]
-    both = zip(group.names, owners, strict=True)
-    patterns = [f"{owner}/*" if owner and owners.count(owner) > 1 else name for name, owner in both]
-    return '", "'.join(list(dict.fromkeys(patterns))[:3])
+    known = set(group.names)
+    others = [each.name for each in group.trace.variables if each.trainable and each.name not in known]
+    return '", "'.join(patterns_for(group.names, others))
 
 
 def _line(group: Group) -> str:

@@ -172,7 +172,7 @@ def _variable_lines(variables: Sequence[VariableChange], look: Look) -> Iterator
 
 def _statuses(change: VariableChange) -> str:
     def word(variable: VariableReport | None) -> str:
-        return "none" if variable is None else variable.status
+        return "absent" if variable is None else variable.status
 
     return f"{word(change.before)} → {word(change.now)}"
 

@@ -146,15 +146,14 @@ def _table(shown: Sequence[VariableReport], look: Look) -> Iterator[str]:
 
 
 def gradient_words(gradient: GradientReport | None) -> str:
-    """The size of a gradient, and how many of its elements are not finite."""
+    """The size of a gradient, and how many of its elements are not finite. If none is finite, it has no size."""
     if gradient is None:
         return "no gradient"
-    words = f"gradient norm {gradient.norm:.3g}"
-    if gradient.nan_count:
-        words += f", {gradient.nan_count} NaN"
-    if gradient.inf_count:
-        words += f", {gradient.inf_count} Inf"
-    return words
+    counts = ((gradient.nan_count, "NaN"), (gradient.inf_count, "Inf"))
+    broken = [f"{count} {word}" for count, word in counts if count]
+    if broken and gradient.norm == 0 and gradient.zero_fraction == 0:
+        return f"{', '.join(broken)}, no finite value"
+    return ", ".join((f"gradient norm {gradient.norm:.3g}", *broken))
 
 
 def _names(names: Sequence[str]) -> str:

@@ -35,6 +35,7 @@ from tb_gradflow.trace.explain.run_mode import Plan, compiled_once, functions_co
 from tb_gradflow.trace.explain.traced_step import TracedStep
 from tb_gradflow.trace.fidelity.object_graph import name_of
 from tb_gradflow.trace.fidelity.rollback import undone
+from tb_gradflow.trace.fit.keras2 import check_backend
 from tb_gradflow.trace.graph.differentiable import is_differentiable_dtype
 from tb_gradflow.trace.graph.variables import GivenTensor, Owned, Variables, listed_sources, raw_variable
 from tb_gradflow.trace.log.recorder import index_of, new_session, record_of, with_failure
@@ -115,6 +116,7 @@ def _examples_of_model(plan: Plan, model: Any, rows: Any) -> ExampleGradients:
 
 def _check_model(model: Any) -> None:
     if isinstance(model, keras.Model):
+        check_backend("explain")
         return
     kind = f"{type(model).__module__.partition('.')[0]}.{type(model).__qualname__}"
     if hasattr(model, "train_step"):

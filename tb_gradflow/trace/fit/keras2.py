@@ -79,12 +79,11 @@ def _held(model: Any) -> dict[int, str]:
     return found
 
 
-def check_backend() -> None:
-    """Raises SetupError if Keras uses a backend other than TensorFlow."""
-    # A program that imports Keras 2 trains with it, whatever backend Keras 3 has.
-    if keras.backend.backend() != "tensorflow" and "tf_keras" not in sys.modules:
+def check_backend(caller: str) -> None:
+    """Raises SetupError if Keras uses a backend other than TensorFlow. `caller` is what the user called."""
+    if keras.backend.backend() != "tensorflow":
         raise SetupError(
-            f"GradFlowCallback records TensorFlow, but Keras runs on {keras.backend.backend()}: set "
+            f"{caller} works with TensorFlow, but Keras runs on {keras.backend.backend()}: set "
             'KERAS_BACKEND="tensorflow" before Keras is imported'
         )
 

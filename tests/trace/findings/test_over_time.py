@@ -158,3 +158,25 @@ def test_units_that_die_in_a_training_are_counted(tmp_path: Path) -> None:
     [finding] = [each for each in log.report().findings if each.cause == "dead_units"]
     assert re.search(r"; since step \d+, at least 48\.$", finding.message)
     assert all(each.cause != "dead_units" for each in log.report(step=0).findings)
+
+
+@pytest.mark.parametrize("activation", ["softmax", "sigmoid", "tanh"])
+def test_the_first_step_of_a_training_is_told_as_explain_tells_it(tmp_path: Path, activation: str) -> None:
+    keras.utils.set_random_seed(0)
+    steep = keras.initializers.RandomNormal(stddev=1e4)
+    layers = [keras.layers.Dense(16, "relu"), keras.layers.Dense(4, activation, kernel_initializer=steep)]
+    model = keras.Sequential([keras.Input((6,)), *layers])
+    model.compile("sgd", "mse")
+    x = np.random.default_rng(0).random((BATCH, 6), "float32")
+    y = np.eye(4, dtype="float32")[np.arange(BATCH) % 4]
+
+    alone = tb_gradflow.explain(model, x, y)
+    trained(tmp_path, model, x, y)
+    step = tb_gradflow.open_log(tmp_path).report(step=0)
+
+    def told(report: Report) -> list[tuple[Any, ...]]:
+        return [(each.cause, each.severity, each.variables, each.op and each.op.name) for each in report.findings]
+
+    assert alone.findings[0].cause.startswith("saturation")
+    assert alone.findings[0].severity == "error"
+    assert told(step) == told(alone)

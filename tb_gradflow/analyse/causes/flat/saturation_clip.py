@@ -300,8 +300,8 @@ CAUSE = Cause(
     "zero, such as the overlap of boxes that do not touch. Or the output of a linear layer is clipped like a "
     "probability and goes into a logarithm, and part of it lies outside the limits in this step. Or a variable is "
     "clipped, and some of its elements lie outside: a warning from half of them on",
-    severity="warning; error in `explain` where no variable gets any gradient; info if the loss is zero: all margins "
-    "are satisfied",
+    severity="warning; error where no variable gets any gradient, in this step or before; info if the loss is zero: "
+    "all margins are satisfied",
     fix="clip gradients, not values",
     text=message_and_fix,
     plight="a gradient that a clip blocks in part",

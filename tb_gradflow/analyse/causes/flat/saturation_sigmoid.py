@@ -65,7 +65,7 @@ CAUSE = Cause(
     name="saturation_sigmoid",
     meaning="the gradient becomes zero at a sigmoid or tanh, hard ones included; or one of these alone shrinks it by "
     "four orders of magnitude; or it becomes zero in a loop that contains them and whose inside is not recorded",
-    severity="warning; error in `explain` where no variable gets any gradient",
+    severity="warning; error where no variable gets any gradient, in this step or before",
     fix="scale the input",
     text=message_and_fix,
 )

@@ -39,7 +39,7 @@ CAUSE = Cause(
     name="saturation_softmax",
     meaning="the gradient becomes zero at a softmax, or at a loss that contains one; or a softmax alone shrinks it by "
     "four orders of magnitude",
-    severity="warning; error in `explain` where no variable gets any gradient",
+    severity="warning; error where no variable gets any gradient, in this step or before",
     fix="`from_logits=True`",
     text=message_and_fix,
 )
