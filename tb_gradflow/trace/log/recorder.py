@@ -218,7 +218,8 @@ class Recorder:
         try:
             sink = tf.io.TFRecordWriter(part)
             writer = LogWriter(later, sink, cap_bytes=self._cap_bytes, stride=2 * full.stride)
-            thin(StoredRun(DirectoryReader(posixpath.dirname(self._path))), writer, self._pinned)
+            log = StoredRun(DirectoryReader(posixpath.dirname(self._path)))
+            thin(log, self._session.id, writer, self._pinned)
             tf.io.gfile.rename(part, path)
         except Exception as error:
             self._may_thin = False
