@@ -155,5 +155,5 @@ def main(families: Iterable[Iterable[Callable[[Hand], None]]]) -> None:
         if not wanted or each.__name__ in wanted:
             began = time.monotonic()
             left[each.__name__] = run(each, mode)
-            sys.__stderr__.write(f"{each.__name__} {time.monotonic() - began:.1f} s\n")
-    Path(path).write_text(json.dumps(left, indent=1))
+            print(f"{each.__name__} {time.monotonic() - began:.1f} s", file=sys.__stderr__)
+            Path(path).write_text(json.dumps(left, indent=1))

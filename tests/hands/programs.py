@@ -175,7 +175,7 @@ def output_replaced(hand: Hand) -> None:
         def flush(self) -> None: ...
 
     before = sys.stdout
-    sys.stdout = Own()  # type: ignore[assignment]
+    sys.stdout = Own()
     try:
         hand.fit(model())
         sys.stdout.write("mine")
@@ -187,7 +187,7 @@ def output_replaced(hand: Hand) -> None:
 def no_output(hand: Hand) -> None:
     """As in a windowed program."""
     before = sys.stdout, sys.stderr
-    sys.stdout = sys.stderr = None  # type: ignore[assignment]
+    sys.stdout = sys.stderr = None
     try:
         hand.fit(model())
     finally:
