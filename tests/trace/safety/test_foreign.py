@@ -88,7 +88,7 @@ def test_faults_of_the_recorder_and_of_the_program_s_code_that_it_calls_are_faul
         raise TimeLimit("in a property that the recorder reads")
 
     faults: list[Exception] = []
-    for action in (asked_by_recorder, lambda: int("no number"), lambda: [].index(1)):  # type: ignore[var-annotated]
+    for action in (asked_by_recorder, lambda: int("no number"), lambda: [0].index(1)):
         Protection(faults.append).attempt(action)
 
     assert [type(each) for each in faults] == [TimeLimit, ValueError, ValueError]
