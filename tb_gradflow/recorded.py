@@ -54,10 +54,11 @@ class Recorded:
         if hooks is None:
             return
         from tb_gradflow.trace.protection.beside import surely
+        from tb_gradflow.trace.protection.foreign import faults
 
         try:
             surely(hooks.stop, self._outer)
-        except Exception as error:
+        except faults() as error:
             _say("the end of this recording may be missing", error)
 
     def flush(self) -> None:
@@ -85,6 +86,10 @@ class Recorded:
             if imported is not None and self._hooks is not None:
                 self._hooks.hook(imported)
         except Exception as error:  # a fault in the recorder must never reach the training
+            # Not imported here: that may be what failed.
+            foreign = sys.modules.get("tb_gradflow.trace.protection.foreign")
+            if foreign is not None and foreign.is_foreign(error):
+                raise
             self.stop()
             _say("the trainings of this program are not recorded", error)
 

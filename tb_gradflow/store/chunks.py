@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import struct
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NoReturn
@@ -106,6 +107,21 @@ def in_order(heads: Sequence[ChunkHead]) -> tuple[list[ChunkHead], list[ChunkHea
     for head in sorted(heads, key=lambda head: head.id):
         (left_out if kept and head.id <= kept[-1].steps[-1] else kept).append(head)
     return kept, left_out
+
+
+def first_steps(head: ChunkHead, until: int | None) -> ChunkHead:
+    """The chunk with its steps before that one; None is after all of them."""
+    if until is None or head.steps[-1] < until:
+        return head
+    kept = bisect_left(head.steps, until)
+    return ChunkHead(head.id, head.trace, head.steps[:kept], head.wall_times[:kept], head.losses[:kept])
+
+
+def first_rows(array: Array, count: int) -> Array:
+    """The numbers of the first steps of a chunk."""
+    if array.shape[0] == count:
+        return array
+    return Array((count, *array.shape[1:]), array.data[: len(array.data) // array.shape[0] * count], array.problem)
 
 
 def _check_bytes(tag: Tag, array: Array, each: int) -> None:

@@ -1,4 +1,5 @@
-"""One recorded run, regardless of where it is stored: finds its newest session and reads it piece by piece.
+"""One recorded run, regardless of where it is stored: finds its newest session and reads it piece by piece, together
+with the earlier sessions that it continues.
 
 The sources (a directory of event files, TensorBoard's DataProvider) differ only in how they list tags and fetch their
 data: that is `TagReader`. Arrays stay bytes until they are needed.
@@ -9,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
 from tb_gradflow.errors import DamagedRecord, LogError
@@ -18,13 +19,17 @@ from tb_gradflow.record.schema import GRADIENT_STATISTICS, VARIABLE_STATISTICS, 
 from tb_gradflow.record.upgrade import read_session, read_trace, read_values
 from tb_gradflow.store.chunks import Array as Array
 from tb_gradflow.store.chunks import ChunkHead as ChunkHead
-from tb_gradflow.store.chunks import check_numbers, in_order, read_cost, read_head
+from tb_gradflow.store.chunks import check_numbers, first_rows, first_steps, in_order, read_cost, read_head
 from tb_gradflow.store.layout import MOST_JSON, MOST_JSON_OF_SESSION, Tag, unpack_json, unzipped
 from tb_gradflow.store.warning import warn_of
 
 Read = TypeVar("Read")
 
 _COLUMNS = {"gradients": len(GRADIENT_STATISTICS), "variables": len(VARIABLE_STATISTICS)}
+
+_EARLIER_TRACES = 10**6
+"""The traces of the newest session keep their numbers; those of the session before it are counted from here, those of
+the one before that from twice as much. So no number changes while a training continues."""
 
 
 class TagReader(Protocol):
@@ -45,14 +50,14 @@ class TagReader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RunIndex:
-    """The content of one session at the time of the request.
+    """The content of one session at the time of the request, with what it continues of earlier sessions.
 
     Attributes:
         session: The newest session that recorded something, or the newest of all if none did.
-        traces: Indices of its traces, increasing.
+        traces: Indices of the traces, in the order in which they were recorded.
         chunks: By first step.
-        earlier: Number of other sessions that recorded something in the same place.
-        cost: The cost of recording up to the newest chunk; None in logs that do not contain it.
+        earlier: Number of other sessions that recorded something in the same place, and of which nothing is here.
+        cost: The cost of recording in this session up to the newest chunk; None in logs that do not contain it.
         with_values: The steps whose forward pass was measured.
         damaged: The parts of the log that cannot be read and are left out.
     """
@@ -78,8 +83,31 @@ class RunIndex:
         return self.chunks[at], self.chunks[at].steps.index(step)
 
 
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A session, or what is left of it: later sessions replace the steps from their first one on.
+
+    Attributes:
+        session: Its id.
+        traces: What is added to the numbers of its traces.
+        began: Its first step; -1 if it has none.
+        until: The first step of the part that follows it; None for the last part.
+        chunks: The chunks with these steps, and the numbers of their traces as they are stored.
+    """
+
+    session: str
+    traces: int
+    began: int
+    until: int | None
+    chunks: tuple[ChunkHead, ...]
+
+
 class StoredRun:
     """Reads one run.
+
+    A training that was interrupted and resumed is one run of several sessions. As in TensorBoard, the steps of a later
+    session replace those of earlier ones from its first step on, so that a training from step zero replaces them all.
+    Sessions that were recorded at the same time do not belong together.
 
     Caches heads of chunks and sessions, which are small. Caching the rest is up to the caller.
     """
@@ -90,6 +118,8 @@ class StoredRun:
         self._sessions: dict[str, Session] = {}
         self._costs: dict[Tag, Cost] = {}
         self._damaged: dict[Tag, str] = {}
+        # By the newest session.
+        self._parts: dict[str, list[_Part]] = {}
 
     def index(self, tags: Collection[Tag] | None = None) -> RunIndex:
         """What is there now, or was when `tags` were listed. Raises LogError if that cannot be read, or if there is
@@ -99,16 +129,59 @@ class StoredRun:
         """
         tags = self._reader.tags() if tags is None else tags
         session = self.session(newest_session(tags))
-        of_session = [tag for tag in tags if tag.session == session.id]
-        traces = sorted(tag.number for tag in of_session if tag.kind == "trace")
-        costs = [tag for tag in of_session if tag.kind == "cost"]
-        newest_cost = max(costs, key=lambda tag: tag.number, default=None)
-        heads = self._read_heads([tag for tag in of_session if tag.kind == "steps"], newest_cost)
-        earlier = {tag.session for tag in tags if tag.kind == "trace"} - {session.id}
-        cost = self._read_cost(costs)
-        measured = frozenset(tag.number for tag in of_session if tag.kind == "values")
-        damaged = (*self._reader.problems(), *(self._damaged[tag] for tag in of_session if tag in self._damaged))
-        return RunIndex(session, tuple(traces), tuple(heads), len(earlier), cost, measured, damaged)
+        of_session: dict[str, list[Tag]] = {}
+        for tag in tags:
+            of_session.setdefault(tag.session, []).append(tag)
+        costs = [tag for tag in of_session[session.id] if tag.kind == "cost"]
+        self._parts[session.id] = parts = self._joined(session.id, of_session, costs)
+        ours = [(part, tag) for part in parts for tag in of_session[part.session]]
+        traces = [part.traces + number for part in parts for number in _numbers_of("trace", of_session[part.session])]
+        chunks = [
+            replace(head, trace=part.traces + head.trace)
+            for part in parts
+            for head in (first_steps(head, part.until) for head in part.chunks)
+        ]
+        recorded = {tag.session for tag in tags if tag.kind == "trace"}
+        measured = frozenset(
+            tag.number for part, tag in ours if tag.kind == "values" and (part.until is None or tag.number < part.until)
+        )
+        damaged = (*self._reader.problems(), *(self._damaged[tag] for _, tag in ours if tag in self._damaged))
+        return RunIndex(
+            session,
+            tuple(traces),
+            tuple(chunks),
+            len(recorded - {part.session for part in parts}),
+            self._read_cost(costs),
+            measured,
+            damaged,
+        )
+
+    def index_of(self, session: str) -> RunIndex:
+        """The same for that session alone."""
+        return self.index([tag for tag in self._reader.tags() if tag.session == session])
+
+    def _joined(self, newest: str, of_session: Mapping[str, Collection[Tag]], costs: Collection[Tag]) -> list[_Part]:
+        """The parts of a run, the earliest first."""
+        sessions = sorted(id for id in of_session if id <= newest and Tag("session", id, -1) in of_session[id])
+        parts: list[_Part] = []
+        for back, id in enumerate(reversed(sessions)):
+            later = parts[-1] if parts else None
+            if later is not None and later.began <= 0:
+                break
+            steps = [tag for tag in of_session[id] if tag.kind == "steps"]
+            if later is None:
+                heads = self._read_heads(steps, max(costs, key=lambda tag: tag.number, default=None))
+            else:
+                with suppress(LogError):
+                    self.session(id)
+                heads = self._read_heads(steps, None) if id in self._sessions else []
+                if not heads or heads[-1].wall_times[-1] > later.chunks[0].wall_times[0]:
+                    continue
+                heads = [head for head in heads if head.id < later.began]
+            if heads or later is None:
+                until = None if later is None else later.began
+                parts.append(_Part(id, back * _EARLIER_TRACES, heads[0].id if heads else -1, until, tuple(heads)))
+        return parts[::-1]
 
     def session(self, id: str) -> Session:
         """Raises LogError if it cannot be read."""
@@ -123,22 +196,29 @@ class StoredRun:
     def trace(self, session: str, index: int, packed: bytes | None = None) -> Trace:
         """Raises KeyError if there is none, LogError if it cannot be read. `packed` is what `packed_trace` returned, if
         that was read before."""
-        tag = Tag("trace", session, index)
+        tag = self._trace_tag(session, index)
         value = _unpacked(tag, self._reader.blob(tag) if packed is None else packed)
-        written = self.session(session).format
+        written = self.session(tag.session).format
         with _naming(tag):
             trace = read_trace(value, written)
-        if trace.index != index:
+        if trace.index != tag.number:
             raise DamagedRecord(f"damaged log: {tag} holds the trace {trace.index}")
-        return trace
+        return replace(trace, index=index)
 
     def packed_trace(self, session: str, index: int) -> bytes:
         """The same as it lies in the log, unchecked. Raises KeyError."""
-        return self._reader.blob(Tag("trace", session, index))
+        return self._reader.blob(self._trace_tag(session, index))
 
-    def trace_blob(self, session: str, index: int) -> bytes:
-        """The same as it is stored: gzipped JSON, in the format of its session. Only its size is checked."""
-        tag = Tag("trace", session, index)
+    def format_of(self, session: str, index: int) -> int:
+        """The format in which that trace is stored."""
+        return self.session(self._trace_tag(session, index).session).format
+
+    def trace_blob(self, session: str, index: int) -> bytes | None:
+        """The same as it is stored: gzipped JSON, in the format of its session; None if it has another number there.
+        Only its size is checked."""
+        tag = self._trace_tag(session, index)
+        if tag.number != index:
+            return None
         blob = self._reader.blob(tag)
         _opened(tag, unzipped, blob)
         return blob
@@ -154,7 +234,7 @@ class StoredRun:
     def values(self, session: str, step: int, trace: Trace) -> StepValues:
         """What the forward pass of a step of that trace computed. Raises KeyError if that was not measured, LogError if
         it cannot be read."""
-        tag = Tag("values", session, step)
+        tag, _ = self._stored(Tag("values", session, step))
         blob = self._json(tag)
         with _naming(tag):
             values = read_values(blob, trace)
@@ -164,22 +244,49 @@ class StoredRun:
 
     def read_ahead(self, tags: Collection[Tag]) -> dict[Tag, Array]:
         """Gradients and variables of chunks in the index, in one request; without those that cannot be read."""
+        wanted = {stored: (tag, until) for tag in tags for stored, until in [self._stored(tag)]}
         found = {}
-        for tag, array in self._reader.arrays(tags).items():
-            head = self._heads.get(Tag("steps", tag.session, tag.number))
+        for stored, array in self._reader.arrays(wanted).items():
+            head = self._heads.get(Tag("steps", stored.session, stored.number))
             with suppress(DamagedRecord):
                 if head is not None:
-                    check_numbers(tag, array, head, _COLUMNS[tag.kind])
-                    found[tag] = array
+                    check_numbers(stored, array, head, _COLUMNS[stored.kind])
+                    tag, until = wanted[stored]
+                    found[tag] = first_rows(array, len(first_steps(head, until).steps))
         return found
 
     def _numbers(self, tag: Tag) -> Array:
+        tag, until = self._stored(tag)
         steps = Tag("steps", tag.session, tag.number)
         wanted = [tag] if steps in self._heads else [tag, steps]
         found = self._reader.arrays(wanted)
         head = self._heads.get(steps) or read_head(steps, found[steps])
         check_numbers(tag, found[tag], head, _COLUMNS[tag.kind])
-        return found[tag]
+        return first_rows(found[tag], len(first_steps(head, until).steps))
+
+    def _parts_of(self, session: str) -> list[_Part]:
+        """The parts of the run whose newest session that is; none if it is not the newest."""
+        if session not in self._parts:
+            with suppress(LogError):
+                self.index()
+        return self._parts.setdefault(session, [])
+
+    def _trace_tag(self, session: str, index: int) -> Tag:
+        """Where a trace of the index is stored."""
+        if index < _EARLIER_TRACES:
+            return Tag("trace", session, index)
+        back = index - index % _EARLIER_TRACES
+        part = next((part for part in self._parts_of(session) if part.traces == back), None)
+        if part is None:
+            raise KeyError(index)
+        return Tag("trace", part.session, index - back)
+
+    def _stored(self, tag: Tag) -> tuple[Tag, int | None]:
+        """Where a chunk, or the values of a step, are stored; and the step before which they end, if there is one."""
+        for part in reversed(self._parts_of(tag.session)):
+            if 0 <= part.began <= tag.number:
+                return replace(tag, session=part.session), part.until
+        return tag, None
 
     def _read_cost(self, tags: Collection[Tag]) -> Cost | None:
         """The one that was written last, of those that can be read."""
@@ -249,6 +356,10 @@ def _naming(tag: Tag) -> Iterator[None]:
         yield
     except DamagedRecord as damage:
         raise DamagedRecord(f"{damage} (in {tag})") from damage
+
+
+def _numbers_of(kind: str, tags: Collection[Tag]) -> list[int]:
+    return sorted(tag.number for tag in tags if tag.kind == kind)
 
 
 def newest_session(tags: Collection[Tag]) -> str:

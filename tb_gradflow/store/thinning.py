@@ -12,14 +12,13 @@ from tb_gradflow.store.writer import LogWriter
 _FLOAT32_BYTES = 4
 
 
-def thin(run: StoredRun, writer: LogWriter, pinned: Collection[int] = ()) -> int:
-    """Writes every second step of the newest session of `run`, and the `pinned` steps, to `writer`, which has another
+def thin(run: StoredRun, session: str, writer: LogWriter, pinned: Collection[int] = ()) -> int:
+    """Writes every second step of that session of `run`, and the `pinned` steps, to `writer`, which has another
     session. Returns how many steps there were.
 
     Raises LogError if the run cannot be read.
     """
-    index = run.index()
-    session = index.session.id
+    index = run.index_of(session)
     traces = {trace: run.trace(session, trace) for trace in index.traces}
     for trace in traces.values():
         writer.write_trace(trace)

@@ -4,7 +4,6 @@ same trace.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 import time
@@ -25,6 +24,7 @@ from tb_gradflow.trace.log.options import checked
 from tb_gradflow.trace.log.progress import told_if_long
 from tb_gradflow.trace.log.recorder import Recorder, Tracing, fault_message, index_of, new_session
 from tb_gradflow.trace.observed.observed_steps import ObservedSteps
+from tb_gradflow.trace.protection.foreign import suppressed
 from tb_gradflow.trace.protection.training import Protection, protected_method
 from tb_gradflow.trace.protection.warning import warn
 from tb_gradflow.trace.step.measurements import Measured
@@ -79,6 +79,19 @@ class GradFlowCallback(KerasCallback):
         # A program that imports Keras 2 trains with it, whatever backend Keras 3 has.
         if "tf_keras" not in sys.modules:
             check_backend("GradFlowCallback")
+        self._arguments = {
+            "log_dir": log_dir,
+            "update_freq": update_freq,
+            "overhead": overhead,
+            "tensors": tensors,
+            "catch_nonfinite": catch_nonfinite,
+            "expected": expected,
+            "source": source,
+            "terms": terms,
+            "examples": examples,
+        }
+        others = frozenset(vars(self)) - {"_arguments"}
+        check_backend()
         if is_one_of_several() and "tf_keras" not in sys.modules:
             warn(
                 "tb_gradflow: `fit` of Keras 3 does not support MultiWorkerMirroredStrategy. Train with `fit` of "
@@ -101,6 +114,18 @@ class GradFlowCallback(KerasCallback):
         self._epoch = 0
         self._epoch_begins = False
         self._has_told = False
+        # What a copy gets anew.
+        self._own = frozenset({*vars(self), "_own"} - others)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy, in this process or in another one, is a new recorder with the same arguments, and keeps what a
+        subclass or the user has added. A training in progress is not copied."""
+        added = {name: value for name, value in vars(self).items() if name not in self._own and name not in _OF_FIT}
+        return {"arguments": {**self._arguments, "log_dir": self._options.log_dir}, "added": added}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        GradFlowCallback.__init__(self, **state["arguments"])
+        vars(self).update(state["added"])
 
     @protected_method
     def on_train_begin(self, logs: Any = None) -> None:
@@ -235,7 +260,7 @@ class GradFlowCallback(KerasCallback):
     def _report_fault(self, fault: Exception) -> None:
         warn(fault_message(self._count.now, fault))
         if self.protection.is_over:
-            with contextlib.suppress(Exception):  # it may be what failed
+            with suppressed():  # it may be what failed
                 self._written()
 
     def _written(self) -> None:
@@ -252,6 +277,9 @@ class GradFlowCallback(KerasCallback):
         assert self._recorder is not None
         self._recorder.add_step(step, self._tracing.indices[index_of(measured)], measured, tell=tell)
 
+
+_OF_FIT = frozenset({"_model", "model", "params", "validation_data"})
+"""What Keras sets on a callback for a training, in Keras 3 and 2."""
 
 _FROZEN = (
     "none of its weights is trainable, so its step requests no gradient. What counts is `trainable` when the step is "

@@ -11,7 +11,6 @@ the directory, reads all of it.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import os
 import threading
@@ -38,6 +37,7 @@ from tb_gradflow.trace.log.summary_writer import WriterRecorder, before_flush
 from tb_gradflow.trace.numerics.statistics import GRADIENT_COLUMNS, gradient_statistics, variable_statistics
 from tb_gradflow.trace.numerics.statistics_table import StatisticsTable
 from tb_gradflow.trace.protection.attention import left_to_author
+from tb_gradflow.trace.protection.foreign import suppressed
 from tb_gradflow.trace.protection.functions import in_step
 from tb_gradflow.trace.protection.training import Protection, protected_function, protected_method
 from tb_gradflow.trace.protection.warning import warn
@@ -210,7 +210,7 @@ class SummaryLog:
     def _ends(self, fault: Exception) -> None:
         """What was recorded before a fault can be read."""
         _report_fault(fault)
-        with contextlib.suppress(Exception):  # it may be what failed
+        with suppressed():  # it may be what failed
             self._recorder.flush()
 
     def _heard(self, call: int, step: Any, loss: Any, rows: Any, norms: Any) -> None:

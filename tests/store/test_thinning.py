@@ -17,7 +17,7 @@ from tests.store.samples import open_writer, session, step, trace, write_log
 def thinned(before: Path, after: Path, pinned: tuple[int, ...] = ()) -> StoredRun:
     later = session(id=int(session().id) + 1)
     with LogWriter(later, RecordFile(event_file_path(str(after))), stride=2) as writer:
-        thin(StoredRun(DirectoryReader(str(before / "gradflow"))), writer, pinned)
+        thin(StoredRun(DirectoryReader(str(before / "gradflow"))), session().id, writer, pinned)
         for number in range(100, 108):
             writer.write_step(step(number))
     return StoredRun(DirectoryReader(str(after / "gradflow")))

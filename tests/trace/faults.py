@@ -24,6 +24,7 @@ import importlib.machinery
 import logging
 import os
 import re
+import signal
 import sys
 import tempfile
 import warnings
@@ -45,6 +46,10 @@ _REACHED = "__tb_gradflow_reached__"
 
 class Injected(Exception):
     """What is raised."""
+
+
+class TimeLimit(Exception):
+    """What the program's own signal handler raises."""
 
 
 class Faults:
@@ -69,6 +74,9 @@ class Faults:
         if self.where is not None and self.where == (function, self.calls[function]):
             self.has_raised = True
             self.when()
+            if self.kind is TimeLimit:
+                signal.raise_signal(signal.SIGALRM)  # its handler runs in the main thread, here or as soon as it can
+                return
             raise self.kind(f"injected into {function}, call {self.calls[function]}")
 
 
@@ -252,11 +260,14 @@ def differences(plain: Result, recorded: Result, result: Result, exact: bool = T
         yield f"steps {result.steps}, not {recorded.steps}, and nothing was said: {result.warned}"
 
 
-def interruptions(plain: Result, result: Result) -> Iterator[str]:
-    """What a KeyboardInterrupt in the recorder has left that it would not have left without it; nothing if all is well.
-    Where an op of TensorFlow's has called the recorder, TensorFlow makes an error of its own of it."""
-    if result.error is None and not any("KeyboardInterrupt" in line for line in result.warned):
+def interruptions(plain: Result, result: Result, kind: type[BaseException] = KeyboardInterrupt) -> Iterator[str]:
+    """What a KeyboardInterrupt, or the program's time limit, has left that it would not have left without a recorder;
+    nothing if all is well. Where an op of TensorFlow's has called the recorder, TensorFlow makes an error of its own of
+    it."""
+    if result.error is None and not any(kind.__name__ in line for line in result.warned):
         yield "the interrupt was lost"
+    if kind is TimeLimit and not isinstance(result.error, TimeLimit):
+        yield f"ended with {result.error!r}, not the time limit"
     if result.states and _digest(result.weights) not in plain.states:
         yield "weights that no step has left"
     if not result.restored:
@@ -642,6 +653,8 @@ def sweep(
     `beyond`: only in functions that a small model, or that other scenario, does not reach. `skip`: as many of the
     chosen, the first by name, are left out."""
     FAULTS.kind = kind
+    if kind is TimeLimit:
+        signal.signal(signal.SIGALRM, _end)
     scenario = SCENARIOS[name]
     with tempfile.TemporaryDirectory() as directory:
         reached: set[str] = set()
@@ -662,8 +675,8 @@ def sweep(
         chosen = chosen[skip:]
         for number, where in enumerate(chosen):
             result = run(scenario, f"{directory}/{number}", where, small)
-            if kind is KeyboardInterrupt:
-                found = list(interruptions(plain, result)) if FAULTS.has_raised else []
+            if kind in (KeyboardInterrupt, TimeLimit):
+                found = list(interruptions(plain, result, kind)) if FAULTS.has_raised else []
             else:
                 found = list(differences(plain, recorded, result, exact="xla" not in name))
             problems += [f"{name}: {where[0]}, call {where[1]}: {each}" for each in found]
@@ -672,6 +685,10 @@ def sweep(
             if (number + 1) % 10 == 0:
                 _say(f"{name}: {number + 1} of {len(chosen)} tried")
     return len(chosen), problems
+
+
+def _end(number: int, interrupted: Any) -> None:
+    raise TimeLimit("the program's own")
 
 
 def _say(line: str) -> None:
@@ -687,6 +704,7 @@ def main() -> int:
     parser.add_argument("--part", default="0/1")
     parser.add_argument("--skip", type=int, default=0, help="leave out as many faults, the first by name")
     parser.add_argument("--interrupt", action="store_true", help="as if somebody had pressed Ctrl-C there")
+    parser.add_argument("--alarm", action="store_true", help="as if a time limit of the program had passed there")
     parser.add_argument("--small", action="store_true", help="train a model of one layer")
     parser.add_argument("--beyond-small", action="store_true", help="only where a small model does not come")
     parser.add_argument("--beyond", choices=SCENARIOS, help="only where that scenario does not come")
@@ -701,7 +719,7 @@ def main() -> int:
     failed = 0
     part = tuple(int(each) for each in given.part.split("/"))
     for name in names:
-        kind = KeyboardInterrupt if given.interrupt else Injected
+        kind = KeyboardInterrupt if given.interrupt else TimeLimit if given.alarm else Injected
         tried, problems = sweep(
             name,
             given.cases,

@@ -70,8 +70,8 @@ class Caches:
     Attributes:
         numbers: Chunks, by bytes: a thousand steps of ResNet50 take 28 MB. Chunks of a longer run are read again for
             each series, which takes a fraction of a second.
-        traces: Decoded traces with their topologies, by their packed content and its format: about 1.5 KB for each op,
-            by which they are counted.
+        traces: Decoded traces with their topologies, by their packed content, its format and their number: about 1.5 KB
+            for each op, by which they are counted.
         diagnoses: Results for a step, about 0.6 KB for each variable: users move the slider back to the same steps.
     """
 
@@ -102,7 +102,7 @@ class History:
         self._refreshed = -math.inf
         self._changes = 0
         self._unreadable: dict[tuple[str, int], LogError] = {}
-        self._contents: dict[tuple[str, int], tuple[bytes, int]] = {}
+        self._contents: dict[tuple[str, int], tuple[bytes, int, int]] = {}
         self._sizes: dict[tuple[str, int], Sizes] = {}
         self._fitting: set[Tag] = set()
         self._damaged_numbers: set[Tag] = set()
@@ -181,9 +181,11 @@ class History:
     def trace_json(self, session: str, index: int) -> bytes:
         """The same as gzipped JSON in the current format."""
         try:
-            if self._run.session(session).format == FORMAT:
+            if self._run.format_of(session, index) == FORMAT:
                 # Sent as it is stored: decoding thirty thousand ops takes seconds, and the browser decodes them anyway.
-                return self._run.trace_blob(session, index)
+                blob = self._run.trace_blob(session, index)
+                if blob is not None:
+                    return blob
         except KeyError:
             raise NotRecorded(f"the log has no trace {index} of session {session}") from None
         return pack_json(encode(self.trace(session, index)))
@@ -412,7 +414,7 @@ class History:
                 return trace, Topology(trace)
 
         # The runs of a sweep often have the same trace, which then is decoded once.
-        content = hashlib.blake2b(packed, digest_size=16).digest(), self._run.session(session).format
+        content = hashlib.blake2b(packed, digest_size=16).digest(), self._run.format_of(session, index), index
         try:
             analysed = self._caches.traces.get(content, analyse)
         except DamagedRecord as damage:

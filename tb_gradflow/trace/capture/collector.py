@@ -40,6 +40,7 @@ from tb_gradflow.trace.graph.variables import (
 from tb_gradflow.trace.numerics.fusion import Needed, apart, may_be_merged, seen_apart
 from tb_gradflow.trace.numerics.loss_scale import ScaledLosses, total
 from tb_gradflow.trace.numerics.statistics_table import StatisticsTable
+from tb_gradflow.trace.protection.foreign import faults
 from tb_gradflow.trace.source.frames import frames_of
 from tb_gradflow.trace.tf_internals.tapes import (
     flat_answers,
@@ -158,7 +159,7 @@ class Collector:
             # Another tape may differentiate the gradient, which is then a part of its loss.
             with contextlib.nullcontext() if request.call.inner else self.symbols.passing():
                 asked, on_the_way = ask(tape, target, wanted, *(rest[:1] if fills_zeros else rest))
-        except Exception as error:
+        except faults() as error:
             self._raised(request, error)
             with self._own_work():
                 for each in measuring:
@@ -184,7 +185,7 @@ class Collector:
         request, _ = prepared
         try:
             asked, arrived = original()
-        except Exception as error:
+        except faults() as error:
             self._raised(request, error)
             raise
         with self._own_work(), record.stop_recording():
@@ -364,7 +365,7 @@ class Collector:
         """
         try:
             yield
-        except Exception as error:
+        except faults() as error:
             self.fail(error)
 
     @contextlib.contextmanager

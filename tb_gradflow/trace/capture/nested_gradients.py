@@ -20,6 +20,7 @@ from tb_gradflow.trace.graph.differentiable import is_differentiable_dtype
 from tb_gradflow.trace.graph.flat_ops import FlatOp, Ref
 from tb_gradflow.trace.graph.gradient_call import Answer
 from tb_gradflow.trace.numerics.statistics_table import Block, Row
+from tb_gradflow.trace.protection.foreign import suppressed
 from tb_gradflow.trace.tf_internals.patching import replaced
 
 Places = dict[int, list[tuple[Any, Ref]]]
@@ -74,7 +75,7 @@ class NestedGradients(Instrument):
                 wanted = [*xs, *(tensor for tensor, _ in places)]
                 answers = original(ys, wanted, *args, src_graph=src_graph, **options)
                 # A fault of ours costs the measurement, but not the step.
-                with contextlib.suppress(Exception):
+                with suppressed():
                     self._keep(places, answers[len(xs) :])
                 return answers[: len(xs)]
             finally:

@@ -14,6 +14,7 @@ from tb_gradflow.trace.graph.flat_ops import Ref, consumers
 from tb_gradflow.trace.graph.gradient_call import UNMEASURED, TermAnswers
 from tb_gradflow.trace.graph.reach import influenced_by, last_of_scopes
 from tb_gradflow.trace.graph.variables import is_replica
+from tb_gradflow.trace.protection.foreign import faults
 from tb_gradflow.trace.terms.inside_calls import Calls
 from tb_gradflow.trace.terms.measured import measure
 from tb_gradflow.trace.terms.named import terms_of
@@ -58,7 +59,7 @@ class TermGradients(Instrument):
             return
         try:
             self._measure(noted)
-        except Exception as error:  # only the terms are lost, and nothing else of the step
+        except faults() as error:  # only the terms are lost, and nothing else of the step
             call.rows.drop_waiting()
             call.terms = TermAnswers(problem=f"{UNMEASURED} {type(error).__name__}: {error}")
 

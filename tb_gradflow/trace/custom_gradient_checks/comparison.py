@@ -16,6 +16,7 @@ import numpy.typing as npt
 from tb_gradflow.record.schema import GradientCheck, GradientSample, InputCheck, Response
 from tb_gradflow.trace.custom_gradient_checks.probe import SMALL_FACTOR, Probe
 from tb_gradflow.trace.custom_gradient_checks.subgraph import Running, as_fed, is_floating, opened
+from tb_gradflow.trace.protection.foreign import faults
 
 Array = npt.NDArray[Any]
 
@@ -67,7 +68,7 @@ def checked(known: GradientCheck, probe: Probe, values: Fetched) -> GradientChec
         except _UnfaithfulError:
             problem = "its forward computation returns a different result each time"
         # The op may not support this precision, or may reject a nearby value. The report says what was not compared.
-        except Exception:
+        except faults():
             continue
     return replace(known, problem=problem)
 

@@ -16,6 +16,7 @@ from tb_gradflow.record.schema import InputCheck
 from tb_gradflow.trace.custom_gradient_checks.subgraph import CannotCutError, Part, cut_out
 from tb_gradflow.trace.graph.custom_gradients import OwnGradient
 from tb_gradflow.trace.graph.differentiable import is_differentiable_dtype, shape_of
+from tb_gradflow.trace.protection.foreign import faults
 
 # A power of two, so that a linear function returns exactly the same digits; small, so that clipping does not apply;
 # negative, because some functions depend on the sign.
@@ -87,7 +88,7 @@ def probe_of(own: OwnGradient, upstream: Sequence[Any]) -> Probe:
     except CannotCutError as reason:
         probe.part, probe.problem = None, str(reason)
     # The user's function may raise anything, and the report contains what it raised.
-    except Exception as error:
+    except faults() as error:
         probe.part, probe.problem = None, raised_by(error)
     return probe
 

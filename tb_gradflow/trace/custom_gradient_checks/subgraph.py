@@ -16,6 +16,8 @@ import tensorflow as tf
 from tensorflow.core.framework import attr_value_pb2, graph_pb2, node_def_pb2, types_pb2
 from tensorflow.python.framework import versions
 
+from tb_gradflow.trace.protection.foreign import faults
+
 Values = Mapping[str, Any]
 """Arrays by the name of the tensor."""
 
@@ -172,7 +174,7 @@ def _derivative(part: Part, graph: Any, names: Mapping[str, str]) -> tuple[list[
                 [results[place] for place in floating], arguments, grad_ys=[upstream[place] for place in floating]
             )
         # No gradient is registered, or it is refused on purpose: there is nothing to compare with.
-        except Exception:
+        except faults():
             return upstream, [None] * len(arguments)
         return upstream, [None if each is None else tf.convert_to_tensor(each) for each in gradients]
 

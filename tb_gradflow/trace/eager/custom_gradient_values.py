@@ -25,6 +25,7 @@ from tb_gradflow.trace.custom_gradient_checks.step_checks import GradientChecks
 from tb_gradflow.trace.custom_gradient_checks.subgraph import CannotCutError
 from tb_gradflow.trace.eager.shadow import Shadow
 from tb_gradflow.trace.graph.custom_gradients import OwnGradient
+from tb_gradflow.trace.protection.foreign import faults
 from tb_gradflow.trace.tf_internals.outside_tapes import untaped
 
 _BY_KEYWORD = "its function is called with keyword arguments, and TensorFlow uses it only for positional ones"
@@ -56,7 +57,7 @@ class EagerChecks:
                 return backward(*upstream)
             try:
                 returned = backward(*upstream)
-            except Exception as error:
+            except faults() as error:
                 self._checks.probes[own.op.name] = Probe(own, problem=raised_by(error))
                 raise
             with self._shadow.paused(), record.stop_recording():

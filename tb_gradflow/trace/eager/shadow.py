@@ -21,6 +21,7 @@ from tensorflow.python.eager.polymorphic_function import atomic_function
 from tensorflow.python.framework import constant_op, func_graph, op_callbacks, op_def_library, op_def_registry, ops
 
 from tb_gradflow.trace.graph.flat_ops import Known
+from tb_gradflow.trace.protection.foreign import faults
 from tb_gradflow.trace.protection.functions import hearer_of_faults, in_step, raising
 from tb_gradflow.trace.source.frames import Frame, stack_now
 from tb_gradflow.trace.tf_internals.patching import replaced
@@ -217,7 +218,7 @@ class Shadow:
                 return self._call(function, inputs)
             return list(self.make(kind, inputs, dtypes, _attributes(kind, attributes), kind).outputs)
         # Whatever an eager op accepts and a graph op does not: the path through it must not be lost.
-        except Exception:
+        except faults():
             return list(self.make_opaque(kind.strip("_"), inputs, dtypes, Known(kind, passes="unknown")).outputs)
 
     def make(self, kind: str, inputs: Any, dtypes: Any, attributes: dict[str, Any], name: str) -> Any:

@@ -18,6 +18,7 @@ from tensorflow.python.ops import cond
 
 from tb_gradflow.trace.eager.shadow import Shadow
 from tb_gradflow.trace.graph.flat_ops import Known
+from tb_gradflow.trace.protection.foreign import suppressed
 from tb_gradflow.trace.source.frames import stack_now
 from tb_gradflow.trace.tf_internals.patching import replaced
 
@@ -57,7 +58,7 @@ def _look(shadow: Shadow, branch: Callable[[], Any]) -> None:
     known = Known("If", "not_differentiable", api="tf.cond", frames=stack_now())
     aside = func_graph.FuncGraph("gradflow_untaken")
     # This branch was not meant to run, so whatever it raises is ignored.
-    with record.stop_recording(), aside.as_default(), contextlib.suppress(Exception):
+    with record.stop_recording(), aside.as_default(), suppressed():
         branch()
     for handle, _ in aside.captures:
         if handle.dtype == tf.resource:

@@ -8,6 +8,7 @@ from typing import Any
 from tb_gradflow.trace.engine.draws import Draws
 from tb_gradflow.trace.engine.siblings import Sibling
 from tb_gradflow.trace.engine.tracing import onlooker_here, onlooking
+from tb_gradflow.trace.protection.foreign import faults
 from tb_gradflow.trace.protection.substitutes import substituted
 from tb_gradflow.trace.protection.warning import warn
 
@@ -52,7 +53,7 @@ class Switch:
         if self.draws.has_seeds and self._plain is None:
             try:
                 self._plain = Sibling(self._function._inference_function, [self.draws])
-            except Exception as fault:
+            except faults() as fault:
                 self.draws.has_seeds = False
                 warn(_DRAWS_ANEW.format(fault=f"{type(fault).__name__}: {fault}"))
         return self._run(args) if self._plain is None else self._plain(args)

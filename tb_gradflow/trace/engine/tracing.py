@@ -15,6 +15,7 @@ from tensorflow.python.framework import func_graph
 
 from tb_gradflow.trace.engine.stack_space import with_stack_space
 from tb_gradflow.trace.protection.beside import beside
+from tb_gradflow.trace.protection.foreign import faults
 from tb_gradflow.trace.protection.substitutes import Ours
 from tb_gradflow.trace.tf_internals.patching import replaced
 
@@ -134,5 +135,5 @@ def _traced(function: Any) -> None:
     for each in listed:
         try:
             onlooker.traced(each)
-        except Exception as fault:
+        except faults() as fault:
             onlooker.failed(fault)

@@ -25,6 +25,7 @@ from tb_gradflow.trace.experiments.reactions import reactions
 from tb_gradflow.trace.experiments.suspects import suspected
 from tb_gradflow.trace.graph.build_trace import Numbered
 from tb_gradflow.trace.graph.variables import Variables
+from tb_gradflow.trace.protection.foreign import faults
 
 _MOST_SECONDS = 0.7, 0.3
 """How long the variables of a step are moved, and then the inputs of ops, unless its loss takes longer; what is not
@@ -139,7 +140,7 @@ def answers(
                         searched.extend(line_searches(loss, last, numbers, first, rate))
     except NotRepeatable as error:
         reason = str(error)
-    except Exception as fault:  # the training goes on, and so does its recording
+    except faults() as fault:  # the training goes on, and so does its recording
         reason = f"{type(fault).__name__}: {fault}"
     return {
         "influences": tuple(found),

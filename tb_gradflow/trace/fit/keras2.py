@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -13,6 +12,7 @@ import tensorflow as tf
 from tb_gradflow.errors import SetupError
 from tb_gradflow.trace.fit.keras3 import Fitting, version
 from tb_gradflow.trace.graph.variables import Owned, Variables, has_weights, local
+from tb_gradflow.trace.protection.foreign import suppressed
 
 
 class LegacyFitting(Fitting):
@@ -39,7 +39,7 @@ class LegacyFitting(Fitting):
             trainable = {id(variable) for variable in model.trainable_variables}
             if held is None and len(trainable) < len(model.variables):
                 held = {}
-                with contextlib.suppress(Exception):  # the attributes of a user's layer may do anything
+                with suppressed():  # the attributes of a user's layer may do anything
                     held = _held(model)
             for variable in model.variables:
                 raw = local(variable)

@@ -17,6 +17,7 @@ from tensorflow.python.framework import func_graph, ops
 from tb_gradflow.record.schema import Passes
 from tb_gradflow.trace.engine.definitions import CALLS
 from tb_gradflow.trace.graph.noted_gradients import is_of_custom_gradient, returned_by
+from tb_gradflow.trace.protection.foreign import faults
 from tb_gradflow.trace.tf_internals.outside_tapes import untaped
 
 Signature = tuple[object, ...]
@@ -111,7 +112,7 @@ def _ask(op: Any, by_tape: bool, *, calls_users: bool) -> tuple[Passes, ...]:
     try:
         gradients = _call(function, op)
     # A gradient function is user code (`tf.custom_gradient` may contain anything), so its failure is an answer.
-    except Exception:
+    except faults():
         return _per_input(op, "error")
     return tuple(_passes(tensor, gradient) for tensor, gradient in zip(op.inputs, gradients, strict=True))
 

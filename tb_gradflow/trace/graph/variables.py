@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import sys
 import threading
@@ -17,6 +16,7 @@ from tensorflow.python.framework import ops
 
 from tb_gradflow.record import schema
 from tb_gradflow.trace.graph.differentiable import shape_of
+from tb_gradflow.trace.protection.foreign import suppressed
 from tb_gradflow.trace.source.variable_names import is_unnamed, names_here, names_in
 from tb_gradflow.trace.tf_internals.tapes import flat_sources
 
@@ -208,7 +208,7 @@ class Variables:
         """Variables of layers that no owner lists were first seen as TensorFlow's own variables, which share their
         short names."""
         for layer in self._layers.values():
-            with contextlib.suppress(Exception):
+            with suppressed():
                 for weight in layer.weights:
                     found = self._by_handle.get(_key(local(weight))) if getattr(weight, "path", None) else None
                     if found is not None and not self._owned[found].tracked:
@@ -220,7 +220,7 @@ class Variables:
         """
         weights: list[Any] = []
         for layer in self._layers.values():
-            with contextlib.suppress(Exception):  # the attributes of a user's layer may do anything
+            with suppressed():  # the attributes of a user's layer may do anything
                 weights += map(local, layer.non_trainable_weights)
         known = {self._by_handle.get(_key(weight)) for weight in weights if isinstance(weight, tf.Variable)}
         return frozenset(index for index in known if index is not None and not self._owned[index].tracked)
@@ -233,7 +233,7 @@ class Variables:
         if kind is None or not any(item.tracked for item in self._owned):
             return frozenset()
         held = set[object]()
-        with contextlib.suppress(Exception):  # what a user's layer holds may do anything
+        with suppressed():  # what a user's layer holds may do anything
             for layer in (each for each in self._layers.values() if isinstance(each, kind)):
                 for value in list(vars(layer).values()):
                     listed = value.values() if isinstance(value, dict) else value
@@ -252,7 +252,7 @@ class Variables:
         ]
         if sought:
             # It goes through objects of the user's, whose attributes may do anything.
-            with contextlib.suppress(Exception):
+            with suppressed():
                 self._written.update(places(sought))
 
     def _is_unnamed(self, item: Owned) -> bool:

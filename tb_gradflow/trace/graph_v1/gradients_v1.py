@@ -16,6 +16,7 @@ from tb_gradflow.trace.graph.custom_gradients import OwnGradient
 from tb_gradflow.trace.graph.flat_ops import Ref
 from tb_gradflow.trace.graph_v1.graph_copy import copied, twin_of
 from tb_gradflow.trace.graph_v1.values_v1 import CannotMeasureError, Values
+from tb_gradflow.trace.protection.foreign import faults, suppressed
 
 Array = npt.NDArray[Any]
 
@@ -64,7 +65,7 @@ def build(
             # The gradients of tensor arrays in loops look for a name scope with this prefix.
             found = tf.compat.v1.gradients([built.loss], [*asked, *flat], name="gradients_gradflow")
         # No gradient is registered for an op, or a custom gradient function raised.
-        except Exception as error:
+        except faults() as error:
             built.error = error
             found = _found_in_part(
                 built, [*asked, *flat], [twin_of(end, twin) for op in raising() for end in op.outputs]
@@ -81,7 +82,7 @@ def build(
 def _found_in_part(built: Built, requested: Sequence[Any], ends: Sequence[Any]) -> list[Any]:
     """The gradients that do not pass through `ends`."""
     if ends:
-        with contextlib.suppress(Exception):
+        with suppressed():
             found = tf.compat.v1.gradients([built.loss], requested, name="gradients_gradflow_part", stop_gradients=ends)
             built.is_partial = True
             return list(found)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import posixpath
@@ -28,6 +27,7 @@ from tb_gradflow.store.thinning import thin
 from tb_gradflow.store.writer import VOLUME_CAP_BYTES, LogWriter
 from tb_gradflow.trace.log.meter import Meter
 from tb_gradflow.trace.log.trials import trials_of_now
+from tb_gradflow.trace.protection.foreign import faults, suppressed
 from tb_gradflow.trace.step.forward_values import step_values
 from tb_gradflow.trace.tf_internals.raised_by import differentiated
 from tb_gradflow.trace.tf_internals.versions import keras_version
@@ -169,7 +169,7 @@ class Recorder:
 
     def finish(self) -> None:
         """Writes the buffer for the last time; if the log was deleted since then, does not start a new one."""
-        with contextlib.suppress(Exception):
+        with suppressed():
             if self._writer is not None:
                 self._writer.flush()
 
@@ -218,11 +218,12 @@ class Recorder:
         try:
             sink = tf.io.TFRecordWriter(part)
             writer = LogWriter(later, sink, cap_bytes=self._cap_bytes, stride=2 * full.stride)
-            thin(StoredRun(DirectoryReader(posixpath.dirname(self._path))), writer, self._pinned)
+            log = StoredRun(DirectoryReader(posixpath.dirname(self._path)))
+            thin(log, self._session.id, writer, self._pinned)
             tf.io.gfile.rename(part, path)
-        except Exception as error:
+        except faults() as error:
             self._may_thin = False
-            with contextlib.suppress(Exception):
+            with suppressed():
                 tf.io.gfile.remove(part)
             _LOGGER.warning("tb_gradflow: the log %s cannot be thinned (%s); it keeps growing.", self._path, error)
             return
@@ -236,7 +237,7 @@ class Recorder:
         self._told = True
         try:
             lines = warning_lines(judged())
-        except Exception as error:
+        except faults() as error:
             lines = [
                 "tb_gradflow: the first step was recorded but could not be analysed. Please report this: "
                 f"{type(error).__name__}: {error}"

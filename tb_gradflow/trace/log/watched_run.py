@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Protocol
 
 from tb_gradflow.trace.log.options import Options
 from tb_gradflow.trace.log.recorder import Recorder, SilentRecorder, Tracing, fault_message, index_of, new_session
+from tb_gradflow.trace.protection.foreign import suppressed
 from tb_gradflow.trace.protection.training import Protection
 from tb_gradflow.trace.protection.warning import warn
 from tb_gradflow.trace.step.workers import writes_log
@@ -101,7 +101,7 @@ class WatchedRun:
     def _report_fault(self, error: Exception) -> None:
         warn(fault_message(self.step, error))
         if self._recorder is not None:
-            with contextlib.suppress(Exception):  # it may be what failed
+            with suppressed():  # it may be what failed
                 self._recorder.flush()
         elif self._place is not None:
             self._place.drop()

@@ -13,6 +13,7 @@ from tb_gradflow.trace.experiments.answers import Pairs, Questions, answers
 from tb_gradflow.trace.experiments.line_search import Progress
 from tb_gradflow.trace.experiments.loss_alone import LastStep
 from tb_gradflow.trace.nonfinite.guard import Unit
+from tb_gradflow.trace.protection.foreign import faults
 from tb_gradflow.trace.step.measurements import Measured, Measurements
 
 
@@ -62,7 +63,7 @@ class Experiments:
         try:
             kept = [each for each in unit.variables if each in small or id(unit.resource(each)) in own]
             return {number: unit.value(number) for number in kept}
-        except Exception:  # computed in the step, or without a value before it
+        except faults():  # computed in the step, or without a value before it
             return {}
 
     def _in(

@@ -26,6 +26,7 @@ from tb_gradflow.trace.nonfinite.guard import Caught
 from tb_gradflow.trace.nonfinite.replayed_step import replayed
 from tb_gradflow.trace.observed.forms import Forms, Told
 from tb_gradflow.trace.observed.seen_again import observed_again, without_gradient
+from tb_gradflow.trace.protection.foreign import faults, suppressed
 from tb_gradflow.trace.protection.substitutes import Ours
 from tb_gradflow.trace.protection.warning import warn
 from tb_gradflow.trace.step.forward_values import is_broken
@@ -213,7 +214,7 @@ class ObservedSteps:
         try:
             with self._told():
                 return replayed(caught, observation, settings, self._inputs, self._traces), None
-        except Exception as fault:  # the training goes on, and so does its recording
+        except faults() as fault:  # the training goes on, and so does its recording
             return None, fault
 
     def _forms_of(self, function: Any) -> tuple[Any, Observation, Forms] | None:
@@ -251,7 +252,7 @@ class ObservedSteps:
                 observation = observed_again(function, self._variables, self._collector)
             except NotRepeatable as error:
                 return _COMPILED_BEFORE.format(reason=error)
-            except Exception as fault:
+            except faults() as fault:
                 return _COMPILED_BEFORE.format(reason=f"{type(fault).__name__}: {fault}")
             if observation is not None:
                 switch_of(function).kept = observation
@@ -265,7 +266,7 @@ class ObservedSteps:
         """The user's step has raised while it was traced: what was observed until then is reported, and nothing
         replaces that error."""
         if collector.calls and collector.fault is None and self._observation is not None:
-            with contextlib.suppress(Exception):
+            with suppressed():
                 self._observation.finish()
                 trace = trace_of(seen_in(collector), self._traces, keep_source=self._settings.source)
                 self._traces += 1

@@ -30,6 +30,7 @@ from tb_gradflow.trace.program.recording import Recording
 from tb_gradflow.trace.protection.attention import claim, is_left_alone, is_over_elsewhere, release
 from tb_gradflow.trace.protection.beside import surely
 from tb_gradflow.trace.protection.faults import report, reported
+from tb_gradflow.trace.protection.foreign import faults
 from tb_gradflow.trace.protection.functions import protected
 from tb_gradflow.trace.protection.warning import warn
 from tb_gradflow.trace.source.user_line import is_users, name_of_line
@@ -280,7 +281,7 @@ class Loop:
         """Does something about its step; if that fails, its recording ends."""
         try:
             action(*args)
-        except Exception as fault:
+        except faults() as fault:
             surely(self.abandon)
             self._failed(fault)
 
@@ -347,14 +348,14 @@ class Loop:
             def by_optimizer() -> Any:
                 try:
                     return apply()
-                except Exception as error:
+                except faults() as error:
                     refused.append(error)
                     raise
 
             depth += 1
             try:
                 result = original(by_optimizer, *rest, **named)
-            except Exception as error:
+            except faults() as error:
                 if depth == 1 and error in refused:  # any other is a fault of the recorder
                     self.attempt(self._refuses, error)
                 raise

@@ -6,6 +6,8 @@ import contextlib
 from collections.abc import Callable
 from typing import Any
 
+from tb_gradflow.trace.protection.foreign import faults
+
 Failed = Callable[[Exception], None]
 """Called with a fault of the recorder."""
 
@@ -19,7 +21,7 @@ def beside(
     try:
         context = opened()
         context.__enter__()
-    except Exception as fault:
+    except faults() as fault:
         context = None
         failed(fault)
     try:
@@ -28,14 +30,14 @@ def beside(
         if context is not None:
             try:
                 context.__exit__(type(error), error, error.__traceback__)
-            except Exception as fault:
+            except faults() as fault:
                 if fault is not error:
                     failed(fault)
         raise
     if context is not None:
         try:
             context.__exit__(None, None, None)
-        except Exception as fault:
+        except faults() as fault:
             failed(fault)
     return results
 
@@ -54,7 +56,7 @@ class Followed:
         result = self._context.__enter__()
         try:
             self._entered()
-        except Exception as fault:
+        except faults() as fault:
             self._failed(fault)
         return result
 
@@ -67,7 +69,7 @@ def surely(action: Callable[..., Any], *args: Any) -> None:
     had."""
     try:
         action(*args)
-    except Exception:
+    except faults():
         action(*args)
     except BaseException:  # a KeyboardInterrupt
         action(*args)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
+from tb_gradflow.trace.protection.foreign import faults
 from tb_gradflow.trace.protection.warning import warn
 
 
@@ -13,7 +14,7 @@ def reported() -> Iterator[None]:
     """A fault inside this context is reported, and the program continues."""
     try:
         yield
-    except Exception as error:
+    except faults() as error:
         report(error)
 
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from tb_gradflow.trace.protection.beside import Failed
+from tb_gradflow.trace.protection.foreign import faults
 
 Given = Callable[[tuple[Any, ...]], tuple[Any, ...]]
 """Turns the arguments of a call into arguments that can be used more than once."""
@@ -119,7 +120,7 @@ def protected(
         try:
             args = args if given is None else given(args)
             return ours(*args, **kwargs)
-        except Exception as fault:
+        except faults() as fault:
             if fault is call.error:
                 raise
             failed(fault)
@@ -143,7 +144,7 @@ def chosen(original: Callable[..., Any], choose: Callable[..., Callable[..., Any
         run = original
         try:
             run = choose(*args, **kwargs)
-        except Exception as fault:
+        except faults() as fault:
             failed(fault)
         return run(*args, **kwargs)
 
@@ -202,7 +203,7 @@ def in_step(function: Callable[..., Any], answer: Any, failed: Failed) -> Callab
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             function(*args, **kwargs)
-        except Exception as fault:
+        except faults() as fault:
             failed(fault)
         return answer
 

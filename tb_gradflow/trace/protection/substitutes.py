@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tb_gradflow.trace.protection.beside import Failed
+from tb_gradflow.trace.protection.foreign import faults
 
 _NOTHING = object()
 
@@ -53,7 +54,7 @@ def substituted(
         ours = choose()
         if ours is not None:
             ours(run, args)
-    except Exception as fault:
+    except faults() as fault:
         if fault is run.error and not is_own(fault):
             raise
         failed(fault)

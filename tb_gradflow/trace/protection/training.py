@@ -13,6 +13,7 @@ from typing import Any
 import tensorflow as tf
 
 from tb_gradflow.trace.protection.beside import beside
+from tb_gradflow.trace.protection.foreign import faults, suppressed
 
 Report = Callable[[Exception], None]
 """Called with a fault."""
@@ -58,7 +59,7 @@ class Protection:
         for action in (self._restored, functools.partial(self._report, fault)):
             try:
                 action()
-            except Exception:  # faults while handling a fault are not reported
+            except faults():  # faults while handling a fault are not reported
                 action()
 
     def attempt(self, action: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -67,7 +68,7 @@ class Protection:
             return None
         try:
             return action(*args, **kwargs)
-        except Exception as fault:
+        except faults() as fault:
             self.ends(fault)
         except BaseException:
             self._passes()
@@ -79,7 +80,7 @@ class Protection:
         self._may_end()
 
     def _may_end(self) -> None:
-        with contextlib.suppress(Exception):
+        with suppressed():
             self._interrupted()
 
     def accompany(
@@ -98,7 +99,7 @@ class Protection:
         self.attempt(begins)
         try:
             results = beside(plain, looking_on, self.ends)
-        except Exception as error:
+        except faults() as error:
             self.attempt(raised, error)
             if not isinstance(error, _END_OF_DATA):
                 self._may_end()
@@ -133,7 +134,7 @@ def protected_function(own: type[Exception], report: Report) -> Callable[[Callab
                 function(*args, **kwargs)
             except own:
                 raise
-            except Exception as fault:
+            except faults() as fault:
                 protection.ends(fault)
 
         return tell

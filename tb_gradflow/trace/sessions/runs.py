@@ -4,7 +4,6 @@ out of the result before the program sees it. Each call runs once.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import threading
 import time
@@ -17,6 +16,7 @@ from tensorflow.core.protobuf import config_pb2
 from tensorflow.python.client import pywrap_tf_session, session
 
 from tb_gradflow.trace.protection.beside import Failed
+from tb_gradflow.trace.protection.foreign import suppressed
 from tb_gradflow.trace.protection.functions import Called, protected
 from tb_gradflow.trace.sessions.notes import Kind, Member, bypassed, notes_of
 from tb_gradflow.trace.sessions.plans import Plan
@@ -100,7 +100,7 @@ def _counted(kind: Kind, run: Callable[[], Any]) -> Any:
 def _may_end(kind: Kind) -> None:
     """Called when the program's run has raised: this may be the end of its trainings."""
     for each in kind.members:
-        with contextlib.suppress(Exception):
+        with suppressed():
             each.training.flush()
 
 

@@ -35,6 +35,7 @@ from tb_gradflow.trace.numerics.statistics import (
 )
 from tb_gradflow.trace.numerics.statistics_table import Block, Row
 from tb_gradflow.trace.protection.beside import beside
+from tb_gradflow.trace.protection.foreign import faults, suppressed
 from tb_gradflow.trace.protection.functions import faults_go_to
 from tb_gradflow.trace.source.other_methods import only_elsewhere
 from tb_gradflow.trace.step.forward_values import examples_of, forward_values, has_nonfinite
@@ -106,7 +107,7 @@ class InstrumentedStep:
         fails."""
         try:
             opened = OpenStep(self)
-        except Exception as fault:
+        except faults() as fault:
             self.on_fault(fault)
             return None
         gives_way(opened.give_way)
@@ -166,7 +167,7 @@ class OpenStep:
             if self.collector.fault is not None:
                 raise self.collector.fault
             return self._measured(args, kwargs)
-        except Exception as fault:
+        except faults() as fault:
             self._step.on_fault(fault)
             return {}
         finally:
@@ -177,7 +178,7 @@ class OpenStep:
         nothing replaces that error."""
         self.patches.close()
         if error is not None and self.collector.calls and self.collector.fault is None:
-            with contextlib.suppress(Exception):
+            with suppressed():
                 self.collector.finish()
                 self._step.tell(self.collector, MoreRows(), error)
         self._forget()
@@ -296,7 +297,7 @@ def owned_variables(model: Any) -> Variables:
         trainable = {id(variable) for variable in model.trainable_variables}
         metrics = {id(variable) for variable in of_metrics()}
         elsewhere: dict[int, str] = {}
-        with contextlib.suppress(Exception):  # it uses objects of the user's, which may return anything
+        with suppressed():  # it uses objects of the user's, which may return anything
             elsewhere = {id(each): method for part, method in only_elsewhere(model) for each in part}
         for variable in model.variables:
             if id(variable) not in metrics:

@@ -38,3 +38,10 @@ def test_an_interrupt_anywhere_in_the_recorder_leaves_what_a_step_has_left() -> 
     done = swept("--interrupt")
 
     assert done.returncode == 0, done.stdout + done.stderr[-2000:]
+
+
+def test_a_time_limit_of_the_program_ends_the_training_wherever_the_recorder_is() -> None:
+    """A signal handler that raises: its exception is no fault of the recorder's."""
+    done = swept("--alarm")
+
+    assert done.returncode == 0, done.stdout + done.stderr[-2000:]

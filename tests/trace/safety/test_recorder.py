@@ -83,8 +83,8 @@ def test_a_log_that_is_being_thinned_is_read_with_all_its_steps(
     """As after a kill at that moment: what is complete hides nothing, and TensorBoard takes no other file for a log."""
     read: list[tuple[int, int]] = []
 
-    def reduced(run: StoredRun, writer: LogWriter, pinned: Collection[int] = ()) -> int:
-        steps = thin(run, writer, pinned)
+    def reduced(run: StoredRun, session: str, writer: LogWriter, pinned: Collection[int] = ()) -> int:
+        steps = thin(run, session, writer, pinned)
         read.append((len(open_log(tmp_path).steps), steps))
         assert sum("tfevents" in name for name in os.listdir(tmp_path / "gradflow")) == 1
         return steps

@@ -1,0 +1,1 @@
+"""Ordinary things that people do around a training, each done without and with a recorder."""

@@ -1,0 +1,43 @@
+"""`python -m tests.hands.load FILE`: loads what the hands have saved, in a process that has no tb_gradflow, and prints
+digests by hand and file."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import pickle
+import sys
+from pathlib import Path
+from typing import Any
+
+sys.modules["tb_gradflow"] = None  # type: ignore[assignment]  # any import of it fails
+
+
+def _loaded(path: Path) -> Any:
+    import keras
+    import tensorflow as tf
+
+    if path.suffix in (".keras", ".h5") and "weights" not in path.name:
+        return keras.models.load_model(path, compile=False).get_weights()
+    if path.name == "saved_model.pb":
+        loaded = tf.saved_model.load(str(path.parent))
+        return [each.numpy() for each in getattr(loaded, "variables", [])] or [loaded.weight.numpy()]
+    if path.suffix == ".pickle":
+        return pickle.loads(path.read_bytes()).get_weights()
+    return None
+
+
+def main() -> None:
+    left = json.loads(Path(sys.argv[1]).read_text())
+    found: dict[str, dict[str, str]] = {}
+    for name, each in left.items():
+        for path in sorted(Path(each["directory"]).rglob("*")):
+            weights = _loaded(path)
+            if weights is not None:
+                digest = hashlib.sha256(b"".join(weight.tobytes() for weight in weights)).hexdigest()
+                found.setdefault(name, {})[path.relative_to(each["directory"]).as_posix()] = digest
+    Path(sys.argv[2]).write_text(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()
