@@ -91,7 +91,6 @@ class GradFlowCallback(KerasCallback):
             "examples": examples,
         }
         others = frozenset(vars(self)) - {"_arguments"}
-        check_backend()
         if is_one_of_several() and "tf_keras" not in sys.modules:
             warn(
                 "tb_gradflow: `fit` of Keras 3 does not support MultiWorkerMirroredStrategy. Train with `fit` of "
