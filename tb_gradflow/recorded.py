@@ -38,6 +38,7 @@ class Recorded:
         self._tell = tell
         self._see = see
         self._waiting = OnImport(TENSORFLOW, self._start, lambda name: begins())
+        self._starting = False
         # Modules of the recorder, and the recording that they started.
         self._hooks: Any = None
         self._recording: Any = None
@@ -72,8 +73,10 @@ class Recorded:
         return [] if self._recording is None else [place.name for place in self._recording.runs]
 
     def _start(self, imported: str | None = None) -> None:
-        if "tensorflow" not in sys.modules:
+        # The recorder itself may import `tf_keras`, through `tf.keras`: a start hooks all that is imported by then.
+        if "tensorflow" not in sys.modules or self._starting:
             return
+        self._starting = True
         try:
             if self._recording is None:
                 from tb_gradflow.trace.program import hooks
@@ -92,6 +95,8 @@ class Recorded:
                 raise
             self.stop()
             _say("the trainings of this program are not recorded", error)
+        finally:
+            self._starting = False
 
 
 def _say(what: str, error: Exception) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.analyse.builders import FINE, ZERO, Graph, statuses
+from tests.analyse.builders import FINE, ZERO, Graph, sized, statuses
 
 
 def decayed(*, stopped: bool, among_themselves: bool = False) -> Graph:
@@ -31,6 +31,16 @@ def test_a_stop_gradient_is_not_hidden_by_the_decay_of_what_it_stops() -> None:
     [finding] = diagnosis.findings
     assert (finding.cause, finding.severity, finding.variables) == ("stop_gradient_misuse", "error", ("kernel",))
     assert "no gradient except from a penalty" in finding.message
+
+
+def test_nor_where_the_decay_has_left_almost_nothing() -> None:
+    """The gradient of a decay shrinks with the weights, and then looks like one that vanishes on a long path."""
+    graph = decayed(stopped=True)
+    graph.ask("kernel", sized(1e-12))
+
+    finding = graph.only_finding()
+
+    assert (finding.cause, finding.variables) == ("stop_gradient_misuse", ("kernel",))
 
 
 def test_nor_where_the_decay_of_several_is_added_up_first() -> None:

@@ -439,3 +439,28 @@ def test_what_goes_wrong_in_loops_as_people_type_them_is_told_in_their_words(tmp
     assert told["zero_init_product"].startswith("error: `weights['h1']` and `biases['b1']` get")
     assert "`tf.math.log` (as_typed.py:53) is given a negative value" in told["log_zero"]
     assert "leaves TensorFlow at `.predict()` (as_typed.py:62)" in told["python_escape"]
+
+
+LEGACY = """\
+import os
+os.environ["TF_USE_LEGACY_KERAS"] = "1"
+import tensorflow as tf
+
+def train(keras):
+    model = keras.Sequential([keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.fit(tf.ones((8, 2)), tf.ones((8, 1)), verbose=0)
+
+train(tf.keras)
+import keras
+train(keras)
+"""
+
+
+def test_keras_2_behind_tf_keras_is_recorded_and_keras_3_after_it(tmp_path: Path) -> None:
+    """TensorFlow loads `tf_keras` when someone reads `tf.keras`, and the recorder is the first to do so."""
+    recorded = run("--logdir", "logs", program(tmp_path, LEGACY), directory=tmp_path)
+
+    assert recorded.returncode == 0, recorded.stderr
+    assert "Please report this" not in recorded.stderr
+    assert len(runs_of(tmp_path / "logs")) == 2

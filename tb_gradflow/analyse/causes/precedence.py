@@ -206,6 +206,7 @@ ZERO: tuple[Rule, ...] = (
     shift_invariant_parameter.offset_on_both_sides,
     zero_init_by_design.zero_initialised_further_on,
     gradient_cancellation.rule,
+    gradient_cancellation.taken_back,
     gradient_cancellation.equal_sides,
     mask_multiplies_to_zero.dropped,
     saturation_sigmoid.branch_taken_is_flat,

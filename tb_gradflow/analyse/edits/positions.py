@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from tb_gradflow.analyse.edits.embeddings import SOFT_ROWS, soft_rows
 from tb_gradflow.analyse.edits.soft import name_of_call, summed
-from tb_gradflow.analyse.evidence.discrete import are_probabilities
+from tb_gradflow.analyse.evidence.discrete import are_probabilities, is_at_limits_of_logarithm
 from tb_gradflow.analyse.evidence.suspects import discrete_part
 from tb_gradflow.analyse.user_code.candidate import Candidate, candidates, in_place_of
 from tb_gradflow.analyse.user_code.draft import Draft
@@ -146,7 +146,9 @@ def _of_a_choice(group: Group, place: Place) -> Iterator[Candidate]:
         yield from candidates(_CHOSEN, _chosen_in_another_method(group, place, back, frozenset(part.ops)))
         return
     made_of = {group.trace.ops[op].type for op in part.ops}
-    if kinds == {"OneHot"}:
+    if kinds == {"OneHot"} and is_at_limits_of_logarithm(group.suspect, next(iter(consumers))):
+        yield from candidates(_SOFT, _soft_instead(group, place, back))
+    elif kinds == {"OneHot"}:
         yield from candidates(_THROUGH, _one_hot(group, place, back))
         yield from candidates(_GUMBEL, _gumbel(group, place, back))
     elif kinds == {"Cast"} and made_of <= {"ArgMax", "ArgMin", "Cast"}:
@@ -156,6 +158,22 @@ def _of_a_choice(group: Group, place: Place) -> Iterator[Candidate]:
     elif kinds <= {"GatherV2", "ResourceGather"}:
         cost = _OVER_DRAWS if place.call is not None and name_of(place.call.func) == "categorical" else _WEIGHED
         yield from candidates(cost, _weighed_rows(group, place, back))
+
+
+_SOFT = "The loss gets probabilities: take the index of the largest where you predict, or in a metric."
+
+
+def _soft_instead(group: Group, place: Place, back: Place) -> Edit | None:
+    """The scores in front of a cross-entropy, which clips one-hot vectors: no gradient passes its limits."""
+    given = place.subject
+    if given is None or back.node is None or place.library is None or _shape_made(group) != _shape_given(group):
+        return None
+    if place.call is None or name_of(place.call.func) != "argmax" or place.call not in ast.walk(back.node):
+        return None
+    soft = place.code.written(given)
+    if not are_probabilities(group.suspect):
+        soft = place.library("softmax", soft, "axis=-1")
+    return place.draft().replace(back.node, soft).edit()
 
 
 _CHOSEN = f"{_THROUGH} Other code that uses the choice gets a one-hot vector instead of an index."

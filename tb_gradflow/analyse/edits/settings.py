@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from tb_gradflow.analyse.edits.straight_through import straight_through
+from tb_gradflow.analyse.evidence.stops import takes_back_its_value
+from tb_gradflow.analyse.graph.op_sets import limits_exchanged
 from tb_gradflow.analyse.graph.probabilities import probabilities_before
 from tb_gradflow.analyse.user_code.candidate import Candidate, candidates
 from tb_gradflow.analyse.user_code.code import Code, program_of
@@ -330,6 +332,22 @@ def without_clipping(group: Group) -> Iterator[Candidate]:
     yield from candidates(cost, straight_through(place, place.call, place.subject))
 
 
+def limits_in_order(group: Group) -> Iterator[Candidate]:
+    """Exchanges the limits of a clip whose lower one is greater than the upper one."""
+    place = place_of_group(group)
+    if place is None or place.call is None or limits_exchanged(group.trace, group.culprit) is None:
+        return
+    named = [each.value for each in place.call.keywords if each.arg in _LIMITS]
+    limits = [*place.call.args[1:3], *named]
+    if name_of(place.call.func) in ("clip_by_value", "clip") and len(limits) == 2:
+        low, high = (place.code.written(each) for each in limits)
+        draft = place.draft().replace(limits[0], high).replace(limits[1], low)
+        yield from candidates("Values between the limits are passed unchanged.", draft.edit())
+
+
+_LIMITS = ("clip_value_min", "clip_value_max", "x_min", "x_max")
+
+
 def without_xla(group: Group) -> Iterator[Candidate]:
     """Compiles the function without XLA."""
     for code in program_of(group.trace).passages:
@@ -349,6 +367,8 @@ def stopped_sample(group: Group) -> Iterator[Candidate]:
     place = place_of_group(group)
     if place is None or place.library is None or group.op is None:
         return
+    if takes_back_its_value(group.suspect.topology, group.culprit):
+        return  # no sample: stopping that side would leave the gradient of the other, with the wrong sign
     density = next(
         (
             node

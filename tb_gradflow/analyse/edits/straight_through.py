@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from tb_gradflow.analyse.edits.soft import is_given_integers
 from tb_gradflow.analyse.evidence.discrete import REMAINDERS, is_at_limits_of_logarithm
+from tb_gradflow.analyse.evidence.stops import takes_back_its_value
 from tb_gradflow.analyse.evidence.suspects import discrete_part
 from tb_gradflow.analyse.graph.op_sets import is_float
 from tb_gradflow.analyse.user_code.candidate import Candidate, candidates, in_place_of
@@ -64,6 +65,35 @@ def through_sign(group: Group) -> Iterator[Candidate]:
         return
     smooth = place.library("tanh", f"{place.code.operand(place.subject)} / 0.1")
     yield from candidates(_SMOOTH, place.draft().replace(place.call, smooth).edit())
+
+
+def through_difference(group: Group) -> Iterator[Candidate]:
+    """`x + stop_gradient(q - x)` instead of `x + stop_gradient(q) - x`, whose gradients for `x` cancel."""
+    place = place_of_group(group)
+    if place is None or place.node is None or place.library is None:
+        return
+    if not takes_back_its_value(group.suspect.topology, group.culprit):
+        return
+    code, added, taken = place.code, *_added_and_taken(place.node)
+    same = [each for each in added if taken and code.written(each) == code.written(taken[0])]
+    if len(added) != 2 or len(taken) != 1 or len(same) != 1:
+        return
+    [given] = [each for each in added if each is not same[0]]
+    if isinstance(given, ast.Call) and name_of(given.func) == "stop_gradient" and len(given.args) == 1:
+        given = given.args[0]
+    value = code.operand(same[0])
+    through = f"{value} + {place.library('stop_gradient', f'{code.operand(given)} - {value}')}"
+    yield from candidates(_COST, place.draft().replace(place.node, in_place_of(code, place.node, through)).edit())
+
+
+def _added_and_taken(node: ast.expr) -> tuple[list[ast.expr], list[ast.expr]]:
+    """The terms of a sum, and those that it subtracts."""
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add | ast.Sub):
+        return [node], []
+    (added, taken), (others, others_taken) = _added_and_taken(node.left), _added_and_taken(node.right)
+    if isinstance(node.op, ast.Sub):
+        others, others_taken = others_taken, others
+    return [*added, *others], [*taken, *others_taken]
 
 
 def arrives(group: Group) -> bool:

@@ -51,18 +51,21 @@ INDEX_INPUTS = {
 
 _LIMITS = frozenset({"Minimum", "Maximum"})
 _MOVING = COPIES | {"Reshape", "Squeeze", "ExpandDims"}
+_KEEPING_ONE_HOT = _MOVING | {"GatherV2", "Sum", "RealDiv"}
 
 
 def is_at_limits_of_logarithm(suspect: Suspect, op: int) -> bool:
     """Whether the values of an op are all clipped in front of a logarithm, as a cross-entropy of Keras clips its
-    probabilities: the slope is zero at whole numbers."""
+    probabilities: the slope is zero at whole numbers. One-hot vectors stay whole where each is divided by its sum.
+    """
     topology, types = suspect.topology, [each.type for each in suspect.topology.trace.ops]
+    moving = _KEEPING_ONE_HOT if types[op] == "OneHot" else _MOVING
     met = [op]
     for each in met:  # grows while it is walked
         onward = topology.onward(each)
-        if not onward or any(types[user] not in _MOVING | _LIMITS for user in onward):
+        if not onward or any(types[user] not in moving | _LIMITS for user in onward):
             return False
-        met += [user for user in onward if types[user] not in _LIMITS]
+        met += [user for user in onward if types[user] not in _LIMITS and user not in met]
     limits = {user for each in met for user in topology.onward(each) if types[user] in _LIMITS}
     behind = {user for each in limits for user in topology.onward(each)}
     behind |= {user for each in behind if types[each] in _LIMITS | {"Sub"} for user in topology.onward(each)}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from tb_gradflow.analyse.evidence.suspects import Suspect
 from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.record.schema import Op
@@ -20,6 +22,43 @@ def keeps_value_alone(topology: Topology, stop: int) -> bool:
     sums = [user for user, _ in topology.consumers[stop] if ops[user].type in ("AddV2", "Add")]
     added = [edge.op for user in sums for edge in ops[user].inputs if edge.op >= 0 and edge.op != stop]
     return any(one == other or _reads_same(ops[one], ops[other]) for one in taken for other in added)
+
+
+def takes_back_its_value(topology: Topology, last: int) -> bool:
+    """Whether an op is the last of `x + stop_gradient(q) - x`, where `q` is computed from `x`: the value is that of
+    `q`, as in a straight-through estimator, but the gradients for `x` cancel."""
+    return any(_takes_back(topology, *terms) for terms in _terms(topology.trace.ops, last))
+
+
+def _terms(ops: Sequence[Op], last: int) -> Iterator[tuple[list[int], list[int]]]:
+    """The ops that a sum of three adds, and those that it subtracts."""
+    if last < 0 or ops[last].type not in _SUMS:
+        return
+    sides = [edge.op for edge in sorted(ops[last].inputs, key=lambda edge: edge.input)]
+    for place, inner in enumerate(sides):
+        if len(sides) != 2 or inner < 0 or ops[inner].type not in _SUMS:
+            continue
+        left, *right = (edge.op for edge in sorted(ops[inner].inputs, key=lambda edge: edge.input))
+        added = [left, *(right if ops[inner].type != "Sub" else [])]
+        taken = right if ops[inner].type == "Sub" else []
+        if ops[last].type == "Sub" and place == 1:
+            added, taken = taken, added
+        (taken if ops[last].type == "Sub" and place == 0 else added).append(sides[1 - place])
+        yield added, taken
+
+
+def _takes_back(topology: Topology, added: Sequence[int], taken: Sequence[int]) -> bool:
+    ops = topology.trace.ops
+    if len(added) != 2 or len(taken) != 1 or min(*added, *taken) < 0:
+        return False
+    same = [op for op in added if op == taken[0] or _reads_same(ops[op], ops[taken[0]])]
+    if len(same) != 1:
+        return False
+    [stopped] = [op for op in added if op != same[0]]
+    return any(op == same[0] or _reads_same(ops[op], ops[same[0]]) for op in topology.made_by(stopped))
+
+
+_SUMS = frozenset({"AddV2", "Add", "Sub"})
 
 
 def _reads_same(one: Op, other: Op) -> bool:

@@ -101,6 +101,23 @@ def constant_of(op: Op, place: int) -> float | None:
     return next((constant.value for constant in op.constants if constant.input == place), None)
 
 
+def limits_exchanged(trace: Trace, op: int) -> tuple[float, float] | None:
+    """The lower and the upper limit of a clip if the lower one is greater, so that its output is constant; `None` for
+    any other op. TensorFlow computes a clip as a minimum and then a maximum of that."""
+    if op < 0:
+        return None
+    clip = trace.ops[op]
+    if clip.type == "ClipByValue":
+        low, high = constant_of(clip, 1), constant_of(clip, 2)
+    else:
+        inner = next((trace.ops[edge.op] for edge in clip.inputs if edge.op >= 0), None)
+        if inner is None or inner.source != clip.source or {clip.type, inner.type} != {"Minimum", "Maximum"}:
+            return None
+        sides = {each.type: [constant_of(each, 0), constant_of(each, 1)] for each in (clip, inner)}
+        low, high = (next((each for each in sides[kind] if each is not None), None) for kind in ("Maximum", "Minimum"))
+    return (low, high) if low is not None and high is not None and low > high else None
+
+
 def is_square(trace: Trace, op: int) -> bool:
     """Whether an op squares something; `tf.norm` multiplies it by itself."""
     given = [edge.op for edge in trace.ops[op].inputs] if op >= 0 else []

@@ -91,6 +91,11 @@ def _judged_by_status(measured: Measured, states: Sequence[State]) -> list[Judge
     missing += [state for state in vain if state.receives] + [each.suspect.state for each in untracked]
     arriving = [state for state in _with(states, "connected", "not_measured") if state.receives]
     zeros = _judged_zeros(measured, _with(states, "zero"))
+    # The gradient of a penalty shrinks with the weights, until it vanishes: nothing else pulls at them.
+    fading = _with(states, "vanishing")
+    penalised = [state for state in fading if is_penalty_alone(measured.topology, state.variable, state.target)]
+    arriving += penalised
+    fading = [state for state in fading if state not in penalised]
     connected = _judged_connected(measured, arriving, {each.culprit for each in (*cuts, *zeros)})
     return [
         *cuts,
@@ -102,7 +107,7 @@ def _judged_by_status(measured: Measured, states: Sequence[State]) -> list[Judge
             measured,
             _judged(birth_suspects(measured, _with(states, "nan", "inf"), zero=False), _by(precedence.NOT_FINITE)),
         ),
-        *_judged((without_op(measured, state) for state in _with(states, "vanishing")), _by(precedence.VANISHING)),
+        *_judged((without_op(measured, state) for state in fading), _by(precedence.VANISHING)),
         *_judged((without_op(measured, state) for state in _huge_alone(measured, states)), _by(precedence.EXPLODING)),
         *_judged((without_op(measured, state) for state in _with(states, "frozen")), _by(precedence.FROZEN)),
         *_judged((without_op(measured, state) for state in _with(states, "integer")), _by(precedence.INTEGER)),

@@ -8,11 +8,14 @@ from collections.abc import Sequence
 from tb_gradflow.analyse.causes.cancelling.sums import NOISE, cancelling_users, takers_of, where_ways_join
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.edits.settings import stopped_sample
-from tb_gradflow.analyse.evidence.stops import STOPS
+from tb_gradflow.analyse.edits.straight_through import through_difference
+from tb_gradflow.analyse.evidence.stops import STOPS, takes_back_its_value
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.evidence.zeros import PRODUCTS
 from tb_gradflow.analyse.graph.op_sets import constant_of
+from tb_gradflow.analyse.graph.paths import walked
 from tb_gradflow.analyse.graph.topology import Topology
+from tb_gradflow.analyse.step.measured import is_zero
 from tb_gradflow.analyse.words.code import Call, call_on, calls_in_order
 from tb_gradflow.analyse.words.fields import SIZE, ZERO, Template, fields, filled
 from tb_gradflow.analyse.words.names import Group, Text, call_of, namespace
@@ -42,6 +45,29 @@ def equal_sides(suspect: Suspect) -> Verdict | None:
         return None
     both = _is_of_both_sides(suspect, _difference_in(suspect.topology.trace.ops, suspect.culprit))
     return Verdict("gradient_cancellation", "warning") if both else None
+
+
+def taken_back(suspect: Suspect) -> Verdict | None:
+    """A straight-through estimator that takes back the value it added, where the gradients were not recorded: all that
+    is known is that none comes out."""
+    topology, measured, target = suspect.topology, suspect.measured, suspect.target
+
+    def onward(op: int) -> Sequence[int]:
+        gradient = measured.of_op(target, op)
+        return topology.onward(op) if gradient is None or is_zero(gradient) else ()
+
+    if target < 0:
+        return None
+    hidden = measured.once(("taken back", target), lambda: _taken_back_unseen(suspect))
+    readers = topology.readers[suspect.state.variable]
+    last = next((op for op in walked(readers, onward) if op in hidden), -1) if hidden else -1
+    return Verdict("gradient_cancellation", "warning", last) if last >= 0 else None
+
+
+def _taken_back_unseen(suspect: Suspect) -> set[int]:
+    topology, measured, target = suspect.topology, suspect.measured, suspect.target
+    last = (op for op in range(len(topology.trace.ops)) if takes_back_its_value(topology, op))
+    return {op for op in last if measured.of_op(target, op) is None}
 
 
 def _difference_in(ops: Sequence[Op], op: int) -> int:
@@ -174,6 +200,12 @@ def message_and_fix(group: Group) -> Text:
             ZERO + sides + " are computed from {them}, and in this step they are " + equal + ".",
             "Make them differ, with augmentation or with active dropout (`training=True`), or remove this term.",
         )(group)
+    if takes_back_its_value(group.suspect.topology, group.culprit):
+        return Template(
+            SIZE + "{op} subtracts a value that was added before, and with it the gradient. A straight-through "
+            "estimator adds the difference of two values, and stops all of it.",
+            "Stop the difference: `x + {lib}.stop_gradient(q - x)`, where `q` is the discrete value.",
+        )(group)
     if same_on_both_sides(group.suspect) is not None:
         return _same(group)
     names, stopped = fields(group), _stopped_sample(group)
@@ -261,5 +293,5 @@ CAUSE = Cause(
     fix="`tf.stop_gradient` on one of the paths, such as the sample",
     text=message_and_fix,
     leaves_noise=True,
-    edits=(stopped_sample,),
+    edits=(through_difference, stopped_sample),
 )

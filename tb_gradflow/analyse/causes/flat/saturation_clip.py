@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.causes.flat.unbounded import unbounded_in
-from tb_gradflow.analyse.edits.settings import without_clipping
+from tb_gradflow.analyse.edits.settings import limits_in_order, without_clipping
 from tb_gradflow.analyse.evidence.goal import is_at_goal
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.evidence.zeros import PRODUCTS
-from tb_gradflow.analyse.graph.op_sets import COPIES, constant_of
+from tb_gradflow.analyse.graph.op_sets import COPIES, constant_of, limits_exchanged
 from tb_gradflow.analyse.graph.paths import walked
 from tb_gradflow.analyse.step.measured import is_zero
 from tb_gradflow.analyse.words.code import is_simple
@@ -158,6 +158,13 @@ def message_and_fix(group: Group) -> Text:
     if group.suspect.state.status == "connected":
         outside = elements_outside(group.suspect)
         return _elements_outside(group) if outside and outside.culprit == group.culprit else _no_probability(group)
+    if (limits := limits_exchanged(group.trace, group.culprit)) is not None:
+        low, high = limits
+        message = (
+            f"the lower limit of {{op}}, {low:.3g}, is greater than the upper limit, {high:.3g}, so that its output is "
+            "the same for every input."
+        )
+        return Text(filled(ZERO + message, names), "Exchange the two limits.")
     if group.verdict.severity == "info":
         message = "{op} clips every value of this step, and the loss is zero: every margin is satisfied."
         return Text(filled(ZERO + message, names), "Nothing to fix: there is nothing left to learn from this batch.")
@@ -305,5 +312,5 @@ CAUSE = Cause(
     fix="clip gradients, not values",
     text=message_and_fix,
     plight="a gradient that a clip blocks in part",
-    edits=(without_clipping,),
+    edits=(limits_in_order, without_clipping),
 )

@@ -9,6 +9,7 @@ from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.graph.op_sets import is_float, tensor_of
 from tb_gradflow.analyse.words.fields import SIZE, ZERO, Template
 from tb_gradflow.analyse.words.names import Group, Text
+from tb_gradflow.record.schema import Edge, Op
 
 
 def rule(suspect: Suspect) -> Verdict | None:
@@ -39,8 +40,15 @@ def _inputs_without_gradient(suspect: Suspect) -> list[tuple[int, int]]:
         for place, op in enumerate(ops)
         if arrives[place] >= 0 and op.differentiable and op.custom_gradient is None and not op.backward
         for edge in op.inputs
-        if edge.passes == "none" and (tensor := tensor_of(topology.trace, edge)) is not None and is_float(tensor.dtype)
+        if edge.passes == "none" and not _is_moving_statistic(op, edge)
+        if (tensor := tensor_of(topology.trace, edge)) is not None and is_float(tensor.dtype)
     ]
+
+
+def _is_moving_statistic(op: Op, edge: Edge) -> bool:
+    """Whether an input is the moving mean or variance of a batch normalisation. A layer that is applied twice in a
+    step reads what its first call stored there, which nobody means to differentiate; in training it is not used."""
+    return op.type.startswith("FusedBatchNorm") and edge.input >= 3
 
 
 def range_without_gradient(suspect: Suspect) -> Verdict | None:
