@@ -82,6 +82,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "user_code",
         "edits",
         "causes",
+        "experiments",
         "report",
     ),
     "gradcheck": ("verdicts",),

@@ -13,17 +13,20 @@ import numpy.typing as npt
 import tensorflow as tf
 from tensorflow.python.eager import record
 
-from tb_gradflow.record.experiments import Influence, LineSearch, Reaction
+from tb_gradflow.analyse.step.measured import VANISHING_BELOW
+from tb_gradflow.record.experiments import Influence, Intervention, LineSearch, Reaction, Slope
 from tb_gradflow.record.schema import GRADIENT_STATISTICS, Trace
 from tb_gradflow.trace.engine.additions import unobserved
 from tb_gradflow.trace.engine.copies import copied
 from tb_gradflow.trace.engine.repeated import NotRepeatable
+from tb_gradflow.trace.experiments.graded import Graded
 from tb_gradflow.trace.experiments.line_search import line_searches, rate_in
 from tb_gradflow.trace.experiments.loss_alone import MOST_OF_LOSS, LastStep, Loss, LossAlone
 from tb_gradflow.trace.experiments.moves import Ask, Clock, Moves
 from tb_gradflow.trace.experiments.reactions import reactions
 from tb_gradflow.trace.experiments.suspects import suspected
 from tb_gradflow.trace.graph.build_trace import Numbered
+from tb_gradflow.trace.graph.gradient_call import Call
 from tb_gradflow.trace.graph.variables import Variables
 
 _MOST_SECONDS = 0.7, 0.3
@@ -70,6 +73,16 @@ def in_question(trace: Trace, gradients: npt.NDArray[np.float32]) -> dict[int, l
     return {variable: found[variable] for variable in sorted(found, key=turns.__getitem__)}
 
 
+def small_ones(trace: Trace, gradients: npt.NDArray[np.float32]) -> set[int]:
+    """The variables with a gradient that is finite, and so small that it trains nothing, but not zero."""
+    found = set()
+    for entry in trace.variable_gradients:
+        row = gradients[entry.row] if entry.outcome == "value" and entry.row is not None else None
+        if row is not None and 0 < row[_LARGEST] < VANISHING_BELOW and not np.any(row[_NONFINITE]):
+            found.add(entry.variable)
+    return found
+
+
 class Questions:
     """The variables of a training that are moved, each once."""
 
@@ -83,16 +96,18 @@ class Questions:
         """Whether no more are moved."""
         return self._times == _MOST_TIMES or self._steps == _MOST_STEPS
 
-    def new(self, trace: Trace, gradients: npt.NDArray[np.float32]) -> Pairs:
-        """Those of a recorded step that have not been moved."""
+    def new(self, trace: Trace, gradients: npt.NDArray[np.float32]) -> tuple[Pairs, bool]:
+        """Those of a recorded step that have not been moved; and whether there are such with a small gradient."""
         if self.are_over:
-            return {}
+            return {}, False
         self._steps += 1
-        found = in_question(trace, gradients)
-        new = {each: targets for each, targets in found.items() if trace.variables[each].name not in self._moved}
-        self._times += bool(new)
-        self._moved.update(trace.variables[each].name for each in new)
-        return new
+        found, small = in_question(trace, gradients), small_ones(trace, gradients)
+        names = {each: trace.variables[each].name for each in (*found, *small)}
+        new = {each: targets for each, targets in found.items() if names[each] not in self._moved}
+        is_small = any(names[each] not in self._moved for each in small)
+        self._times += bool(new) or is_small
+        self._moved.update(names.values())
+        return new, is_small
 
 
 def answers(
@@ -104,7 +119,9 @@ def answers(
     numbered: Numbered,
     measured: Mapping[str, Any],
     *,
+    calls: Sequence[Call] = (),
     searches: bool = False,
+    is_small: bool = False,
 ) -> dict[str, Any]:
     """What is measured in addition of a step, if variables, and inputs of ops, are moved.
 
@@ -116,15 +133,19 @@ def answers(
         was: The losses in the step itself.
         numbered: The structure of the step.
         measured: What was measured in it.
+        calls: Its requests for gradients, if these are computed in the same function.
         searches: Whether longer and shorter steps are in question too.
+        is_small: Whether gradients are that are small, but not zero.
     """
     wanted = {each: own for each, listed in pairs.items() if (own := [target for target in listed if target in losses])}
     found: list[Influence] = []
     reacted: list[Reaction] = []
     searched: list[LineSearch] = []
+    intervened: Sequence[Intervention] = ()
+    sloping: Sequence[Slope] = ()
     reason = ""
     try:
-        if wanted or (searches and losses):
+        if wanted or ((searches or is_small) and losses):
             # Whatever the user's tapes and callbacks see is part of the training.
             with unobserved(), record.stop_recording():
                 last = step()
@@ -137,6 +158,8 @@ def answers(
                     if searches:
                         rate = rate_in(numbered.trace, measured["gradients"])
                         searched.extend(line_searches(loss, last, numbers, first, rate))
+                    graded = Graded(last, losses, calls, copies, numbered)
+                    sloping, intervened = graded.of_small_ones(loss, numbers, first, measured)
     except NotRepeatable as error:
         reason = str(error)
     except Exception as fault:  # the training goes on, and so does its recording
@@ -145,6 +168,8 @@ def answers(
         "influences": tuple(found),
         "reactions": tuple(reacted),
         "line_searches": tuple(searched),
+        "interventions": tuple(intervened),
+        "slopes": tuple(sloping),
         "not_moved": reason if wanted else "",
     }
 

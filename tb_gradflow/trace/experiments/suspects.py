@@ -7,17 +7,23 @@ from typing import Any
 
 from tb_gradflow.analyse.evidence.suspects import covered_suspects
 from tb_gradflow.analyse.graph.topology import Topology
+from tb_gradflow.analyse.report.findings import findings_of
 from tb_gradflow.analyse.report.verdicts import judged_of
 from tb_gradflow.analyse.step.measured import Measured
 from tb_gradflow.analyse.step.status import State, states
+from tb_gradflow.record.report import Status
+from tb_gradflow.record.schema import StepValues
 from tb_gradflow.trace.engine.calls import places
 from tb_gradflow.trace.experiments.inlets import Inlet
-from tb_gradflow.trace.experiments.loss_alone import Suspected
+from tb_gradflow.trace.experiments.loss_alone import Pair, Suspected
 from tb_gradflow.trace.graph.build_trace import Numbered
 from tb_gradflow.trace.graph.flat_ops import FlatOp
 
 _MOST = 6
 """How many are looked at."""
+
+_FEW, _MOST_INPUTS = 2, 2
+"""The same if gradients are computed for each of their inputs."""
 
 
 def suspected(
@@ -37,6 +43,41 @@ def suspected(
             if inlet is not None and inlet.op.graph is outputs[0].graph and id(inlet.op.graph) in once:
                 found[op] = Suspected(op, target, inlet, outputs)
     return list(found.values())
+
+
+def with_all_inputs(
+    numbered: Numbered,
+    measured: Mapping[str, Any],
+    values: StepValues | None,
+    statuses: Collection[Status],
+    function: Any,
+) -> tuple[list[Suspected], list[Pair]]:
+    """The ops that are why variables have one of these statuses, with each of their inputs; and these variables, with
+    the targets, as far as that is more than information. `values` are those of the forward pass, if they were
+    measured."""
+    topology = Topology(numbered.trace)
+    losses = tuple(measured["losses"])
+    step = Measured(topology, measured["gradients"], measured["variables"], losses, values=values)
+    first = states(topology, step)
+    numbers = {numbered.trace.variables[each.variable].name: each.variable for each in first if each.status in statuses}
+    once = _called_once(function)
+    found: dict[int, list[Suspected]] = {}
+    pairs: dict[Pair, None] = {}
+    for each in findings_of(step, first, ()).findings:
+        named = [numbers[name] for name in each.variables if name in numbers]
+        if each.severity == "info" or each.target < 0 or not named:
+            continue
+        pairs.update(dict.fromkeys((each.target, variable) for variable in named))
+        if each.culprit >= 0 and each.culprit not in found and len(found) < _FEW:
+            flat = numbered.ops[each.culprit]
+            if _is_plain(flat) and id(flat.tensors[0].graph) in once:
+                # The last one first, such as a divisor.
+                given = reversed(list(enumerate(flat.op.inputs)))
+                inlets = [Inlet(flat.op, place) for place, tensor in given if tensor.dtype.is_floating]
+                found[each.culprit] = [
+                    Suspected(each.culprit, each.target, inlet, flat.tensors) for inlet in inlets[:_MOST_INPUTS]
+                ]
+    return [suspect for each in found.values() for suspect in each], list(pairs)
 
 
 def _blamed(step: Measured, listed: Sequence[State]) -> Iterator[tuple[int, int, int]]:
