@@ -1,4 +1,4 @@
-"""How the loss reacted to small moves along a gradient, in words."""
+"""How the loss reacted to small moves of a variable, held against its gradient, in words."""
 
 from __future__ import annotations
 
@@ -13,25 +13,52 @@ _SAME = 0.1
 """A prediction and what came out are the same if they differ by a smaller part: a step of a hundredth has
 curvature."""
 
+_APART = 0.25
+"""A gradient disagrees with the loss if they differ by a larger part, at two lengths."""
+
 
 def of_slopes(trace: Trace, known: Sequence[Slope], finding: Finding) -> Iterator[Evidence]:
-    """Those of the first variable of a finding that was moved along its gradient."""
+    """Of the variables of a finding: the first that was moved because its gradient is small, and the first whose
+    gradient disagrees with the loss."""
+    moves: dict[tuple[int, str], list[Slope]] = {}
     for each in known:
-        name = trace.variables[each.variable].name
-        if each.along == "gradient" and each.target == finding.target and name in finding.variables:
-            loss = loss_called(trace, each.target)
-            is_scalar = not trace.variables[each.variable].shape
-            moving = f"`{name}`" if is_scalar else f"the elements of `{name}`"
-            text = f"Moving {moving} along the gradient, by up to {each.amount:.3g}, {_outcome(each, loss)}."
-            yield Evidence("slope", name, "loss", each.change, each.predicted / each.amount, text)
-            return
+        if each.target == finding.target and trace.variables[each.variable].name in finding.variables:
+            moves.setdefault((each.variable, each.along), []).append(each)
+    small = next((first for first, *others in moves.values() if not others), None)
+    wrong = next((first for first, *others in moves.values() if others and disagree(first, others[0])), None)
+    for move in filter(None, (small, wrong)):
+        name = trace.variables[move.variable].name
+        text = f"{_moving(trace, move, name)} {_outcome(move, loss_called(trace, move.target))}."
+        yield Evidence("slope", name, "loss", move.change, move.predicted / move.amount, text)
+
+
+def disagree(longer: Slope, shorter: Slope) -> bool:
+    """Whether the loss reacts otherwise than the gradient says, beyond noise and curvature: at both lengths, by the
+    same slope. What a kink does to it falls with the length."""
+    gaps = [_gap(longer), _gap(shorter)]
+    noise = longer.noise / longer.amount + shorter.noise / shorter.amount
+    is_straight = abs(gaps[0] - gaps[1]) <= _APART * abs(gaps[1]) + noise
+    return is_straight and all(
+        abs(gap) > _APART * max(abs(each.change), abs(each.predicted)) / each.amount + 3 * each.noise / each.amount
+        for each, gap in zip((longer, shorter), gaps, strict=True)
+    )
+
+
+def _gap(known: Slope) -> float:
+    return (known.change - known.predicted) / known.amount
+
+
+def _moving(trace: Trace, known: Slope, name: str) -> str:
+    moving = f"`{name}`" if not trace.variables[known.variable].shape else f"the elements of `{name}`"
+    way = "along the gradient" if known.along == "gradient" else "along random signs"
+    return f"Moving {moving} {way}, by up to {known.amount:.3g},"
 
 
 def _outcome(known: Slope, loss: str) -> str:
-    predicted = f"{abs(known.predicted):.2g}"
+    predicted = f"{known.predicted:.2g}"
     if abs(known.change) <= known.noise:
         before = f"{known.before + 0.0:.3g}"
         return f"changes the {loss}, {before}, by less than its rounding; the gradient predicts {predicted}"
     if abs(known.change - known.predicted) <= known.noise + _SAME * abs(known.predicted):
-        return f"changes the {loss} by {abs(known.change):.2g}, as the gradient predicts"
-    return f"changes the {loss} by {abs(known.change):.2g}; the gradient predicts {predicted}"
+        return f"changes the {loss} by {known.change:.2g}, as the gradient predicts"
+    return f"changes the {loss} by {known.change:.2g}; the gradient predicts {predicted}"

@@ -3,6 +3,7 @@ input of an op, is moved, and the loss computed again, from the step's batch and
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,12 +20,12 @@ from tb_gradflow.record.schema import GRADIENT_STATISTICS, Trace
 from tb_gradflow.trace.engine.additions import unobserved
 from tb_gradflow.trace.engine.copies import copied
 from tb_gradflow.trace.engine.repeated import NotRepeatable
-from tb_gradflow.trace.experiments.graded import Graded
+from tb_gradflow.trace.experiments.graded import OTHERS, SMALL, Graded
 from tb_gradflow.trace.experiments.line_search import line_searches, rate_in
 from tb_gradflow.trace.experiments.loss_alone import MOST_OF_LOSS, LastStep, Loss, LossAlone
 from tb_gradflow.trace.experiments.moves import Ask, Clock, Moves
 from tb_gradflow.trace.experiments.reactions import reactions
-from tb_gradflow.trace.experiments.suspects import suspected
+from tb_gradflow.trace.experiments.suspects import Told, suspected
 from tb_gradflow.trace.graph.build_trace import Numbered
 from tb_gradflow.trace.graph.gradient_call import Call
 from tb_gradflow.trace.graph.variables import Variables
@@ -121,7 +122,7 @@ def answers(
     *,
     calls: Sequence[Call] = (),
     searches: bool = False,
-    is_small: bool = False,
+    grades: bool = False,
 ) -> dict[str, Any]:
     """What is measured in addition of a step, if variables, and inputs of ops, are moved.
 
@@ -135,7 +136,7 @@ def answers(
         measured: What was measured in it.
         calls: Its requests for gradients, if these are computed in the same function.
         searches: Whether longer and shorter steps are in question too.
-        is_small: Whether gradients are that are small, but not zero.
+        grades: Whether the gradients of variables with a finding are in question.
     """
     wanted = {each: own for each, listed in pairs.items() if (own := [target for target in listed if target in losses])}
     found: list[Influence] = []
@@ -145,7 +146,9 @@ def answers(
     sloping: Sequence[Slope] = ()
     reason = ""
     try:
-        if wanted or ((searches or is_small) and losses):
+        told = Told(numbered, measured, None) if (grades or wanted) and losses and calls else None
+        is_told = told is not None and bool(told.pairs((*SMALL, *OTHERS)) or numbered.trace.gradient_checks)
+        if wanted or ((searches or is_told) and losses):
             # Whatever the user's tapes and callbacks see is part of the training.
             with unobserved(), record.stop_recording():
                 last = step()
@@ -158,8 +161,12 @@ def answers(
                     if searches:
                         rate = rate_in(numbered.trace, measured["gradients"])
                         searched.extend(line_searches(loss, last, numbers, first, rate))
-                    graded = Graded(last, losses, calls, copies, numbered)
-                    sloping, intervened = graded.of_small_ones(loss, numbers, first, measured)
+                    if told is not None and is_told:
+                        # Its gradients may need Python, where its losses do not.
+                        with contextlib.suppress(NotRepeatable):
+                            graded = Graded(last, losses, calls, copies, numbered)
+                            sloping, intervened = graded.of_small_ones(loss, numbers, first, told)
+                            sloping = [*sloping, *graded.of_others(loss, numbers, first, told)]
     except NotRepeatable as error:
         reason = str(error)
     except Exception as fault:  # the training goes on, and so does its recording

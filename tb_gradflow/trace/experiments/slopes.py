@@ -26,7 +26,7 @@ def slopes(
     numbers: Mapping[int, int],
     first: tuple[Mapping[int, float], Mapping[int, float]],
     ways: Sequence[Along],
-    clock: Clock,
+    seconds: float,
     parts: Sequence[float] = (_PART,),
 ) -> Iterator[Slope]:
     """Those of the variables of which `graded` computes the gradients, as long as there is time.
@@ -38,10 +38,11 @@ def slopes(
         numbers: Which argument a variable is.
         first: The losses, computed twice.
         ways: The directions.
-        clock: The time for it.
+        seconds: The time for it, once the gradients are known.
         parts: How far: see `_PART`.
     """
     graded(MOST_OF_LOSS)
+    clock = Clock(seconds, 0.0)
     before, again = first
     for (target, variable), gradient in graded.gradients.items():
         number = numbers.get(variable, -1)

@@ -11,7 +11,7 @@ from tb_gradflow.analyse.report.findings import findings_of
 from tb_gradflow.analyse.report.verdicts import judged_of
 from tb_gradflow.analyse.step.measured import Measured
 from tb_gradflow.analyse.step.status import State, states
-from tb_gradflow.record.report import Status
+from tb_gradflow.record.report import Finding, Status
 from tb_gradflow.record.schema import StepValues
 from tb_gradflow.trace.engine.calls import places
 from tb_gradflow.trace.experiments.inlets import Inlet
@@ -45,39 +45,50 @@ def suspected(
     return list(found.values())
 
 
-def with_all_inputs(
-    numbered: Numbered,
-    measured: Mapping[str, Any],
-    values: StepValues | None,
-    statuses: Collection[Status],
-    function: Any,
-) -> tuple[list[Suspected], list[Pair]]:
-    """The ops that are why variables have one of these statuses, with each of their inputs; and these variables, with
-    the targets, as far as that is more than information. `values` are those of the forward pass, if they were
-    measured."""
-    topology = Topology(numbered.trace)
-    losses = tuple(measured["losses"])
-    step = Measured(topology, measured["gradients"], measured["variables"], losses, values=values)
-    first = states(topology, step)
-    numbers = {numbered.trace.variables[each.variable].name: each.variable for each in first if each.status in statuses}
-    once = _called_once(function)
-    found: dict[int, list[Suspected]] = {}
-    pairs: dict[Pair, None] = {}
-    for each in findings_of(step, first, ()).findings:
-        named = [numbers[name] for name in each.variables if name in numbers]
-        if each.severity == "info" or each.target < 0 or not named:
-            continue
-        pairs.update(dict.fromkeys((each.target, variable) for variable in named))
-        if each.culprit >= 0 and each.culprit not in found and len(found) < _FEW:
-            flat = numbered.ops[each.culprit]
-            if _is_plain(flat) and id(flat.tensors[0].graph) in once:
-                # The last one first, such as a divisor.
-                given = reversed(list(enumerate(flat.op.inputs)))
-                inlets = [Inlet(flat.op, place) for place, tensor in given if tensor.dtype.is_floating]
-                found[each.culprit] = [
-                    Suspected(each.culprit, each.target, inlet, flat.tensors) for inlet in inlets[:_MOST_INPUTS]
-                ]
-    return [suspect for each in found.values() for suspect in each], list(pairs)
+class Told:
+    """What the report says of a step, as far as it is more than information.
+
+    Args:
+        numbered: The structure of the step.
+        measured: What was measured in it.
+        values: Those of its forward pass, if they were measured.
+    """
+
+    def __init__(self, numbered: Numbered, measured: Mapping[str, Any], values: StepValues | None) -> None:
+        topology = Topology(numbered.trace)
+        losses = tuple(measured["losses"])
+        step = Measured(topology, measured["gradients"], measured["variables"], losses, values=values)
+        self._numbered = numbered
+        self._states = states(topology, step)
+        found = findings_of(step, self._states, ()).findings
+        self._findings = [each for each in found if each.severity != "info" and each.target >= 0]
+
+    def pairs(self, statuses: Collection[Status]) -> list[Pair]:
+        """The variables of its findings that have one of these statuses, with the targets."""
+        found = ((each.target, variable) for each in self._findings for variable in self._among(each, statuses))
+        return list(dict.fromkeys(found))
+
+    def suspects(self, statuses: Collection[Status], function: Any) -> list[Suspected]:
+        """The ops that are why, with each of their inputs; `function` is the `AtomicFunction` that takes the
+        gradients."""
+        once = _called_once(function)
+        found: dict[int, list[Suspected]] = {}
+        for each in self._findings:
+            if each.culprit >= 0 and len(found) < _FEW and self._among(each, statuses):
+                flat = self._numbered.ops[each.culprit]
+                if _is_plain(flat) and id(flat.tensors[0].graph) in once:
+                    # The last one first, such as a divisor.
+                    given = reversed(list(enumerate(flat.op.inputs)))
+                    inlets = [Inlet(flat.op, place) for place, tensor in given if tensor.dtype.is_floating]
+                    found[each.culprit] = [
+                        Suspected(each.culprit, each.target, inlet, flat.tensors) for inlet in inlets[:_MOST_INPUTS]
+                    ]
+        return [suspect for each in found.values() for suspect in each]
+
+    def _among(self, finding: Finding, statuses: Collection[Status]) -> list[int]:
+        names = {self._numbered.trace.variables[each.variable].name: each for each in self._states}
+        named = (names[name] for name in finding.variables if name in names)
+        return [each.variable for each in named if each.status in statuses]
 
 
 def _blamed(step: Measured, listed: Sequence[State]) -> Iterator[tuple[int, int, int]]:

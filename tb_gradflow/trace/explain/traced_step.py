@@ -20,7 +20,7 @@ from tb_gradflow.trace.engine.copies import value_of, variables_given
 from tb_gradflow.trace.engine.effects import Effects
 from tb_gradflow.trace.engine.switches import switch_of
 from tb_gradflow.trace.engine.tracing import onlooking
-from tb_gradflow.trace.experiments.answers import answers, in_question, small_ones
+from tb_gradflow.trace.experiments.answers import answers, in_question
 from tb_gradflow.trace.experiments.loss_alone import LastStep, Loss
 from tb_gradflow.trace.experiments.training import Training
 from tb_gradflow.trace.explain.run_mode import Plan
@@ -165,7 +165,7 @@ class TracedStep:
                 self.measured,
                 calls=known.calls,
                 searches=bool(first.trace.optimizers),
-                is_small=bool(small_ones(first.trace, self.measured["gradients"])),
+                grades=True,
             )
         return results
 

@@ -90,7 +90,7 @@ class Experiments:
             measured,
             calls=known.calls,
             searches=searches,
-            is_small=is_small,
+            grades=is_small,
         )
 
 
