@@ -106,7 +106,7 @@ class Questions:
         names = {each: trace.variables[each].name for each in (*found, *small)}
         new = {each: targets for each, targets in found.items() if names[each] not in self._moved}
         is_small = any(names[each] not in self._moved for each in small)
-        self._times += bool(new) or is_small
+        self._times += bool(new)
         self._moved.update(names.values())
         return new, is_small
 

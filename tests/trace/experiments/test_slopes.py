@@ -60,6 +60,7 @@ def test_a_custom_gradient_that_is_twice_the_derivative_is_held_against_the_loss
     behind = float(loss(X))
     assert found.change == pytest.approx((ahead - behind) / 2, rel=1e-3)
     assert found.gradient == pytest.approx(float(np.sum(gradient * move)) / amount, rel=1e-4)
+    assert found.change is not None
     assert 2 * found.change == pytest.approx(float(np.sum(gradient * move)), rel=0.01)
     assert found.text.startswith("Moving the elements of `weight` along the gradient, by up to 0.007, changes the loss")
     assert found.text in str(report).replace("\n       ", " ")
@@ -120,16 +121,8 @@ def test_right_gradients_agree_beside_a_wrong_one(layers: Callable[[], Any]) -> 
 
     keras.utils.set_random_seed(1)
     made = [OfItself(each) if isinstance(each, keras.layers.MultiHeadAttention) else each for each in layers()]
-    model = keras.Sequential(
-        [
-            keras.Input((4,)),
-            keras.layers.Dense(4, name="first"),
-            Doubles(),
-            *made,
-            keras.layers.Flatten(),
-            keras.layers.Dense(1),
-        ]
-    )
+    first = [keras.Input((4,)), keras.layers.Dense(4, name="first"), Doubles()]
+    model = keras.Sequential([*first, *made, keras.layers.Flatten(), keras.layers.Dense(1)])
     model.compile("sgd", "mse")
 
     report = tb_gradflow.explain(model, X, X[:, :1])
