@@ -89,6 +89,7 @@ class Questions:
 
     def __init__(self) -> None:
         self._moved: set[str] = set()
+        self._graded: set[str] = set()
         self._times = 0
         self._steps = 0
 
@@ -103,12 +104,12 @@ class Questions:
             return {}, False
         self._steps += 1
         found, small = in_question(trace, gradients), small_ones(trace, gradients)
-        names = {each: trace.variables[each].name for each in (*found, *small)}
-        new = {each: targets for each, targets in found.items() if names[each] not in self._moved}
-        is_small = any(names[each] not in self._moved for each in small)
+        new = {each: targets for each, targets in found.items() if trace.variables[each].name not in self._moved}
         self._times += bool(new)
-        self._moved.update(names.values())
-        return new, is_small
+        self._moved.update(trace.variables[each].name for each in new)
+        graded = {trace.variables[each].name for each in small} - self._graded
+        self._graded |= graded
+        return new, bool(graded)
 
 
 def answers(
