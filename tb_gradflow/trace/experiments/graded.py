@@ -19,7 +19,6 @@ from tb_gradflow.trace.engine.copies import copied
 from tb_gradflow.trace.engine.draws import Draws
 from tb_gradflow.trace.experiments.interventions import Interventions, is_finite, is_larger
 from tb_gradflow.trace.experiments.loss_alone import LastStep, Loss, LossAlone, Pair, Suspected, gradients_of
-from tb_gradflow.trace.experiments.moves import Clock
 from tb_gradflow.trace.experiments.slopes import slopes
 from tb_gradflow.trace.experiments.suspects import Told
 from tb_gradflow.trace.graph.build_trace import Numbered
@@ -59,7 +58,7 @@ def mended(
         with copied(last.function, last.args, last.values) as copies:
             graded = Graded(last, losses, calls, copies, numbered)
             if (loss := graded.loss(pairs, suspects)) is not None:
-                known = Interventions(loss, suspects, is_finite, Clock(_MOST_SECONDS, 0.0))
+                known = Interventions(loss, suspects, is_finite, _MOST_SECONDS)
                 found = list(known.of_tensors())
                 if values is not None:
                     found.extend(known.of_rows(values, lambda change: graded.with_batch(change).loss(pairs)))
@@ -125,7 +124,7 @@ class Graded:
         if graded is None:
             return (), ()
         along = slopes(loss, graded, self._step, numbers, first, ("gradient",), _MOST_SECONDS)
-        known = Interventions(graded, suspects, is_larger, Clock(_MOST_SECONDS, 0.0))
+        known = Interventions(graded, suspects, is_larger, _MOST_SECONDS)
         return list(along), list(known.of_tensors())
 
     def of_others(

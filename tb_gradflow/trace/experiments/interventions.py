@@ -41,15 +41,15 @@ class Interventions:
         loss: Its losses, with the gradients in question.
         suspects: The ops whose inputs it was made with.
         is_good: What an intervention is to make of a gradient.
-        clock: The time for them.
+        seconds: The time for them, once the loss is known.
     """
 
-    def __init__(self, loss: LossAlone, suspects: Sequence[Suspected], is_good: Good, clock: Clock) -> None:
+    def __init__(self, loss: LossAlone, suspects: Sequence[Suspected], is_good: Good, seconds: float) -> None:
         self._loss = loss
         self._suspects = suspects
         self._is_good = is_good
-        self._clock = clock
-        self._before = loss(MOST_OF_LOSS)
+        self._before = loss(MOST_OF_LOSS)  # which TensorFlow has to prepare
+        self._clock = Clock(seconds, 0.0)
         self._gradients = dict(loss.gradients)
         self._given = dict(loss.given)
 
@@ -86,7 +86,7 @@ class Interventions:
         returns the losses and gradients of the step whose batch was changed."""
         rows = broken_rows(known)
         copied = next((row for row in range(known.batch) if row not in rows), -1)
-        if rows and copied >= 0 and not self._clock.is_over:
+        if rows and copied >= 0:
             loss = without(_with_copies(known.batch, rows, copied))
             if loss is None:
                 return
