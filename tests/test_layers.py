@@ -83,6 +83,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "user_code",
         "edits",
         "causes",
+        "experiments",
         "report",
     ),
     "gradcheck": ("verdicts",),

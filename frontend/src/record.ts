@@ -766,9 +766,10 @@ export interface Alternative {
 export interface Evidence {
   /**
    * influence: a variable was moved, and the loss computed again. reaction: the input of an op was moved, and its
-   * output computed again.
+   * output computed again. intervention: what goes into an op was changed, or rows of the batch, and the gradients
+   * computed again. slope: a variable was moved along its gradient, and the loss computed again.
    */
-  readonly kind: "influence" | "reaction";
+  readonly kind: "influence" | "reaction" | "intervention" | "slope";
   /** The name of what was changed. */
   readonly of: string;
   /** The name of what was looked at. */

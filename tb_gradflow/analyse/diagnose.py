@@ -9,11 +9,11 @@ import numpy.typing as npt
 
 from tb_gradflow.analyse.causes.wrong_value.mask_dropped import masks_dropped
 from tb_gradflow.analyse.causes.wrong_value.override_without_effect import overrides_without_effect
+from tb_gradflow.analyse.experiments.evidence import with_evidence
 from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.over_time.onset import told_first
 from tb_gradflow.analyse.over_time.run_context import ALONE, RunContext
 from tb_gradflow.analyse.report.as_written import as_written
-from tb_gradflow.analyse.report.evidence import with_evidence
 from tb_gradflow.analyse.report.findings import findings_of
 from tb_gradflow.analyse.report.graph_edits import with_reason_in_graphs
 from tb_gradflow.analyse.report.of_terms import with_terms

@@ -170,6 +170,23 @@ def check_values(values: StepValues, trace: Trace) -> None:
         _check_below(f"{at}.target", search.target, targets)
         if len(search.factors) != len(search.losses):
             raise _wrong(at, "a loss for each factor", f"{len(search.factors)} factors and {len(search.losses)} losses")
+    for number, intervention in enumerate(values.interventions):
+        at = f"StepValues.interventions[{number}]"
+        _check_below(f"{at}.target", intervention.target, targets)
+        if intervention.op != -1:
+            _check_below(f"{at}.op", intervention.op, ops)
+        _check_least(f"{at}.input", intervention.input, -1)
+        _check_least(f"{at}.copied", intervention.copied, -1)
+        for row in intervention.rows:
+            _check_least(f"{at}.rows", row, 0)
+        for place, changed in enumerate(intervention.gradients):
+            _check_least(f"{at}.gradients[{place}].was_broken", changed.was_broken, 0)
+            _check_least(f"{at}.gradients[{place}].broken", changed.broken, 0)
+            _check_below(f"{at}.gradients[{place}].variable", changed.variable, len(trace.variables))
+    for number, slope in enumerate(values.slopes):
+        at = f"StepValues.slopes[{number}]"
+        _check_below(f"{at}.target", slope.target, targets)
+        _check_below(f"{at}.variable", slope.variable, len(trace.variables))
 
 
 def _check_op(trace: Trace, number: int, op: Op) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 SPACINGS = 16 * 2.0**-23
 """Rounding in float32: sums of a batch are equal to a few spacings of numbers."""
@@ -112,3 +113,94 @@ class Reaction:
     def reacts(self) -> bool:
         """Whether the op's output depends on the input."""
         return self.changed > 0
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedGradient:
+    """A variable's gradient before and after something was changed.
+
+    Attributes:
+        variable: Index in `Trace.variables`.
+        before: Its largest magnitude, over the finite elements.
+        was_broken: Number of elements that were not finite.
+        after: The largest magnitude after the change.
+        broken: Number of elements that are not finite then.
+    """
+
+    variable: int
+    before: float
+    was_broken: int
+    after: float
+    broken: int
+
+
+@dataclass(frozen=True, slots=True)
+class Intervention:
+    """The step, with its gradients, ran once more with one thing changed: a tensor that goes into an op, for all ops
+    that use it, or rows of the batch.
+
+    Attributes:
+        target: Index in `Trace.targets`.
+        op: Index in `Trace.ops`; -1 if rows were changed.
+        input: Which of its inputs the tensor is; -1 likewise.
+        factor: By which each element of the tensor was multiplied.
+        added: What was added to it then.
+        rows: The rows that were replaced by copies of another one; none if a tensor was changed.
+        copied: That one; -1 if a tensor was changed.
+        before: The loss without the change; null if it is not finite.
+        after: The loss with it; null if it is not finite.
+        gradients: Of the variables in question.
+    """
+
+    target: int
+    op: int
+    input: int
+    factor: float
+    added: float
+    rows: tuple[int, ...]
+    copied: int
+    before: float | None
+    after: float | None
+    gradients: tuple[ChangedGradient, ...]
+
+
+Along = Literal["gradient", "random"]
+
+
+@dataclass(frozen=True, slots=True)
+class Slope:
+    """A variable was moved a little along a direction, and the loss computed again: does its gradient predict that?
+
+    Attributes:
+        target: Index in `Trace.targets`.
+        variable: Index in `Trace.variables`.
+        along: gradient: along its gradient. random: along random numbers.
+        size: The largest magnitude among its elements.
+        amount: The largest change of an element.
+        before: The loss before.
+        again: The same, computed a second time.
+        ahead: The loss when it was moved.
+        behind: The loss when it was moved the other way.
+        predicted: Half the difference of these two, according to the gradient.
+    """
+
+    target: int
+    variable: int
+    along: Along
+    size: float
+    amount: float
+    before: float
+    again: float
+    ahead: float
+    behind: float
+    predicted: float
+
+    @property
+    def change(self) -> float:
+        """Half the difference of the losses ahead and behind."""
+        return (self.ahead - self.behind) / 2
+
+    @property
+    def noise(self) -> float:
+        """Smaller changes mean nothing."""
+        return _TIMES_NOISE * abs(self.again - self.before) + SPACINGS * abs(self.before)

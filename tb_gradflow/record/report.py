@@ -161,7 +161,8 @@ class Evidence:
 
     Attributes:
         kind: influence: a variable was moved, and the loss computed again. reaction: the input of an op was moved, and
-            its output computed again.
+            its output computed again. intervention: what goes into an op was changed, or rows of the batch, and
+            the gradients computed again. slope: a variable was moved along its gradient, and the loss computed again.
         of: The name of what was changed.
         on: The name of what was looked at.
         change: By how much that changed; null if it could not be measured.
@@ -169,7 +170,7 @@ class Evidence:
         text: A sentence.
     """
 
-    kind: Literal["influence", "reaction"]
+    kind: Literal["influence", "reaction", "intervention", "slope"]
     of: str
     on: str
     change: float | None

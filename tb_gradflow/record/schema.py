@@ -25,9 +25,12 @@ from tb_gradflow.record.answers import Response as Response
 from tb_gradflow.record.answers import Target as Target
 from tb_gradflow.record.answers import TensorGradient as TensorGradient
 from tb_gradflow.record.answers import VariableGradient as VariableGradient
+from tb_gradflow.record.experiments import ChangedGradient as ChangedGradient
 from tb_gradflow.record.experiments import Influence as Influence
+from tb_gradflow.record.experiments import Intervention as Intervention
 from tb_gradflow.record.experiments import LineSearch as LineSearch
 from tb_gradflow.record.experiments import Reaction as Reaction
+from tb_gradflow.record.experiments import Slope as Slope
 from tb_gradflow.record.graph import COMPILED_EARLY as COMPILED_EARLY
 from tb_gradflow.record.graph import EAGER as EAGER
 from tb_gradflow.record.graph import PYTHON as PYTHON

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tb_gradflow.record.experiments import Influence, LineSearch, Reaction
+from tb_gradflow.record.experiments import Influence, Intervention, LineSearch, Reaction, Slope
 
 MOST_ROWS = 32
 """Number of batch rows that are listed; for more, only their number is kept."""
@@ -110,6 +110,8 @@ class StepValues:
         not_moved: Why these could not be measured; empty if they could, or there are none.
         reactions: Of ops that may be the reason; none in older logs.
         line_searches: Of a step whose loss does not fall; none in older logs.
+        interventions: That change a gradient which is not finite, or too small; none in older logs.
+        slopes: Of variables whose gradient is in question; none in older logs.
     """
 
     step: int
@@ -121,3 +123,5 @@ class StepValues:
     not_moved: str = ""
     reactions: tuple[Reaction, ...] = ()
     line_searches: tuple[LineSearch, ...] = ()
+    interventions: tuple[Intervention, ...] = ()
+    slopes: tuple[Slope, ...] = ()

@@ -78,6 +78,34 @@ MORE_VALUES: dict[str, Json] = {
     "line_searches": [
         {"target": 0, "before": 0.5, "again": 0.5, "factors": [0.1, 1.0], "losses": [0.4, 0.6], "rate": 0.01}
     ],
+    "interventions": [
+        {
+            "target": 0,
+            "op": 0,
+            "input": 0,
+            "factor": 1.0,
+            "added": 0.1,
+            "rows": [0],
+            "copied": 0,
+            "before": 0.5,
+            "after": 0.6,
+            "gradients": [{"variable": 0, "before": 0.0, "was_broken": 1, "after": 1.0, "broken": 0}],
+        }
+    ],
+    "slopes": [
+        {
+            "target": 0,
+            "variable": 0,
+            "along": "random",
+            "size": 1.0,
+            "amount": 0.1,
+            "before": 0.5,
+            "again": 0.5,
+            "ahead": 0.6,
+            "behind": 0.4,
+            "predicted": 0.1,
+        }
+    ],
 }
 
 # Integers of a trace that do not index anything in it, and have no upper limit.
@@ -193,7 +221,8 @@ def test_no_number_of_a_forward_pass_may_be_less_than_none(field: str) -> None:
     [
         *("values.*.op", "gradient_rows.*.op", "gradient_rows.*.target"),
         *("influences.*.target", "influences.*.variable", "line_searches.*.target"),
-        *("reactions.*.op", "reactions.*.target"),
+        *("reactions.*.op", "reactions.*.target", "slopes.*.target", "slopes.*.variable"),
+        *("interventions.*.target", "interventions.*.op", "interventions.*.gradients.*.variable"),
     ],
 )
 def test_no_index_of_a_forward_pass_may_lie_beyond_its_trace(field: str) -> None:

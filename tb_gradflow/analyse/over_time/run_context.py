@@ -12,7 +12,7 @@ from tb_gradflow.analyse.over_time.silent_units import Silence
 from tb_gradflow.analyse.over_time.unchanged import Unchanged
 from tb_gradflow.analyse.over_time.unmoved import Standstill
 from tb_gradflow.analyse.over_time.value_courses import ValueCourses
-from tb_gradflow.record.schema import Influence, LineSearch, Reaction, Trace
+from tb_gradflow.record.schema import Influence, Intervention, LineSearch, Reaction, Slope, Trace
 
 Influences = Mapping[tuple[str, str], Influence]
 
@@ -38,6 +38,9 @@ class RunContext:
         influences: What was found when variables were moved, in any step, by the names of target and variable.
         not_moved: Why they could not be moved; empty if they could.
         reactions: What was found when the inputs of ops were moved, in any step, by the names of the ops.
+        interventions: What changed gradients that are too small, in the last step of this trace where that was looked
+            at.
+        slopes: How the loss reacted to small moves, likewise.
         line_search: The last one of the run, and its step; `None` if there was none.
         too_long: The first one of a step that was too long, likewise.
     """
@@ -55,6 +58,8 @@ class RunContext:
     influences: Influences = field(default_factory=dict)
     not_moved: str = ""
     reactions: Mapping[str, Reaction] = field(default_factory=dict)
+    interventions: tuple[Intervention, ...] = ()
+    slopes: tuple[Slope, ...] = ()
     line_search: Searched | None = None
     too_long: Searched | None = None
 

@@ -65,6 +65,8 @@ class Measured:
         influences: What was found when variables were moved, by the names of target and variable.
         not_moved: Why they could not be moved; empty if they could.
         reactions: What was found when the inputs of ops were moved, by the numbers of the ops.
+        interventions: What changed gradients that are not finite, or too small.
+        slopes: How the loss reacted to small moves.
         line_search: How the loss depends on the length of a step, and which step that is: this one, or the last of the
             run where that was looked at; `None` if it never was.
         too_long: The same of the first step that was too long, and which step that is; `None` if there is none.
@@ -95,6 +97,8 @@ class Measured:
             **{named[name]: each for name, each in context.reactions.items() if name in named},
             **{each.op: each for each in reactions},
         }
+        self.interventions = context.interventions if values is None else values.interventions or context.interventions
+        self.slopes = context.slopes if values is None else values.slopes or context.slopes
         searches = () if values is None else values.line_searches
         self.line_search = (values.step, searches[0]) if values is not None and searches else context.line_search
         self.too_long = context.too_long

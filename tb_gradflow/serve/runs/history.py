@@ -291,6 +291,7 @@ class History:
         values = self.values(session.id, head.steps[at], trace)
         pieces = partial(self._pieces_backwards, session, head, at)
         tried = list(self._tried(session.id))
+        same = [known for of, known in reversed(tried) if of.index == trace.index]
         searched = [(known.step, each) for _, known in tried for each in known.line_searches]
         return diagnose(
             *recorded,
@@ -309,6 +310,8 @@ class History:
                 gradients_before=lambda: gradients_before(pieces()),
                 influences={key: each for of, known in tried for key, each in by_names(of, known.influences)},
                 reactions={of.ops[each.op].name: each for of, known in tried for each in known.reactions},
+                interventions=next((known.interventions for known in same if known.interventions), ()),
+                slopes=next((known.slopes for known in same if known.slopes), ()),
                 line_search=searched[-1] if searched else None,
                 too_long=next((each for each in searched if each[1].better is not None), None),
                 not_moved=next((known.not_moved for _, known in tried if known.not_moved), ""),

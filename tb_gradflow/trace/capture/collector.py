@@ -409,6 +409,7 @@ class Collector:
             measured=not unseen and any(tensor.dtype.is_floating for tensor in flat),
             automatic=getattr(tape, "_watch_accessed_variables", None),
             inner=is_inner,
+            weighted=any(each is not None for each in tf.nest.flatten(rest[:1])),
             sources=len(flat_sources(sources)),
             of_variable=any(map(is_variable, tf.nest.flatten(target))),
             rows=self.symbols.block(),
@@ -523,6 +524,8 @@ class Collector:
         values = gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
         if isinstance(values, tf.Tensor) and self.symbols.knows(values):
             call.given[index] = self.symbols.symbol(values)
+            if isinstance(gradient, tf.IndexedSlices):
+                call.indices[index] = self.symbols.symbol(gradient.indices)
 
     def _arrived(self, call: Call, index: int, source: Any, gradient: Any) -> Any:
         """A source's gradient, to be measured; None if there is none, or if a tensor got zeros instead."""

@@ -119,6 +119,11 @@ class Giving:
     def changes(self, place: Place) -> bool:
         return place.name in self.apart
 
+    def changed(self, change: Callable[[Any], Any]) -> Giving:
+        """The same with other results."""
+        values = {output: change(value) for output, value in self._values.items()}
+        return Giving(self.apart, values, all_run=self._all_run, redraws=self._redraws)
+
     def lacking(self, path: Path, definition: Definition) -> Iterator[str]:
         """The types of the effects in a function whose results are not known, because it did not take that branch: a
         copy that computes something else may take it."""

@@ -3,6 +3,7 @@ input of an op, is moved, and the loss computed again, from the step's batch and
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,17 +14,20 @@ import numpy.typing as npt
 import tensorflow as tf
 from tensorflow.python.eager import record
 
-from tb_gradflow.record.experiments import Influence, LineSearch, Reaction
+from tb_gradflow.analyse.step.measured import VANISHING_BELOW
+from tb_gradflow.record.experiments import Influence, Intervention, LineSearch, Reaction, Slope
 from tb_gradflow.record.schema import GRADIENT_STATISTICS, Trace
 from tb_gradflow.trace.engine.additions import unobserved
 from tb_gradflow.trace.engine.copies import copied
 from tb_gradflow.trace.engine.repeated import NotRepeatable
+from tb_gradflow.trace.experiments.graded import OTHERS, SMALL, Graded
 from tb_gradflow.trace.experiments.line_search import line_searches, rate_in
 from tb_gradflow.trace.experiments.loss_alone import MOST_OF_LOSS, LastStep, Loss, LossAlone
 from tb_gradflow.trace.experiments.moves import Ask, Clock, Moves
 from tb_gradflow.trace.experiments.reactions import reactions
-from tb_gradflow.trace.experiments.suspects import suspected
+from tb_gradflow.trace.experiments.suspects import Told, suspected
 from tb_gradflow.trace.graph.build_trace import Numbered
+from tb_gradflow.trace.graph.gradient_call import Call
 from tb_gradflow.trace.graph.variables import Variables
 from tb_gradflow.trace.protection.foreign import faults
 
@@ -71,11 +75,22 @@ def in_question(trace: Trace, gradients: npt.NDArray[np.float32]) -> dict[int, l
     return {variable: found[variable] for variable in sorted(found, key=turns.__getitem__)}
 
 
+def small_ones(trace: Trace, gradients: npt.NDArray[np.float32]) -> set[int]:
+    """The variables with a gradient that is finite, and so small that it trains nothing, but not zero."""
+    found = set()
+    for entry in trace.variable_gradients:
+        row = gradients[entry.row] if entry.outcome == "value" and entry.row is not None else None
+        if row is not None and 0 < row[_LARGEST] < VANISHING_BELOW and not np.any(row[_NONFINITE]):
+            found.add(entry.variable)
+    return found
+
+
 class Questions:
     """The variables of a training that are moved, each once."""
 
     def __init__(self) -> None:
         self._moved: set[str] = set()
+        self._graded: set[str] = set()
         self._times = 0
         self._steps = 0
 
@@ -84,16 +99,18 @@ class Questions:
         """Whether no more are moved."""
         return self._times == _MOST_TIMES or self._steps == _MOST_STEPS
 
-    def new(self, trace: Trace, gradients: npt.NDArray[np.float32]) -> Pairs:
-        """Those of a recorded step that have not been moved."""
+    def new(self, trace: Trace, gradients: npt.NDArray[np.float32]) -> tuple[Pairs, bool]:
+        """Those of a recorded step that have not been moved; and whether there are such with a small gradient."""
         if self.are_over:
-            return {}
+            return {}, False
         self._steps += 1
-        found = in_question(trace, gradients)
+        found, small = in_question(trace, gradients), small_ones(trace, gradients)
         new = {each: targets for each, targets in found.items() if trace.variables[each].name not in self._moved}
         self._times += bool(new)
         self._moved.update(trace.variables[each].name for each in new)
-        return new
+        graded = {trace.variables[each].name for each in small} - self._graded
+        self._graded |= graded
+        return new, bool(graded)
 
 
 def answers(
@@ -105,7 +122,9 @@ def answers(
     numbered: Numbered,
     measured: Mapping[str, Any],
     *,
+    calls: Sequence[Call] = (),
     searches: bool = False,
+    grades: bool = False,
 ) -> dict[str, Any]:
     """What is measured in addition of a step, if variables, and inputs of ops, are moved.
 
@@ -117,15 +136,21 @@ def answers(
         was: The losses in the step itself.
         numbered: The structure of the step.
         measured: What was measured in it.
+        calls: Its requests for gradients, if these are computed in the same function.
         searches: Whether longer and shorter steps are in question too.
+        grades: Whether the gradients of variables with a finding are in question.
     """
     wanted = {each: own for each, listed in pairs.items() if (own := [target for target in listed if target in losses])}
     found: list[Influence] = []
     reacted: list[Reaction] = []
     searched: list[LineSearch] = []
+    intervened: Sequence[Intervention] = ()
+    sloping: Sequence[Slope] = ()
     reason = ""
     try:
-        if wanted or (searches and losses):
+        told = Told(numbered, measured, None) if (grades or wanted) and losses and calls else None
+        is_told = told is not None and bool(told.pairs((*SMALL, *OTHERS)) or numbered.trace.gradient_checks)
+        if wanted or ((searches or is_told) and losses):
             # Whatever the user's tapes and callbacks see is part of the training.
             with unobserved(), record.stop_recording():
                 last = step()
@@ -138,6 +163,12 @@ def answers(
                     if searches:
                         rate = rate_in(numbered.trace, measured["gradients"])
                         searched.extend(line_searches(loss, last, numbers, first, rate))
+                    if told is not None and is_told:
+                        # Its gradients may need Python, where its losses do not.
+                        with contextlib.suppress(NotRepeatable):
+                            graded = Graded(last, losses, calls, copies, numbered)
+                            sloping, intervened = graded.of_small_ones(loss, numbers, first, told)
+                            sloping = [*sloping, *graded.of_others(loss, numbers, first, told)]
     except NotRepeatable as error:
         reason = str(error)
     except faults() as fault:  # the training goes on, and so does its recording
@@ -146,6 +177,8 @@ def answers(
         "influences": tuple(found),
         "reactions": tuple(reacted),
         "line_searches": tuple(searched),
+        "interventions": tuple(intervened),
+        "slopes": tuple(sloping),
         "not_moved": reason if wanted else "",
     }
 

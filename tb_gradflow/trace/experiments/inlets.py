@@ -40,7 +40,12 @@ class Inlet:
 
 
 class Moved:
-    """An edit: these ops are given the sums. Other ops that use the same tensors are not.
+    """An edit: these ops are given the sums.
+
+    Args:
+        inlets: Their inputs.
+        everywhere: Whether all other ops that use the same tensors are given the sums too, such as those that compute
+            the gradients.
 
     Attributes:
         apart: See `Edit`.
@@ -48,8 +53,9 @@ class Moved:
 
     apart: frozenset[str] = frozenset()
 
-    def __init__(self, inlets: Iterable[Inlet]) -> None:
+    def __init__(self, inlets: Iterable[Inlet], *, everywhere: bool = False) -> None:
         self._inlets = list(inlets)
+        self._everywhere = everywhere
 
     def changes(self, place: Place) -> bool:
         return any(each.op.graph is place.graph for each in self._inlets)
@@ -60,6 +66,8 @@ class Moved:
                 scope = f"{SCOPE}/moved_{number}"
                 node = definition.node(each.op.name)
                 own = [node.input[each.number], f"{scope}:value:0"]
+                if self._everywhere:
+                    definition.redirect({own[0]: f"{scope}/sum:z:0"})
                 definition.proto.node_def.extend(each.by.reading(scope))
                 definition.proto.node_def.append(new_node(f"{scope}/sum", "AddV2", own, T=each.tensor.dtype))
                 node.input[each.number] = f"{scope}/sum:z:0"

@@ -3,12 +3,13 @@ happens again."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import tensorflow as tf
 
+from tb_gradflow.record.schema import Trace
 from tb_gradflow.trace.engine.additions import Additions
 from tb_gradflow.trace.engine.alone import Alone
 from tb_gradflow.trace.engine.calls import places
@@ -56,6 +57,54 @@ def loss_of(call: Call, symbol: Callable[[Any], Any] = lambda tensor: tensor) ->
     return Loss(tensors, scale) if is_here else None
 
 
+Pair = tuple[int, int]
+"""A target and a variable, by their numbers."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Gradient:
+    """The gradient of a variable, as the program gets it.
+
+    Attributes:
+        value: A tensor of a graph.
+        indices: If it has some rows of the gradient alone: which ones; `None` if it has all.
+        row_count: How many rows the variable has then.
+        scale: See `Loss`.
+    """
+
+    value: Any
+    indices: Any
+    row_count: int
+    scale: Any
+
+    @property
+    def tensors(self) -> list[Any]:
+        """Those that it is made of."""
+        return [each for each in (self.value, self.indices, self.scale) if each is not None]
+
+    def whole(self) -> Any:
+        """Its value, in a graph that is open."""
+        whole = tf.cast(self.value, tf.float32)
+        if self.indices is not None:
+            whole = tf.math.unsorted_segment_sum(whole, self.indices, self.row_count)
+        return whole if self.scale is None else whole / tf.cast(self.scale, tf.float32)
+
+
+def gradients_of(calls: Sequence[Call], trace: Trace, graphs: Collection[int]) -> dict[Pair, Gradient]:
+    """Those of which all is computed in one of some graphs, by their ids."""
+    found = {}
+    for target, call in enumerate(calls):
+        if call.checked is None or call.inner or call.weighted:
+            continue
+        for variable, value in call.given.items():
+            shape, indices = trace.variables[variable].shape, call.indices.get(variable)
+            gradient = Gradient(value, indices, shape[0] or 0 if shape else 0, call.checked.scale)
+            own = {id(getattr(each, "graph", None)) for each in gradient.tensors}
+            if value.dtype.is_floating and len(own) == 1 and own <= {*graphs}:
+                found[target, variable] = gradient
+    return found
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Suspected:
     """An op that may be why variables get no gradient, of a graph that runs once in the step.
@@ -93,6 +142,13 @@ class LastStep:
     given: Giving
     after: Mapping[int, Any] = field(default_factory=dict)
 
+    def with_batch(self, change: Callable[[Any], Any]) -> LastStep:
+        """The same with other tensors in place of those that it was given or drew; it keeps what it captures."""
+        graph = self.function.graph
+        own = len(graph.inputs) - len(list(graph.captures))
+        args = [change(each) if number < own else each for number, each in enumerate(self.args)]
+        return replace(self, args=args, given=self.given.changed(change))
+
     def numbers(self, variables: Variables) -> dict[int, int]:
         """Which argument a variable is, by the number of the variable."""
         numbers = {id(self.args[number]): number for number in self.values}
@@ -107,11 +163,14 @@ class LossAlone:
         step: The step.
         losses: Its losses, by target.
         copies: Copies of its variables, by the ids of their handles.
-        suspects: Ops whose inputs are moved.
+        suspects: Ops whose inputs are moved; with gradients, for all ops that use the same tensors.
+        gradients: Those that are computed too, by target and variable.
+        draws: The random numbers of another one, which this one draws as well.
 
     Attributes:
         given: The values of those inputs in the last run, by number; none if an op has not run.
         computed: The outputs of the ops, the same way.
+        gradients: The gradients of the last run, unscaled; none that were not computed.
         draws: The ops that draw random numbers: others than in the step, and the same each time.
         is_held: Whether a part of it is held where it was in the step.
 
@@ -120,9 +179,16 @@ class LossAlone:
     """
 
     def __init__(
-        self, step: LastStep, losses: Mapping[int, Loss], copies: Mapping[int, Cell], suspects: Sequence[Suspected] = ()
+        self,
+        step: LastStep,
+        losses: Mapping[int, Loss],
+        copies: Mapping[int, Cell],
+        suspects: Sequence[Suspected] = (),
+        gradients: Mapping[Pair, Gradient] = {},
+        draws: Draws | None = None,
     ) -> None:
         wanted = [each for loss in losses.values() for each in loss.tensors]
+        wanted += [tensor for each in gradients.values() for tensor in each.tensors]
         inlets = [each.inlet for each in suspects]
         alone = Alone(step.function, [*wanted, *(each.outputs[0] for each in suspects)])
         if step.effects.unknown:
@@ -138,7 +204,7 @@ class LossAlone:
         self._changed = set(self._values)
         self._copies = {number: copies[id(step.args[number])] for number in step.values}
         self._args = [copies[id(each)].opened() if id(each) in copies else each for each in step.args]
-        self.draws = Draws(step.function)
+        self.draws = draws or Draws(step.function)
         by_path = {place.path: place for place in places(step.function)}
         self.is_held = any(kind for path, definition in left for kind in step.given.held(by_path[path], definition))
         self._losses: dict[int, Cell] = {}
@@ -146,9 +212,12 @@ class LossAlone:
         self._computed: dict[int, list[Cell]] = {}
         self.given: dict[int, Any] = {}
         self.computed: dict[int, list[Any]] = {}
+        self._gradients: dict[Pair, Cell] = {}
+        self.gradients: dict[Pair, Any] = {}
         added = [self._leaving(target, loss) for target, loss in losses.items()]
         added += [self._showing(number, each) for number, each in enumerate(suspects)]
-        edits: list[Edit] = [alone, step.given, self.draws, Moved(inlets), Added(added)]
+        added += [self._returning(pair, each) for pair, each in gradients.items()]
+        edits: list[Edit] = [alone, step.given, self.draws, Moved(inlets, everywhere=bool(gradients)), Added(added)]
         self._sibling = Sibling(step.function, edits, optimized=False)
 
     def __call__(self, seconds: float, moved: Mapping[int, Any] = {}) -> dict[int, float]:
@@ -166,6 +235,7 @@ class LossAlone:
                 self._sibling(self._args)
         self.given = {each: value for each, cell in self._given.items() if (value := cell.take()) is not None}
         self.computed = {each: [cell.take() for cell in cells] for each, cells in self._computed.items()}
+        self.gradients = {each: value for each, cell in self._gradients.items() if (value := cell.take()) is not None}
         taken = {target: cell.take() for target, cell in self._losses.items()}
         return {target: float(value.numpy()) for target, value in taken.items() if value is not None}
 
@@ -174,6 +244,12 @@ class LossAlone:
         with additions.opened():
             self._given[number] = additions.leave(suspect.inlet.tensor)
             self._computed[number] = [additions.leave(each) for each in suspect.outputs]
+        return additions
+
+    def _returning(self, pair: Pair, gradient: Gradient) -> Additions:
+        additions = Additions(gradient.tensors[0].graph, "gradient_{}_{}".format(*pair))
+        with additions.opened():
+            self._gradients[pair] = additions.leave(gradient.whole())
         return additions
 
     def _leaving(self, target: int, loss: Loss) -> Additions:

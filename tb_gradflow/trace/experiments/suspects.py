@@ -7,17 +7,23 @@ from typing import Any
 
 from tb_gradflow.analyse.evidence.suspects import covered_suspects
 from tb_gradflow.analyse.graph.topology import Topology
+from tb_gradflow.analyse.report.findings import findings_of
 from tb_gradflow.analyse.report.verdicts import judged_of
 from tb_gradflow.analyse.step.measured import Measured
 from tb_gradflow.analyse.step.status import State, states
+from tb_gradflow.record.report import Finding, Status
+from tb_gradflow.record.schema import StepValues
 from tb_gradflow.trace.engine.calls import places
 from tb_gradflow.trace.experiments.inlets import Inlet
-from tb_gradflow.trace.experiments.loss_alone import Suspected
+from tb_gradflow.trace.experiments.loss_alone import Pair, Suspected
 from tb_gradflow.trace.graph.build_trace import Numbered
 from tb_gradflow.trace.graph.flat_ops import FlatOp
 
 _MOST = 6
 """How many are looked at."""
+
+_FEW, _MOST_INPUTS = 2, 2
+"""The same if gradients are computed for each of their inputs."""
 
 
 def suspected(
@@ -37,6 +43,52 @@ def suspected(
             if inlet is not None and inlet.op.graph is outputs[0].graph and id(inlet.op.graph) in once:
                 found[op] = Suspected(op, target, inlet, outputs)
     return list(found.values())
+
+
+class Told:
+    """What the report says of a step, as far as it is more than information.
+
+    Args:
+        numbered: The structure of the step.
+        measured: What was measured in it.
+        values: Those of its forward pass, if they were measured.
+    """
+
+    def __init__(self, numbered: Numbered, measured: Mapping[str, Any], values: StepValues | None) -> None:
+        topology = Topology(numbered.trace)
+        losses = tuple(measured["losses"])
+        step = Measured(topology, measured["gradients"], measured["variables"], losses, values=values)
+        self._numbered = numbered
+        self._states = states(topology, step)
+        found = findings_of(step, self._states, ()).findings
+        self._findings = [each for each in found if each.severity != "info" and each.target >= 0]
+
+    def pairs(self, statuses: Collection[Status]) -> list[Pair]:
+        """The variables of its findings that have one of these statuses, with the targets."""
+        found = ((each.target, variable) for each in self._findings for variable in self._among(each, statuses))
+        return list(dict.fromkeys(found))
+
+    def suspects(self, statuses: Collection[Status], function: Any) -> list[Suspected]:
+        """The ops that are why, with each of their inputs; `function` is the `AtomicFunction` that takes the
+        gradients."""
+        once = _called_once(function)
+        found: dict[int, list[Suspected]] = {}
+        for each in self._findings:
+            if each.culprit >= 0 and len(found) < _FEW and self._among(each, statuses):
+                flat = self._numbered.ops[each.culprit]
+                if _is_plain(flat) and id(flat.tensors[0].graph) in once:
+                    # The last one first, such as a divisor.
+                    given = reversed(list(enumerate(flat.op.inputs)))
+                    inlets = [Inlet(flat.op, place) for place, tensor in given if tensor.dtype.is_floating]
+                    found[each.culprit] = [
+                        Suspected(each.culprit, each.target, inlet, flat.tensors) for inlet in inlets[:_MOST_INPUTS]
+                    ]
+        return [suspect for each in found.values() for suspect in each]
+
+    def _among(self, finding: Finding, statuses: Collection[Status]) -> list[int]:
+        names = {self._numbered.trace.variables[each.variable].name: each for each in self._states}
+        named = (names[name] for name in finding.variables if name in names)
+        return [each.variable for each in named if each.status in statuses]
 
 
 def _blamed(step: Measured, listed: Sequence[State]) -> Iterator[tuple[int, int, int]]:

@@ -28,6 +28,7 @@ from tb_gradflow.trace.protection.substitutes import Ours, Run
 from tb_gradflow.trace.step.copied_step import CopiedStep
 from tb_gradflow.trace.step.forward_values import is_broken
 from tb_gradflow.trace.step.measurements import Measured, Measurements
+from tb_gradflow.trace.step.mended import mended_step
 from tb_gradflow.trace.step.more_rows import MoreRows, trace_with
 from tb_gradflow.trace.step.observation import Observation, observed, seen_in
 from tb_gradflow.trace.step.settings import Settings
@@ -141,9 +142,12 @@ class TracedStep:
             # Without its forward pass, if that cannot be measured.
             with contextlib.suppress(Exception):
                 again = self._form(values=True)
-                _, measured = again.ran(args, values, after=[effects.given(kept, all_run=True)])
+                given = effects.given(kept, all_run=True)
+                _, measured = again.ran(args, values, after=[given])
                 if is_broken(again.trace, measured, skips_scaled=False):
+                    last = LastStep(function, args, values, effects, given)
                     self.trace, self.measured = again.trace, measured
+                    self.measured |= mended_step(again.measurements, measured, lambda: last)
                     return results
         if isinstance(first.measurements, Measurements):
             pairs = in_question(first.trace, self.measured["gradients"])
@@ -151,9 +155,17 @@ class TracedStep:
             last = LastStep(function, args, values, effects, effects.given(kept, all_run=True), first.after)
             was = first.measurements.by_target(self.measured)
             known = first.measurements
-            searches = bool(first.trace.optimizers)
             self.measured |= answers(
-                pairs, losses, known.variables, lambda: last, was, known.numbered, self.measured, searches=searches
+                pairs,
+                losses,
+                known.variables,
+                lambda: last,
+                was,
+                known.numbered,
+                self.measured,
+                calls=known.calls,
+                searches=bool(first.trace.optimizers),
+                grades=True,
             )
         return results
 

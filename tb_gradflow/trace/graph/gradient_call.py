@@ -96,6 +96,7 @@ class Call:
         measured: Whether `loss` is its value.
         automatic: Whether the tape watches all trainable variables that are read; None if not known.
         inner: Whether another tape recorded the computation of this call.
+        weighted: Whether the caller gave the gradients of what is differentiated, which is then not a sum.
         sources: The number of its sources.
         of_variable: Whether it differentiates a variable.
         by_hand: Whether its gradients were passed to the recorder, not computed by a tape.
@@ -108,6 +109,7 @@ class Call:
         padded: For each dropped mask, its tensor and the row of the gradient at padded steps.
         terms: If the target is a sum, the results for its terms; without terms if they were not requested.
         given: The tensor of the graph for the gradient that the caller got, by index of the variable.
+        indices: If these are slices: the rows of the variable that they belong to.
         checked: See `Checked`; `None` before the answer, and for a Jacobian.
     """
 
@@ -121,6 +123,7 @@ class Call:
     measured: bool = True
     automatic: bool | None = None
     inner: bool = False
+    weighted: bool = False
     sources: int | None = None
     of_variable: bool = False
     by_hand: bool = False
@@ -133,4 +136,5 @@ class Call:
     padded: list[tuple[Dropped, Ref, Row]] = field(default_factory=list)
     terms: TermAnswers = field(default_factory=TermAnswers)
     given: dict[int, Any] = field(default_factory=dict)
+    indices: dict[int, Any] = field(default_factory=dict)
     checked: Checked | None = None

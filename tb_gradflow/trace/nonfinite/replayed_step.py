@@ -5,9 +5,11 @@ from __future__ import annotations
 
 from tb_gradflow.record.schema import Trace
 from tb_gradflow.trace.engine.repeated import NotRepeatable
+from tb_gradflow.trace.experiments.loss_alone import LastStep
 from tb_gradflow.trace.nonfinite.guard import Caught
 from tb_gradflow.trace.step.copied_step import CopiedStep
 from tb_gradflow.trace.step.measurements import Measured
+from tb_gradflow.trace.step.mended import mended_step
 from tb_gradflow.trace.step.named_inputs import NameInputs
 from tb_gradflow.trace.step.observation import Observation
 from tb_gradflow.trace.step.settings import Settings
@@ -37,4 +39,7 @@ def replayed(
         for number in range(len(unit.function.graph.inputs))
     ]
     values = {number: arguments[number] for number in unit.variables}
-    return form.trace, form.ran(args, values, after=[unit.effects.given(caught.effects)])[1]
+    given = unit.effects.given(caught.effects)
+    measured = form.ran(args, values, after=[given])[1]
+    last = LastStep(unit.function, args, values, unit.effects, given)
+    return form.trace, measured | mended_step(form.measurements, measured, lambda: last)

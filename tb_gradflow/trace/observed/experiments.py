@@ -42,13 +42,13 @@ class Experiments:
     def of(self, measured: Measured) -> Measured:
         """What is known in addition after a step of which this was measured."""
         before, self._before = self._before, []
-        new = self._questions.new(self._measurements.trace, measured["gradients"])
+        new, is_small = self._questions.new(self._measurements.trace, measured["gradients"])
         was = self._measurements.by_target(measured)
         searches = self._progress.is_bad(list(was.values()))
-        if not (new or searches) or not before:
+        if not (new or is_small or searches) or not before:
             return {}
         found = [
-            self._in(unit, new, was, measured, values, searches=searches)
+            self._in(unit, new, was, measured, values, searches=searches, is_small=is_small)
             for unit, values in zip(self._units, before, strict=True)
         ]
         return {
@@ -75,15 +75,27 @@ class Experiments:
         before: Mapping[int, Any],
         *,
         searches: bool,
+        is_small: bool,
     ) -> Measured:
         known = self._measurements
         losses = known.losses_in([place.graph for place in places(unit.function)])
         after = self._values_in(unit, before) if searches else {}
         last = partial(_last_step, unit, before, after)
-        return answers(pairs, losses, known.variables, last, was, known.numbered, measured, searches=searches)
+        return answers(
+            pairs,
+            losses,
+            known.variables,
+            last,
+            was,
+            known.numbered,
+            measured,
+            calls=known.calls,
+            searches=searches,
+            grades=is_small,
+        )
 
 
-_ANSWERS = ("influences", "reactions", "line_searches")
+_ANSWERS = ("influences", "reactions", "line_searches", "interventions", "slopes")
 
 _SMALL = 4096
 """Elements."""

@@ -24,6 +24,8 @@ _EXAMPLE = "example "
 # Rows of the batch that are kept on request.
 _MOST_EXAMPLES = 8
 
+_TRIED = ("influences", "reactions", "line_searches", "interventions", "slopes", "not_moved")
+
 _NOWHERE = [0] + [-1] * (PLACE_COLUMNS - 1)
 
 
@@ -75,9 +77,7 @@ def is_broken(trace: Trace, measured: Mapping[str, Any], *, skips_scaled: bool) 
 
 def step_values(measured: Mapping[str, Any], step: int) -> StepValues | None:
     """The record of a step's measurements; None if its forward pass was not measured, and nothing was tried with it."""
-    tried = {
-        name: measured[name] for name in ("influences", "reactions", "line_searches", "not_moved") if measured.get(name)
-    }
+    tried = {name: measured[name] for name in _TRIED if measured.get(name)}
     if "value_places" not in measured:
         return StepValues(step, -1, (), **tried) if tried else None
     batch = int(measured["batch"])

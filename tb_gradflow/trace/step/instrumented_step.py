@@ -211,7 +211,7 @@ class OpenStep:
     def _experiments(self, numbered: Numbered, measured: Measured) -> Measured:
         """What is measured in addition if variables are moved: only reactions, because what Python has computed or
         decided stays as it was."""
-        new = self._step.questions.new(numbered.trace, measured["gradients"])
+        new, _ = self._step.questions.new(numbered.trace, measured["gradients"])
         if not new:
             return {}
         symbols, calls = self._symbols, self.collector.calls

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from tb_gradflow.analyse.experiments.interventions import of_interventions
+from tb_gradflow.analyse.experiments.slopes import of_slopes
+from tb_gradflow.analyse.experiments.wording import apart, loss_called
 from tb_gradflow.analyse.step.measured import Measured
 from tb_gradflow.analyse.step.status import State
 from tb_gradflow.analyse.words.names import called
@@ -15,13 +18,19 @@ _WITHOUT = ("disconnected", "unused", "zero", "vanishing")
 
 
 def with_evidence(measured: Measured, states: Sequence[State], findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """The same findings, with what happened when their variables were moved, as far as these get no gradient."""
+    """The same findings, with what happened when their variables were moved, as far as these get no gradient, or next
+    to none, and what changed their gradients."""
     listed = tuple(findings)
-    if not (measured.influences or measured.reactions or measured.not_moved):
+    known = (measured.influences, measured.reactions, measured.not_moved, measured.interventions, measured.slopes)
+    if not any(known):
         return listed
     variables = measured.topology.trace.variables
     without = {variables[each.variable].name: each for each in states if each.status in _WITHOUT}
-    return tuple(replace(each, evidence=tuple(_of(measured, each, listed, without))) for each in listed)
+    # One of an earlier step has its own.
+    return tuple(
+        each if each.evidence else replace(each, evidence=tuple(_of(measured, each, listed, without)))
+        for each in listed
+    )
 
 
 def _of(
@@ -43,7 +52,7 @@ def _of(
         moving = f"`{name}`" if is_scalar else f"each element of `{name}`"
         gradient = without[name].gradient
         size = None if gradient is None else gradient.max_abs
-        loss = _loss(trace, target)
+        loss = loss_called(trace, target)
         is_asked = any(
             (each.target, each.variable) == (target, without[name].variable) and each.outcome != "not_asked"
             for each in trace.variable_gradients
@@ -57,15 +66,17 @@ def _of(
         yield Evidence("influence", name, loss, change, size, text)
     if (reaction := measured.reactions.get(finding.culprit)) is not None and names:
         yield _of_op(trace, reaction)
+    yield from of_slopes(trace, measured.slopes, finding)
+    yield from of_interventions(trace, measured.interventions, finding)
     if names and not found and measured.not_moved:
-        loss = _loss(trace, targets[0])
+        loss = loss_called(trace, targets[0])
         why = f"because the step cannot run again: {measured.not_moved}."
         text = f"Whether the {loss} depends on `{names[0]}` was not tried, {why}"
         yield Evidence("influence", names[0], loss, None, None, text)
 
 
 def _outcome(known: Influence, loss: str, ways: str) -> str:
-    before, after = _apart(known.before, known.after)
+    before, after = apart(known.before, known.after)
     if not known.reacts:
         return f"by up to {known.amount:.3g}, in {ways} directions, does not change the {loss}, {before}"
     still = f", while {known.still:.3g} changes nothing" if known.still else ""
@@ -95,16 +106,3 @@ def _also_stopped(finding: Finding, findings: Sequence[Finding]) -> str:
     behind = finding.path[finding.path.index(finding.culprit) + 1 :]
     others = [each for each in findings if each.cause != finding.cause and each.severity != "info"]
     return next((each.cause for each in others if each.culprit in behind), "")
-
-
-def _loss(trace: Trace, target: int) -> str:
-    return "loss" if len(trace.targets) == 1 else f"loss `{trace.targets[target].name}`"
-
-
-def _apart(first: float, second: float) -> tuple[str, str]:
-    """Two numbers, with as many digits as it takes to tell them apart; no minus before a zero."""
-    shown = (f"{first + 0.0:.3g}", f"{second + 0.0:.3g}")
-    for digits in range(4, 9):
-        if shown[0] == shown[1] and first != second:
-            shown = f"{first + 0.0:.{digits}g}", f"{second + 0.0:.{digits}g}"
-    return shown

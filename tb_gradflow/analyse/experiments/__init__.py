@@ -1,0 +1,1 @@
+"""What experiments with the step say about a finding."""
