@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, FloatRect, Locator, Page, ViewportSize,
 
 WIDTH = 900
 """Pixels of a page that a picture is to fill; it has `SHARPNESS` times as many."""
-SHARPNESS = 1.25
+SHARPNESS = 1.1
 COLOURS = 16
 
 # Beside the graph opens the panel of what is selected, which says little that the finding does not.
@@ -25,6 +25,8 @@ DETAILS = 310
 # What stands above and below the graph.
 AROUND = 190
 LOWEST, HIGHEST = 330, 600
+# A long finding goes on below the picture.
+LONGEST = 1000
 # Pixels above and below of a way; below a finding.
 MARGIN, BELOW = 90, 20
 
@@ -88,7 +90,7 @@ def _seen(browser: Browser, path: Path, cause: str) -> Image.Image:
     page.locator("article[aria-current=false], .follow").evaluate_all(HIDE)
     graph = page.locator("gf-graph")
     top, end = _box(graph)["y"], _box(card)["y"] + _box(card)["height"]
-    _size_to(page, max(min(HIGHEST, graph.evaluate(EXTENT) + MARGIN), end - top + BELOW))
+    _size_to(page, max(min(HIGHEST, graph.evaluate(EXTENT) + MARGIN), min(LONGEST, end - top + BELOW)))
     _show(page, card)
     graph.locator(".tools, gf-minimap").evaluate_all(HIDE)
     legend = page.locator("gf-legend")

@@ -23,6 +23,9 @@ least."""
 _LARGER = 10.0
 """A gradient that grows by a smaller factor is still as small."""
 
+_USABLE = 100 * VANISHING_BELOW
+"""One that is smaller than this afterwards still says nothing."""
+
 Good = Callable[[ChangedGradient], bool]
 
 
@@ -31,7 +34,7 @@ def is_finite(changed: ChangedGradient) -> bool:
 
 
 def is_larger(changed: ChangedGradient) -> bool:
-    return not changed.broken and changed.after > max(_LARGER * changed.before, VANISHING_BELOW)
+    return not changed.broken and changed.after > max(_LARGER * changed.before, _USABLE)
 
 
 class Interventions:
