@@ -99,14 +99,14 @@ def model(optimizer: Any = "sgd", **compiled: Any) -> Any:
     return made
 
 
-def run(function: Callable[[Hand], None], mode: str) -> dict[str, Any]:
-    """What a hand has left, in a directory of its own, which stays."""
+def run(function: Callable[[Hand], None], mode: str, place: Path) -> dict[str, Any]:
+    """What a hand has left, in a directory of its own below another one, which stays."""
     import keras
 
     keras.utils.clear_session(free_memory=False)
     keras.utils.set_random_seed(11)
     hand, before, error = Hand(mode), os.getcwd(), ""
-    directory = tempfile.mkdtemp(prefix="hand_")
+    directory = tempfile.mkdtemp(prefix="hand_", dir=place)
     os.chdir(directory)
     said = io.StringIO()
     with warnings.catch_warnings(record=True) as warned, contextlib.redirect_stdout(said):
@@ -154,6 +154,6 @@ def main(families: Iterable[Iterable[Callable[[Hand], None]]]) -> None:
     for each in (each for family in families for each in family):
         if not wanted or each.__name__ in wanted:
             began = time.monotonic()
-            left[each.__name__] = run(each, mode)
+            left[each.__name__] = run(each, mode, Path(path).resolve().parent)
             print(f"{each.__name__} {time.monotonic() - began:.1f} s", file=sys.__stderr__)
             Path(path).write_text(json.dumps(left, indent=1))
