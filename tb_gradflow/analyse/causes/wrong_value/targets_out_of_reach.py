@@ -179,7 +179,11 @@ def _mapped(low: float, high: float) -> str:
         return ", `y - 1`"
     if (low, high) == (-1.0, 1.0):
         return ", `(y + 1) / 2`"
-    return ", `y / 255`" if low >= 0 and 200 < high <= 255 else ""
+    if low >= 0 and 200 < high <= 255:
+        return ", `y / 255`"
+    are_whole = low.is_integer() and high.is_integer() and low >= 0
+    of_classes = "; or, if they are classes, use one unit per class, a softmax and `sparse_categorical_crossentropy`"
+    return of_classes if are_whole else ""
 
 
 CAUSE = Cause(
