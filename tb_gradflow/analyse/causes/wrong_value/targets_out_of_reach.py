@@ -35,8 +35,9 @@ _BOUNDS: Mapping[str, tuple[float, float]] = MappingProxyType(
 
 _SAME = frozenset({"Identity", "Reshape", "Squeeze", "ExpandDims", "Cast", "StridedSlice", "Transpose"})
 
-_MOST_BEYOND = 0.25
-"""Noise around a limit is beyond it: only targets that are, by more than this part of the range of all."""
+_MOST_BEYOND = 0.4, 0.5
+"""Noise around a limit, and the tail of a distribution, are beyond it: only targets that are, by more than the first
+part of the range of all, and by more than the second of what lies between the limits."""
 
 _ROUNDING = 1e-3
 
@@ -98,7 +99,9 @@ def _out_of_reach(measured: Measured, target: int) -> Iterator[_Mismatch]:
 
 def _is_beyond(targets: tuple[float, float], limits: tuple[float, float]) -> bool:
     beyond = max(limits[0] - targets[0], targets[1] - limits[1])
-    return beyond > _MOST_BEYOND * (targets[1] - targets[0]) and beyond > _ROUNDING
+    between = limits[1] - limits[0] if limits[1] < inf else 0.0
+    parts = _MOST_BEYOND[0] * (targets[1] - targets[0]), _MOST_BEYOND[1] * between
+    return beyond > max(*parts, _ROUNDING)
 
 
 def _made(measured: Measured, op: int) -> int:
@@ -189,7 +192,7 @@ def _mapped(low: float, high: float) -> str:
 CAUSE = Cause(
     name="targets_out_of_reach",
     meaning="targets of this step that the last activation cannot give: a sigmoid, a softmax, a tanh or a ReLU in "
-    "front of a squared or absolute error, and targets beyond its limits by more than a quarter of their range. Or "
+    "front of a squared or absolute error, and targets beyond its limits by more than 0.4 of their range. Or "
     "targets outside of 0 and 1 in a binary cross-entropy. The gradient arrives, and trains towards the limit",
     severity="warning",
     fix="another activation, or other units for the targets",
