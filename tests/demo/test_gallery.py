@@ -73,7 +73,6 @@ PROMISES = (
         "Maximum",
         ("round_by_clipping/probability/kernel", "round_by_clipping/probability/bias"),
         "zero",
-        severity="warning",
     ),
     Promise(
         "steep_sigmoid",
