@@ -9,7 +9,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from tb_gradflow.errors import GradFlowError
 from tb_gradflow.plain import clean
@@ -53,20 +53,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
 class Parser(argparse.ArgumentParser):
     """Adds to an error about a word that does not exist the one that looks most like it."""
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self._added: list[argparse.Action] = []
+        super().__init__(*args, **kwargs)
+
+    def add_argument(self, *args: Any, **kwargs: Any) -> argparse.Action:
+        self._added.append(super().add_argument(*args, **kwargs))
+        return self._added[-1]
+
+    def add_subparsers(self, **kwargs: Any) -> Any:
+        self._added.append(commands := super().add_subparsers(**kwargs))
+        return commands
+
     def error(self, message: str) -> NoReturn:
         wrong = re.search(r"unrecognized arguments: (-[^ =]+)|invalid choice: '([^']*)'", message)
-        close = difflib.get_close_matches(wrong[1] or wrong[2], [*_words_of(self)], 1) if wrong is not None else []
+        close = difflib.get_close_matches(wrong[1] or wrong[2], [*self.words()], 1) if wrong is not None else []
         super().error(message + "".join(f"; did you mean {word}?" for word in close))
 
-
-def _words_of(parser: argparse.ArgumentParser) -> Iterator[str]:
-    """The options, choices and commands of a parser, and the options of its commands."""
-    for action in parser._actions:
-        yield from action.option_strings
-        yield from map(str, action.choices or ())
-        if isinstance(action, argparse._SubParsersAction):
-            for command in action.choices.values():
-                yield from _words_of(command)
+    def words(self) -> Iterator[str]:
+        """Its options, choices and commands, and the options of its commands."""
+        for action in self._added:
+            yield from action.option_strings
+            yield from map(str, action.choices or ())
+            if isinstance(action.choices, dict):  # of commands
+                for command in action.choices.values():
+                    yield from command.words()
 
 
 def make_parser(wanted: Sequence[str] = ()) -> argparse.ArgumentParser:

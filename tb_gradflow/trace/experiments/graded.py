@@ -3,7 +3,6 @@ predict how the loss reacts."""
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -23,6 +22,7 @@ from tb_gradflow.trace.experiments.slopes import slopes
 from tb_gradflow.trace.experiments.suspects import Told
 from tb_gradflow.trace.graph.build_trace import Numbered
 from tb_gradflow.trace.graph.gradient_call import Call
+from tb_gradflow.trace.protection.foreign import suppressed
 
 _MOST_SECONDS = 0.5
 """How long gradients are changed, and how long variables are moved along them."""
@@ -51,7 +51,7 @@ def mended(
 ) -> tuple[Intervention, ...]:
     """What makes the gradients of a step finite that are not; nothing if it cannot run again. `values` are those of its
     forward pass."""
-    with contextlib.suppress(Exception), unobserved(), record.stop_recording():
+    with suppressed(), unobserved(), record.stop_recording():
         last = step()
         told = Told(numbered, measured, values)
         suspects, pairs = told.suspects(BROKEN, last.function), told.pairs(BROKEN)
