@@ -156,7 +156,8 @@ class GradFlowCallback(KerasCallback):
         if self.plain is None or self._steps is None:
             return
         done = time.perf_counter()
-        put(self.model, self.plain)
+        if owner(self.model) is self:  # it was not called; another callback may have compiled the model since
+            put(self.model, self.plain)
         self._count.execution_ends(batch)
         measured = self._steps.measured()
         if measured is not None:

@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import sys
 import tempfile
 import time
@@ -121,12 +122,20 @@ def run(function: Callable[[Hand], None], mode: str, place: Path) -> dict[str, A
     return {
         "directory": directory,
         "results": hand.results,
-        "error": error.replace(directory, "."),
-        "output": said.getvalue().replace(directory, "."),
+        "error": _told(error, directory),
+        "output": _told(said.getvalue(), directory),
         "warnings": sorted({f"{each.category.__name__}: {each.message}" for each in warned if _is_of_user(each)}),
         "recorder": sorted({str(each.message) for each in warned if "tb_gradflow" in str(each.message)}),
         "files": sorted(_files(directory)),
     }
+
+
+_CHANGING = re.compile(r"0x[0-9a-f]+|\d+m?s/step|\d{4}(_\d\d){5}")
+"""Addresses, durations and times."""
+
+
+def _told(text: str, directory: str) -> str:
+    return _CHANGING.sub("…", text.replace(directory, "."))
 
 
 def _is_of_user(warned: warnings.WarningMessage) -> bool:
@@ -144,7 +153,7 @@ def _files(directory: str) -> Iterable[str]:
     for path in Path(directory).rglob("*"):
         name = path.relative_to(directory).as_posix()
         if path.is_file() and not name.startswith(f"{LOG}/") and "tfevents" not in name:
-            yield name
+            yield _told(name, directory)
 
 
 def main(families: Iterable[Iterable[Callable[[Hand], None]]]) -> None:

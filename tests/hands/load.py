@@ -20,8 +20,10 @@ def _loaded(path: Path) -> Any:
     if path.suffix in (".keras", ".h5") and "weights" not in path.name:
         return keras.models.load_model(path, compile=False).get_weights()
     if path.name == "saved_model.pb":
-        loaded = tf.saved_model.load(str(path.parent))
-        return [each.numpy() for each in getattr(loaded, "variables", [])] or [loaded.weight.numpy()]
+        tf.saved_model.load(str(path.parent))
+        values = tf.train.load_checkpoint(str(path.parent / "variables" / "variables"))
+        names = sorted(values.get_variable_to_shape_map())
+        return [values.get_tensor(name) for name in names if name != "_CHECKPOINTABLE_OBJECT_GRAPH"]
     if path.suffix == ".pickle":
         return pickle.loads(path.read_bytes()).get_weights()
     return None
@@ -34,7 +36,7 @@ def main() -> None:
         for path in sorted(Path(each["directory"]).rglob("*")):
             weights = _loaded(path)
             if weights is not None:
-                digest = hashlib.sha256(b"".join(weight.tobytes() for weight in weights)).hexdigest()
+                digest = hashlib.sha256(b"".join(sorted(weight.tobytes() for weight in weights))).hexdigest()
                 found.setdefault(name, {})[path.relative_to(each["directory"]).as_posix()] = digest
     Path(sys.argv[2]).write_text(json.dumps(found))
 

@@ -193,8 +193,9 @@ def step_that_raises(hand: Hand) -> None:
     def train(x: Any) -> Any:
         with tf.GradientTape() as tape:
             loss = tf.square(weight * x)
-        tf.debugging.assert_less(x, 3.0)
-        weight.assign_sub(0.1 * tape.gradient(loss, weight))
+        # Otherwise TensorFlow may change the weight before the assertion fails, or not.
+        with tf.control_dependencies([tf.debugging.assert_less(x, 3.0)]):
+            weight.assign_sub(0.1 * tape.gradient(loss, weight))
         return loss
 
     step = hand.step(train)

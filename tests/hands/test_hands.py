@@ -18,6 +18,7 @@ from tests.hands.hand import MODES
 from tests.serve.processes import environment
 
 SAMPLE = (
+    "callback_compiled_batch",
     "callback_frozen_batch",
     "callback_other_step_epoch",
     "callback_raised_batch",
