@@ -12,6 +12,7 @@ from typing import Any
 
 from tb_gradflow.record.codec import MalformedRecord
 from tb_gradflow.record.expected import is_pattern
+from tb_gradflow.record.experiments import Influence, Slope
 from tb_gradflow.record.schema import (
     Edge,
     Op,
@@ -157,10 +158,12 @@ def check_values(values: StepValues, trace: Trace) -> None:
     for number, example in enumerate(values.examples):
         _check_least(f"StepValues.examples[{number}].row", example.row, 0)
         _check_least(f"StepValues.examples[{number}].count", example.count, len(example.numbers))
-    for number, influence in enumerate(values.influences):
-        at = f"StepValues.influences[{number}]"
-        _check_below(f"{at}.target", influence.target, targets)
-        _check_below(f"{at}.variable", influence.variable, len(trace.variables))
+    moves: dict[str, Sequence[Influence | Slope]] = {"influences": values.influences, "slopes": values.slopes}
+    for kind, listed in moves.items():
+        for number, move in enumerate(listed):
+            at = f"StepValues.{kind}[{number}]"
+            _check_below(f"{at}.target", move.target, targets)
+            _check_below(f"{at}.variable", move.variable, len(trace.variables))
     for number, reaction in enumerate(values.reactions):
         at = f"StepValues.reactions[{number}]"
         _check_below(f"{at}.op", reaction.op, ops)
@@ -183,10 +186,6 @@ def check_values(values: StepValues, trace: Trace) -> None:
             _check_least(f"{at}.gradients[{place}].was_broken", changed.was_broken, 0)
             _check_least(f"{at}.gradients[{place}].broken", changed.broken, 0)
             _check_below(f"{at}.gradients[{place}].variable", changed.variable, len(trace.variables))
-    for number, slope in enumerate(values.slopes):
-        at = f"StepValues.slopes[{number}]"
-        _check_below(f"{at}.target", slope.target, targets)
-        _check_below(f"{at}.variable", slope.variable, len(trace.variables))
 
 
 def _check_op(trace: Trace, number: int, op: Op) -> None:

@@ -100,6 +100,20 @@ def model(optimizer: Any = "sgd", **compiled: Any) -> Any:
     return made
 
 
+def squared_step(weight: Any) -> Callable[[Any], Any]:
+    """A step that brings the square of a weight times its argument down."""
+    import tensorflow as tf
+
+    def train(x: Any) -> Any:
+        """Of the user."""
+        with tf.GradientTape() as tape:
+            loss = tf.square(weight * x)
+        weight.assign_sub(0.1 * tape.gradient(loss, weight))
+        return loss
+
+    return train
+
+
 def run(function: Callable[[Hand], None], mode: str, place: Path) -> dict[str, Any]:
     """What a hand has left, in a directory of its own below another one, which stays."""
     import keras

@@ -7,11 +7,12 @@ import pickle
 from collections.abc import Callable
 from typing import Any
 
+import cloudpickle
 import keras
 import numpy as np
 import tensorflow as tf
 
-from tests.hands.hand import Hand, data, model
+from tests.hands.hand import Hand, data, model, squared_step
 
 
 def _pickled(value: Any) -> Any:
@@ -19,8 +20,6 @@ def _pickled(value: Any) -> Any:
 
 
 def _by_cloudpickle(value: Any) -> Any:
-    import cloudpickle  # type: ignore[import-untyped]
-
     return pickle.loads(cloudpickle.dumps(value))
 
 
@@ -215,15 +214,7 @@ def step_in_module_saved(hand: Hand) -> None:
 
 
 def step_deep_copied(hand: Hand) -> None:
-    weight = tf.Variable(2.0)
-
-    def train(x: Any) -> Any:
-        with tf.GradientTape() as tape:
-            loss = tf.square(weight * x)
-        weight.assign_sub(0.1 * tape.gradient(loss, weight))
-        return loss
-
-    step = hand.step(train)
+    step = hand.step(squared_step(tf.Variable(2.0)))
     hand.keep(step(tf.constant(1.0)), copy.copy(step)(tf.constant(2.0)), step(tf.constant(3.0)))
 
 

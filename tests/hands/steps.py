@@ -12,7 +12,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tests.hands.hand import Hand, data, model
+from tests.hands.hand import Hand, data, model, squared_step
 
 
 class _State:
@@ -253,16 +253,7 @@ def loop_without_function(hand: Hand) -> None:
 
 
 def attributes_of_function(hand: Hand) -> None:
-    weight = tf.Variable(1.0)
-
-    def train(x: Any) -> Any:
-        """Of the user."""
-        with tf.GradientTape() as tape:
-            loss = tf.square(weight * x)
-        weight.assign_sub(0.1 * tape.gradient(loss, weight))
-        return loss
-
-    step = hand.step(train)
+    step = hand.step(squared_step(tf.Variable(1.0)))
     step.note = "mine"
     hand.keep(step(tf.constant(1.0)), step.note, step.__name__, step.__doc__, step.__wrapped__ is not None)
     concrete = step.get_concrete_function(tf.TensorSpec(()))

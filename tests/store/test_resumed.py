@@ -7,19 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tensorboard.backend.event_processing.data_provider import MultiplexerDataProvider
-from tensorboard.backend.event_processing.plugin_event_multiplexer import EventMultiplexer
-from tensorboard.context import RequestContext
 
 from tb_gradflow.api import open_log
 from tb_gradflow.record.schema import FORMAT, OpValue, StepValues, Trace
 from tb_gradflow.serve.reports.excerpt import excerpt
 from tb_gradflow.serve.runs.history import History
-from tb_gradflow.store.directory import DirectoryReader
 from tb_gradflow.store.layout import Tag
-from tb_gradflow.store.provider import ProviderReader, list_runs
-from tb_gradflow.store.run import StoredRun
 from tests.store.samples import open_writer, session, step, trace
+from tests.trace.kills import LOADERS, by_directory
 
 BEGAN = 1_700_000_000_000
 
@@ -34,20 +29,7 @@ def part(log_dir: Path, began: int, steps: Sequence[int], of: Trace | None = Non
             writer.write_step(replace(record, values=measured) if number in values else record)
 
 
-def stored(log_dir: Path) -> StoredRun:
-    return StoredRun(DirectoryReader(str(log_dir / "gradflow")))
-
-
-def through_tensorboard(log_dir: Path) -> StoredRun:
-    multiplexer = EventMultiplexer()
-    multiplexer.AddRunsFromDirectory(str(log_dir))
-    multiplexer.Reload()
-    provider = MultiplexerDataProvider(multiplexer, str(log_dir))
-    [name] = list_runs(provider, RequestContext(), "")
-    return StoredRun(ProviderReader(provider, RequestContext(), "", name))
-
-
-@pytest.mark.parametrize("read", [stored, through_tensorboard])
+@pytest.mark.parametrize("read", LOADERS)
 def test_a_later_part_replaces_steps_from_its_first_one_on(tmp_path: Path, read: type) -> None:
     """The chunk in which the later part begins is cut; each step keeps its own numbers."""
     part(tmp_path, 0, range(70))
@@ -78,7 +60,7 @@ def test_each_part_has_its_own_trace(tmp_path: Path) -> None:
     part(tmp_path, 50, range(4, 6), trace(step_filter="second/threshold"))
     part(tmp_path, 100, range(6, 8))
 
-    run = stored(tmp_path)
+    run = by_directory(tmp_path)
 
     index = run.index()
     first, second, newest = index.traces
@@ -96,14 +78,14 @@ def test_numbers_are_found_before_the_index_was_read(tmp_path: Path) -> None:
     part(tmp_path, 0, range(4))
     part(tmp_path, 100, range(2, 6))
 
-    assert stored(tmp_path).gradients(f"{BEGAN + 100_000}", 1).shape[0] == 1
+    assert by_directory(tmp_path).gradients(f"{BEGAN + 100_000}", 1).shape[0] == 1
 
 
 def test_a_training_from_step_zero_replaces_what_was_there(tmp_path: Path) -> None:
     part(tmp_path, 0, range(70))
     part(tmp_path, 100, range(5))
 
-    index = stored(tmp_path).index()
+    index = by_directory(tmp_path).index()
 
     assert index.steps == tuple(range(5))
     assert index.traces == (0,)
@@ -115,7 +97,7 @@ def test_what_was_replaced_once_does_not_come_back(tmp_path: Path) -> None:
     part(tmp_path, 100, range(5))
     part(tmp_path, 200, range(3, 9))
 
-    index = stored(tmp_path).index()
+    index = by_directory(tmp_path).index()
 
     assert index.steps == tuple(range(9))
     assert index.chunks[0].wall_times[0] == BEGAN / 1000 + 100
@@ -126,7 +108,7 @@ def test_trainings_at_the_same_time_are_not_one(tmp_path: Path) -> None:
     part(tmp_path, 0, range(0, 100, 2))
     part(tmp_path, 5, range(1, 100, 2))
 
-    index = stored(tmp_path).index()
+    index = by_directory(tmp_path).index()
 
     assert index.steps == tuple(range(1, 100, 2))
     assert index.earlier == 1
@@ -148,7 +130,7 @@ def test_values_of_replaced_steps_are_gone(tmp_path: Path) -> None:
     part(tmp_path, 0, range(6), values=(1, 4))
     part(tmp_path, 100, range(3, 6), values=(5,))
 
-    run = stored(tmp_path)
+    run = by_directory(tmp_path)
 
     index = run.index()
     assert index.with_values == {1, 5}

@@ -22,34 +22,26 @@ def _raises(number: int, frame: Any) -> None:
     raise TimeoutError("enough")
 
 
-def _by_signal() -> None:
-    before = signal.signal(signal.SIGUSR1, _raises)
-    try:
-        signal.raise_signal(signal.SIGUSR1)
-    finally:
-        signal.signal(signal.SIGUSR1, before)
-
-
 def _of_any_form(*arguments: Any) -> None:
     raise ValueError("enough")
 
 
-def _by_handler_of_any_form() -> None:
-    before = signal.signal(signal.SIGUSR1, _of_any_form)
+def _interrupted_by(handler: Callable[..., None]) -> None:
+    before = signal.signal(signal.SIGUSR1, handler)
     try:
         signal.raise_signal(signal.SIGUSR1)
     finally:
         signal.signal(signal.SIGUSR1, before)
 
 
-@pytest.mark.parametrize("interrupt", [_by_signal, _by_handler_of_any_form])
-def test_what_a_signal_handler_raises_is_raised(interrupt: Callable[[], None]) -> None:
+@pytest.mark.parametrize("handler", [_raises, _of_any_form])
+def test_what_a_signal_handler_raises_is_raised(handler: Callable[..., None]) -> None:
     faults: list[Exception] = []
     restored: list[int] = []
     protection = Protection(faults.append, lambda: restored.append(1))
 
     with pytest.raises((TimeoutError, ValueError), match="enough"):
-        protection.attempt(interrupt)
+        protection.attempt(lambda: _interrupted_by(handler))
 
     assert not faults
     assert restored
