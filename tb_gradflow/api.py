@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_gradflow.analyse.causes.strength.outlying_rows import finding_of_outliers
-from tb_gradflow.analyse.diagnose import diagnose
 from tb_gradflow.analyse.report.compare import compare as difference_of
 from tb_gradflow.analyse.report.graph_edits import with_reason
 from tb_gradflow.errors import LogError, SetupError
@@ -20,7 +19,6 @@ from tb_gradflow.gradcheck.check import check
 from tb_gradflow.gradcheck.numpy_functions import NumpyFunction
 from tb_gradflow.gradcheck.report import GradientsCheck
 from tb_gradflow.plain import one_line, text_of_path
-from tb_gradflow.record.report import Diagnosis
 from tb_gradflow.record.schema import GRADIENT_STATISTICS, VARIABLE_STATISTICS, Trace
 from tb_gradflow.serve.reports.comparison import Comparison
 from tb_gradflow.serve.reports.page import name_in_page, page
@@ -147,12 +145,12 @@ def explain(
 
     def again() -> Seen:
         explained = run(terms=False, examples=False)
-        return seen(explained, diagnosis_of(explained))
+        return seen(explained, explained.diagnosis())
 
     if examples and is_graph_tensor(model_or_loss):
         raise SetupError("examples: the gradient of each row is not measured in a graph of `tf.compat.v1`")
     explained = run(terms=terms, examples=examples)
-    diagnosis = diagnosis_of(explained)
+    diagnosis = explained.diagnosis()
     if is_graph_tensor(model_or_loss):
         diagnosis = replace(diagnosis, findings=with_reason(diagnosis.findings))
     elif try_fixes:
@@ -169,17 +167,6 @@ def explain(
         note=told_of_examples(explained.examples),
         examples=explained.examples,
     )
-
-
-def diagnosis_of(explained: Explained) -> Diagnosis:
-    """What is wrong with a step that was explained, before any fix is tried."""
-    record = explained.record
-    if record is None:
-        return diagnose(explained.trace, explained.session, None, None, (), -1)
-    gradients = np.frombuffer(record.gradients, "<f4").reshape(-1, len(GRADIENT_STATISTICS))
-    norms = np.frombuffer(record.variables, "<f4").reshape(-1, len(VARIABLE_STATISTICS))
-    recorded = (explained.trace, explained.session, gradients, norms, record.losses, record.step)
-    return diagnose(*recorded, values=record.values)
 
 
 def check_gradients(

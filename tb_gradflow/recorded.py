@@ -54,11 +54,13 @@ class Recorded:
         hooks, self._hooks = self._hooks, None
         if hooks is None:
             return
+        from tb_gradflow.trace.log.findings import try_fixes
         from tb_gradflow.trace.protection.beside import surely
         from tb_gradflow.trace.protection.foreign import faults
 
         try:
             surely(hooks.stop, self._outer)
+            try_fixes()
         except faults() as error:
             _say("the end of this recording may be missing", error)
 

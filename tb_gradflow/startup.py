@@ -4,11 +4,15 @@ TensorFlow.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tb_gradflow import tracebacks
 from tb_gradflow.recorded import Recorded
+
+if TYPE_CHECKING:
+    from tb_gradflow.record.report import Finding
 
 
 def begin(told: Mapping[str, Any]) -> None:
@@ -40,5 +44,26 @@ def begin(told: Mapping[str, Any]) -> None:
         where: str = told["log_dir"]
         return where
 
-    recorded = Recorded(log_dir, told["options"], tell=tell, see=see, begins=tracebacks.install)
+    options = {**told["options"]}
+    if options.get("on_finding"):
+        options["on_finding"] = functools.partial(_run_command, options["on_finding"])
+    recorded = Recorded(log_dir, options, tell=tell, see=see, begins=tracebacks.install)
     recorded.start()
+
+
+def _run_command(command: str, finding: Finding) -> None:
+    """Runs a shell command with a finding as JSON on its standard input; does not wait for it."""
+    import json
+    import subprocess
+    import sys
+    import tempfile
+
+    from tb_gradflow.record.codec import encode
+    from tb_gradflow.serve.reports.report import finding_as_json
+    from tb_gradflow.serve.runs.finite import finite
+
+    with tempfile.TemporaryFile() as given:
+        given.write(json.dumps(finding_as_json(finite(encode(finding)))).encode())
+        given.seek(0)
+        # The program's standard output is its own.
+        subprocess.Popen(command, shell=True, stdin=given, stdout=sys.__stderr__ or subprocess.DEVNULL)

@@ -35,7 +35,8 @@ TABLE: dict[str, tuple[set[str], set[str]]] = {
     "summary": ({"trace"}, set()),
     "cli": ({"api", "demo", "record", "serve", "startup", "store"}, set()),
     "__main__": ({"cli"}, set()),
-    "startup": ({"recorded", "tracebacks"}, set()),
+    # Loads the reports, for a command that is given each finding.
+    "startup": ({"record", "recorded", "serve", "tracebacks"}, set()),
     # Loads the recorder, when what is recorded has imported TensorFlow.
     "recorded": ({"on_import", "trace"}, set()),
     "tracebacks": (set(), set()),

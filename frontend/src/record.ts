@@ -59,7 +59,7 @@ export interface Trained {
   readonly without: readonly (number | null)[];
 }
 
-/** The result of an edit that was applied in memory on the first batch, before the training. */
+/** The result of an edit that was applied in memory on a batch of the training, and rolled back. */
 export interface Trial {
   /** Of the edit, as are the next three. */
   readonly file: string;
@@ -77,10 +77,20 @@ export interface Trial {
   readonly gradient_norm: readonly TrialNorm[];
   /** Whether it works only together with the edits of other findings. */
   readonly with_others: boolean;
-  /** As of `Tried`, as are the last two; none in older logs. */
+  /** As of `Tried`, as are the last two of these; none in older logs. */
   readonly trained: Trained | null;
   readonly not_trained: string;
   readonly keeps: readonly Kept[];
+  /** The step whose batch and weights were used; in older logs the first one. */
+  readonly step: number;
+  /** As of `Finding`: it was not run, for this reason; then the other results say nothing. */
+  readonly not_tried: string;
+}
+
+/** What was tried in a session. */
+export interface Trials {
+  /** The best first. */
+  readonly trials: readonly Trial[];
 }
 
 /**
@@ -612,7 +622,7 @@ export interface Trace {
   readonly dropped_masks: readonly DroppedMask[];
   /** The parts of the user's files that edits are made from; none in older logs. */
   readonly passages: readonly Passage[];
-  /** The edits that were tried before the training; none in older logs, nor where none was. */
+  /** The edits that were tried: `StoredRun` adds those of `Trials`; some older logs hold them here. */
   readonly trials: readonly Trial[];
   /** The terms of losses that are sums, if their gradients were measured; none in older logs. */
   readonly terms: readonly Term[];
@@ -742,8 +752,8 @@ export interface Tried {
   readonly gradient_norm: readonly VariableNorm[];
   /** Whether it works only together with the edits of other findings. */
   readonly with_others: boolean;
-  /** Whether the step was the first one, run before the training and rolled back. */
-  readonly before_training: boolean;
+  /** The step of the training whose batch and weights were used; null for the step that was explained. */
+  readonly step: number | null;
   /** What some steps of training did; null if there were none. */
   readonly trained: Trained | null;
   /** The reason, as a sentence; empty if it was trained. */

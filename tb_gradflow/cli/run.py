@@ -96,6 +96,20 @@ def add_parser(commands: Subparsers) -> None:
         "--examples", action="store_true", help="keep in the log the rows of the batch that break a step"
     )
     parser.add_argument(
+        "--on-finding",
+        metavar="COMMAND",
+        help="run this shell command once for each new finding while the program trains, with the finding as JSON on "
+        "its standard input",
+    )
+    parser.add_argument(
+        "--try-fixes",
+        action="store_const",
+        const=True,
+        default="auto",
+        help="when the program has ended, try the fixes on copies of a step, and train each for 20 steps (default: if "
+        "that takes at most a tenth of the program's time)",
+    )
+    parser.add_argument(
         "--fail-on", choices=("error", "warning"), help="exit with 1 on an error; with warning, on a warning too"
     )
     parser.add_argument("-m", dest="is_module", action="store_true", help="run a module, as in `python -m`")
@@ -168,6 +182,8 @@ def environment(options: argparse.Namespace, logdir: str, manifest: Path) -> dic
                 "source",
                 "terms",
                 "examples",
+                "on_finding",
+                "try_fixes",
             )
         },
     }

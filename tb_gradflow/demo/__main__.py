@@ -5,7 +5,6 @@ A separate program, so that TensorFlow's memory is freed when the training is ov
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 import time
@@ -38,14 +37,13 @@ def train(demo: Demo, logdir: str) -> None:
     program = demo.load()
     import keras
 
-    from tb_gradflow.demo.trials import fixes_tried
+    from tb_gradflow.trace.log.findings import try_fixes
 
     for (name, directory), (_, fixed) in zip(demo.runs(logdir).items(), demo.variants, strict=True):
         print(f"\n{name}: compiling and training", flush=True)
         began = time.monotonic()
-        # A fixed model needs no fix.
-        with contextlib.nullcontext() if fixed else fixes_tried():
-            program(directory, fixed=fixed)
+        program(directory, fixed=fixed)
+        try_fixes()
         print(f"{name}: trained in {time.monotonic() - began:.0f} s, recorded in {directory}", flush=True)
         keras.utils.clear_session()
     print(flush=True)

@@ -55,7 +55,7 @@ def train(log_dir: str, fixed: bool = False) -> keras.Model:
     without_memory, with_memory = keras.optimizers.SGD(0.1), keras.optimizers.Adam(0.01)
     model.compile(optimizer=without_memory if fixed else with_memory, loss=loss_of_labelled)
     x, answers = make_data()
-    recorder = tb_gradflow.GradFlowCallback(log_dir, update_freq=1)
+    recorder = tb_gradflow.GradFlowCallback(log_dir, update_freq=1, try_fixes=True)
     model.fit(x, answers, batch_size=BATCH, shuffle=False, callbacks=[recorder])
     return model
 

@@ -59,7 +59,7 @@ def train(log_dir: str, fixed: bool = False) -> keras.Model:
     model = keras.Sequential([keras.Input((1,)), bump, scale], name="bump_in_cond")
     model.compile(optimizer=keras.optimizers.Adam(0.05), loss="mse")
     x, heights = make_data()
-    recorder = tb_gradflow.GradFlowCallback(log_dir, update_freq=1)
+    recorder = tb_gradflow.GradFlowCallback(log_dir, update_freq=1, try_fixes=True)
     model.fit(x, heights, batch_size=16, callbacks=[recorder])
     return model
 

@@ -51,7 +51,7 @@ def train(log_dir: str, fixed: bool = False) -> keras.Model:
     model.compile(optimizer=keras.optimizers.Adam(0.15), loss="mse")
     signals = np.random.default_rng(0).uniform(0.0, 4.0, size=(960, 1)).astype(np.float32)
     counts = np.floor(TRUE_GAIN * signals)
-    recorder = tb_gradflow.GradFlowCallback(log_dir, update_freq=1)
+    recorder = tb_gradflow.GradFlowCallback(log_dir, update_freq=1, try_fixes=True)
     model.fit(signals, counts, batch_size=32, callbacks=[recorder])
     return model
 

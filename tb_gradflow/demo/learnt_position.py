@@ -54,7 +54,7 @@ def train(log_dir: str, fixed: bool = False) -> keras.Model:
     model = keras.Sequential([keras.Input((LENGTH,)), probe, scale], name="learnt_position")
     model.compile(optimizer=keras.optimizers.Adam(0.4), loss="mse")
     signals, answers = make_data()
-    recorder = tb_gradflow.GradFlowCallback(log_dir, update_freq=1)
+    recorder = tb_gradflow.GradFlowCallback(log_dir, update_freq=1, try_fixes=True)
     model.fit(signals, answers, batch_size=32, callbacks=[recorder])
     return model
 

@@ -30,7 +30,7 @@ def train(log_dir: str, fixed: bool = False) -> Line:
     model = Line()
     w, optimizer = model.w, model.optimizer
 
-    @tb_gradflow.watch(log_dir, update_freq=1)
+    @tb_gradflow.watch(log_dir, update_freq=1, try_fixes=True)
     def iteration(x: tf.Tensor, y: tf.Tensor, mask: tf.Tensor) -> None:
         with tf.GradientTape() as tape:
             masked_w = mask * w + tf.stop_gradient(tf.abs(1 - mask) * w)

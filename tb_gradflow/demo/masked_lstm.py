@@ -61,7 +61,7 @@ def train(log_dir: str, fixed: bool = False) -> keras.Model:
     model = MaskingListener(name="listener") if fixed else Listener(name="listener")
     model.compile(optimizer=keras.optimizers.Adam(0.03), loss="mse")
     recordings, loudness = make_data()
-    recorder = tb_gradflow.GradFlowCallback(log_dir, update_freq=1)
+    recorder = tb_gradflow.GradFlowCallback(log_dir, update_freq=1, try_fixes=True)
     model.fit(recordings, loudness, batch_size=32, callbacks=[recorder])
     return model
 

@@ -55,7 +55,7 @@ def train(log_dir: str, fixed: bool = False) -> keras.Model:
     model.compile(optimizer=keras.optimizers.Adam(0.1))
     wind = np.random.default_rng(0).normal(size=(3200, 1)).astype(np.float32)
     targets = TRUE_AIM - wind
-    recorder = tb_gradflow.GradFlowCallback(log_dir, update_freq=1)
+    recorder = tb_gradflow.GradFlowCallback(log_dir, update_freq=1, try_fixes=True)
     model.fit(wind, targets, batch_size=128, callbacks=[recorder])
     return model
 

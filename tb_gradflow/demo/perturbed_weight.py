@@ -60,7 +60,7 @@ def train(log_dir: str, fixed: bool = False) -> keras.Model:
     model.compile(optimizer=keras.optimizers.Adam(0.15))
     x = np.random.default_rng(0).normal(size=(800, 1)).astype(np.float32)
     y = TRUE_SLOPE * x + TRUE_OFFSET
-    recorder = tb_gradflow.GradFlowCallback(log_dir, update_freq=1)
+    recorder = tb_gradflow.GradFlowCallback(log_dir, update_freq=1, try_fixes=True)
     model.fit(x, y, batch_size=32, callbacks=[recorder])
     return model
 

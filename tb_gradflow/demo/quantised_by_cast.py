@@ -54,7 +54,7 @@ def train(log_dir: str, fixed: bool = False) -> keras.Model:
     model.compile(optimizer=keras.optimizers.Adam(0.1), loss="mse")
     pictures = np.random.default_rng(0).uniform(0.0, 0.5, size=(400, 8, 8)).astype(np.float32)
     wanted = TRUE_BRIGHTENING * pictures + TRUE_OFFSET
-    recorder = tb_gradflow.GradFlowCallback(log_dir, update_freq=1)
+    recorder = tb_gradflow.GradFlowCallback(log_dir, update_freq=1, try_fixes=True)
     model.fit(pictures, wanted, batch_size=16, callbacks=[recorder])
     return model
 

@@ -65,7 +65,7 @@ def train(log_dir: str, fixed: bool = False, steps: int = 16) -> keras.Model:
         loss={"colour": "sparse_categorical_crossentropy", "count": "mse"},
     )
     pictures, answers = make_pictures(16 * steps)
-    recorder = tb_gradflow.GradFlowCallback(log_dir, update_freq=1)
+    recorder = tb_gradflow.GradFlowCallback(log_dir, update_freq=1, try_fixes=True)
     model.fit(pictures, answers, batch_size=16, callbacks=[recorder])
     return model
 

@@ -70,7 +70,7 @@ def train(log_dir: str, fixed: bool = False) -> keras.Model:
     )
     model.compile(optimizer=keras.optimizers.Adam(0.1), loss="mse")
     products, free = make_data()
-    recorder = tb_gradflow.GradFlowCallback(log_dir, update_freq=1)
+    recorder = tb_gradflow.GradFlowCallback(log_dir, update_freq=1, try_fixes=True)
     model.fit(products, free, batch_size=BATCH, callbacks=[recorder])
     return model
 

@@ -54,7 +54,7 @@ def train(log_dir: str, fixed: bool = False) -> keras.Model:
     model.compile(optimizer=keras.optimizers.Adam(0.1), loss="mse")
     x = np.random.default_rng(0).normal(size=(800, 3)).astype(np.float32)
     answers = (x @ DIRECTION > 0).astype(np.float32)
-    recorder = tb_gradflow.GradFlowCallback(log_dir, update_freq=1)
+    recorder = tb_gradflow.GradFlowCallback(log_dir, update_freq=1, try_fixes=True)
     model.fit(x, answers, batch_size=32, callbacks=[recorder])
     return model
 

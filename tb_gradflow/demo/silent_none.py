@@ -56,7 +56,7 @@ def train(log_dir: str, fixed: bool = False) -> keras.Model:
     model.compile(optimizer=keras.optimizers.Adam(0.05))
     x = np.random.default_rng(0).normal(size=(800, 2)).astype(np.float32)
     true = (x[:, :1] + x[:, 1:], x[:, :1] - x[:, 1:])
-    recorder = tb_gradflow.GradFlowCallback(log_dir, update_freq=1)
+    recorder = tb_gradflow.GradFlowCallback(log_dir, update_freq=1, try_fixes=True)
     model.fit(x, true, batch_size=32, callbacks=[recorder])
     return model
 

@@ -45,7 +45,7 @@ def train(log_dir: str, fixed: bool = False) -> keras.Model:
     model.compile(optimizer=keras.optimizers.Adam(0.02), loss="mse")
     x = np.random.default_rng(0).uniform(size=(800, 1)).astype(np.float32)
     above = (x > TRUE_THRESHOLD).astype(np.float32)
-    recorder = tb_gradflow.GradFlowCallback(log_dir, update_freq=1)
+    recorder = tb_gradflow.GradFlowCallback(log_dir, update_freq=1, try_fixes=True)
     model.fit(x, above, batch_size=32, callbacks=[recorder])
     return model
 

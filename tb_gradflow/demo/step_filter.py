@@ -75,7 +75,7 @@ def train(log_dir: str, fixed: bool = False, epochs: int = 10) -> keras.Model:
     model = make_model(fixed)
     model.compile(optimizer=keras.optimizers.Adam(0.05), loss="mse")
     signals, answers = make_data()
-    recorder = tb_gradflow.GradFlowCallback(log_dir, update_freq=8)
+    recorder = tb_gradflow.GradFlowCallback(log_dir, update_freq=8, try_fixes=True)
     model.fit(signals, answers, batch_size=64, epochs=epochs, callbacks=[recorder])
     return model
 

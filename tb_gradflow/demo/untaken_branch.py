@@ -47,7 +47,7 @@ def train(log_dir: str, fixed: bool = False) -> keras.Model:
     model.compile(optimizer=keras.optimizers.Adam(0.05), loss="mse")
     temperatures = np.random.default_rng(0).normal(1.0, 1.5, size=(800, 1)).astype(np.float32)
     spent = np.where(temperatures < 0.0, TRUE_FROST * temperatures, TRUE_WARMTH * temperatures)
-    recorder = tb_gradflow.GradFlowCallback(log_dir, update_freq=1)
+    recorder = tb_gradflow.GradFlowCallback(log_dir, update_freq=1, try_fixes=True)
     model.fit(temperatures, spent, batch_size=32, callbacks=[recorder])
     return model
 

@@ -22,6 +22,8 @@ from tb_gradflow.record.schema import (
     TensorGradient,
     TermTensor,
     Trace,
+    Trial,
+    Trials,
 )
 
 MOST_OPS = 200_000
@@ -234,12 +236,25 @@ def _check_code(trace: Trace) -> None:
         _check_least(f"Trace.sources[{number}].line", source.line, 0)
     for number, passage in enumerate(trace.passages):
         _check_least(f"Trace.passages[{number}].line", passage.line, 1)
-    for number, trial in enumerate(trace.trials):
-        _check_least(f"Trace.trials[{number}].line", trial.line, 1)
-        _check_least(f"Trace.trials[{number}].end_line", trial.end_line, trial.line)
+    _check_trials("Trace", trace.trials)
     kept = sum(len(passage.text) + sum(map(len, passage.after)) for passage in trace.passages)
     if kept > MOST_CODE:
         raise _wrong("Trace.passages", f"at most {MOST_CODE} characters", kept)
+
+
+def check_trials(found: Trials) -> None:
+    """Raises MalformedRecord if no program could have recorded them."""
+    _check_trials("Trials", found.trials)
+    written = sum(len(trial.after) for trial in found.trials)
+    if written > MOST_CODE:
+        raise _wrong("Trials.trials", f"at most {MOST_CODE} characters", written)
+
+
+def _check_trials(of: str, trials: Sequence[Trial]) -> None:
+    for number, trial in enumerate(trials):
+        _check_least(f"{of}.trials[{number}].line", trial.line, 1)
+        _check_least(f"{of}.trials[{number}].end_line", trial.end_line, trial.line)
+        _check_least(f"{of}.trials[{number}].step", trial.step, 0)
 
 
 def _check_indices(name: str, members: Iterable[Any], field: str, indexed: str, count: int, least: int) -> None:

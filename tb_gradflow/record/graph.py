@@ -85,7 +85,7 @@ class Trained:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """The result of an edit that was applied in memory on the first batch, before the training.
+    """The result of an edit that was applied in memory on a batch of the training, and rolled back.
 
     Attributes:
         file: Of the edit, as are the next three.
@@ -96,7 +96,9 @@ class Trial:
         loss: The loss before and after the edit; null if it was not finite or the step did not complete.
         gradient_norm: For each variable of the finding that gets a gradient with it.
         with_others: Whether it works only together with the edits of other findings.
-        trained: As of `Tried`, as are the last two; none in older logs.
+        trained: As of `Tried`, as are the last two of these; none in older logs.
+        step: The step whose batch and weights were used; in older logs the first one.
+        not_tried: As of `Finding`: it was not run, for this reason; then the other results say nothing.
     """
 
     file: str
@@ -110,6 +112,19 @@ class Trial:
     trained: Trained | None = None
     not_trained: str = ""
     keeps: tuple[Kept, ...] = ()
+    step: int = 0
+    not_tried: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Trials:
+    """What was tried in a session.
+
+    Attributes:
+        trials: The best first.
+    """
+
+    trials: tuple[Trial, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,7 +124,7 @@ class Tried:
         loss: The loss before and after the edit; null if it was not finite or the step did not complete.
         gradient_norm: For each variable of the finding that now gets a gradient.
         with_others: Whether it works only together with the edits of other findings.
-        before_training: Whether the step was the first one, run before the training and rolled back.
+        step: The step of the training whose batch and weights were used; null for the step that was explained.
         trained: What some steps of training did; null if there were none.
         not_trained: The reason, as a sentence; empty if it was trained.
         keeps: What the edit leaves as it was.
@@ -134,7 +134,7 @@ class Tried:
     loss: tuple[float | None, ...]
     gradient_norm: tuple[VariableNorm, ...]
     with_others: bool = False
-    before_training: bool = False
+    step: int | None = None
     trained: Trained | None = None
     not_trained: str = ""
     keeps: tuple[Kept, ...] = ()

@@ -48,6 +48,7 @@ from tb_gradflow.record.graph import Tensor as Tensor
 from tb_gradflow.record.graph import Trained as Trained
 from tb_gradflow.record.graph import Trial as Trial
 from tb_gradflow.record.graph import TrialNorm as TrialNorm
+from tb_gradflow.record.graph import Trials as Trials
 from tb_gradflow.record.graph import Variable as Variable
 from tb_gradflow.record.terms import COSINES_IN_ROW as COSINES_IN_ROW
 from tb_gradflow.record.terms import Term as Term
@@ -140,7 +141,7 @@ class Trace:
         dropped_masks: The layers that do not propagate a mask, and the masked tensors that go into no layer; none in
             older logs.
         passages: The parts of the user's files that edits are made from; none in older logs.
-        trials: The edits that were tried before the training; none in older logs, nor where none was.
+        trials: The edits that were tried: `StoredRun` adds those of `Trials`; some older logs hold them here.
         terms: The terms of losses that are sums, if their gradients were measured; none in older logs.
         term_gradients: The gradients of each of these terms.
         term_cosines: The angles between these gradients.

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tb_gradflow.errors import DamagedRecord, LogError, NewerLogError
-from tb_gradflow.record.checks import check_session, check_trace, check_values
+from tb_gradflow.record.checks import check_session, check_trace, check_trials, check_values
 from tb_gradflow.record.codec import Json, MalformedRecord, decode
-from tb_gradflow.record.schema import FORMAT, Session, StepValues, Trace
+from tb_gradflow.record.schema import FORMAT, Session, StepValues, Trace, Trials
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +70,14 @@ def read_values(value: Json, trace: Trace) -> StepValues:
         values = decode(StepValues, value)
         check_values(values, trace)
     return values
+
+
+def read_trials(value: Json) -> Trials:
+    """The edits that were tried in a session: so far only in format 1."""
+    with _told():
+        trials = decode(Trials, value)
+        check_trials(trials)
+    return trials
 
 
 @contextmanager

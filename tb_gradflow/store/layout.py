@@ -15,7 +15,7 @@ import time
 import zlib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.compat.proto.summary_pb2 import (
@@ -35,8 +35,8 @@ from tb_gradflow.store.collecting import without_collections
 PLUGIN = "gradflow"
 """TensorBoard's name of this plugin, and of the sub-directory that contains its logs."""
 
-Kind = Literal["session", "trace", "steps", "gradients", "variables", "cost", "values"]
-_KINDS: tuple[Kind, ...] = ("session", "trace", "steps", "gradients", "variables", "cost", "values")
+Kind = Literal["session", "trace", "steps", "gradients", "variables", "cost", "values", "trials"]
+_KINDS: tuple[Kind, ...] = get_args(Kind)
 
 # An id, and a number that float64 holds exactly.
 _SESSION = re.compile("[0-9]{13}", re.ASCII)
@@ -64,7 +64,7 @@ class Tag:
         kind: The kind of record.
         session: Id of the session.
         number: Index of the trace, or first step of the chunk; for a cost, the last recorded step before it was
-            written; for values, their step; -1 for a session.
+            written; for values, their step; -1 for a session, and 0 for its trials.
     """
 
     kind: Kind

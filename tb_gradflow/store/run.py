@@ -15,8 +15,8 @@ from typing import Protocol, TypeVar
 
 from tb_gradflow.errors import DamagedRecord, LogError
 from tb_gradflow.record.cost import Cost
-from tb_gradflow.record.schema import GRADIENT_STATISTICS, VARIABLE_STATISTICS, Session, StepValues, Trace
-from tb_gradflow.record.upgrade import read_session, read_trace, read_values
+from tb_gradflow.record.schema import GRADIENT_STATISTICS, VARIABLE_STATISTICS, Session, StepValues, Trace, Trial
+from tb_gradflow.record.upgrade import read_session, read_trace, read_trials, read_values
 from tb_gradflow.store.chunks import Array as Array
 from tb_gradflow.store.chunks import ChunkHead as ChunkHead
 from tb_gradflow.store.chunks import check_numbers, first_rows, first_steps, in_order, read_cost, read_head
@@ -60,6 +60,7 @@ class RunIndex:
         cost: The cost of recording in this session up to the newest chunk; None in logs that do not contain it.
         with_values: The steps whose forward pass was measured.
         damaged: The parts of the log that cannot be read and are left out.
+        tried: The sessions at whose end edits were tried.
     """
 
     session: Session
@@ -69,6 +70,7 @@ class RunIndex:
     cost: Cost | None = None
     with_values: frozenset[int] = frozenset()
     damaged: tuple[str, ...] = ()
+    tried: frozenset[str] = frozenset()
 
     @property
     def steps(self) -> tuple[int, ...]:
@@ -118,6 +120,7 @@ class StoredRun:
         self._sessions: dict[str, Session] = {}
         self._costs: dict[Tag, Cost] = {}
         self._damaged: dict[Tag, str] = {}
+        self._tried = frozenset[str]()
         # By the newest session.
         self._parts: dict[str, list[_Part]] = {}
 
@@ -142,6 +145,7 @@ class StoredRun:
             for head in (first_steps(head, part.until) for head in part.chunks)
         ]
         recorded = {tag.session for tag in tags if tag.kind == "trace"}
+        self._tried = frozenset(tag.session for _, tag in ours if tag.kind == "trials")
         measured = frozenset(
             tag.number for part, tag in ours if tag.kind == "values" and (part.until is None or tag.number < part.until)
         )
@@ -154,6 +158,7 @@ class StoredRun:
             self._read_cost(costs),
             measured,
             damaged,
+            self._tried,
         )
 
     def index_of(self, session: str) -> RunIndex:
@@ -203,11 +208,27 @@ class StoredRun:
             trace = read_trace(value, written)
         if trace.index != tag.number:
             raise DamagedRecord(f"damaged log: {tag} holds the trace {trace.index}")
-        return replace(trace, index=index)
+        return replace(trace, index=index, trials=(*self._trials(tag.session), *trace.trials))
+
+    def _trials(self, session: str) -> tuple[Trial, ...]:
+        tag = Tag("trials", session, 0)
+        if session not in self._tried or tag in self._damaged:
+            return ()
+        try:
+            value = self._json(tag)
+            with _naming(tag):
+                return read_trials(value).trials
+        except DamagedRecord as damage:
+            self._leave_out(tag, damage)
+            return ()
 
     def packed_trace(self, session: str, index: int) -> bytes:
         """The same as it lies in the log, unchecked. Raises KeyError."""
         return self._reader.blob(self._trace_tag(session, index))
+
+    def tried_in(self, session: str, index: int) -> bool:
+        """Whether edits were tried at the end of the session that recorded that trace."""
+        return self._trace_tag(session, index).session in self._tried
 
     def format_of(self, session: str, index: int) -> int:
         """The format in which that trace is stored."""

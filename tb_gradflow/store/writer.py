@@ -19,7 +19,14 @@ from tensorboard.summary.writer.record_writer import RecordWriter
 
 from tb_gradflow.record.codec import encode
 from tb_gradflow.record.cost import Cost
-from tb_gradflow.record.schema import GRADIENT_STATISTICS, VARIABLE_STATISTICS, Session, StepRecord, Trace
+from tb_gradflow.record.schema import (
+    GRADIENT_STATISTICS,
+    VARIABLE_STATISTICS,
+    Session,
+    StepRecord,
+    Trace,
+    Trials,
+)
 from tb_gradflow.store.layout import (
     COST_COLUMNS,
     FIXED_STEP_COLUMNS,
@@ -114,6 +121,11 @@ class LogWriter:
         tag = Tag("trace", self._session.id, trace.index)
         self._write(event([blob_value(tag, pack_json(encode(trace)))], 0, time.time()))
         self._sink.flush()
+
+    def write_trials(self, trials: Trials) -> None:
+        """What was tried in the session, once, at its end."""
+        tag = Tag("trials", self._session.id, 0)
+        self._write(event([blob_value(tag, pack_json(encode(trials)))], max(self._last_step, 0), time.time()))
 
     def write_step(self, record: StepRecord) -> None:
         """Steps must increase strictly, and the trace must have been written."""

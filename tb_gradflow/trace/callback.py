@@ -10,16 +10,19 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from tb_gradflow.record.schema import Trial
 from tb_gradflow.trace.capture.collector import Tensors
+from tb_gradflow.trace.engine.repeated import NotRepeatable
 from tb_gradflow.trace.fit.callback_base import KerasCallback
 from tb_gradflow.trace.fit.fitted_steps import EagerFit
 from tb_gradflow.trace.fit.flags import FlagsWithoutEffect
 from tb_gradflow.trace.fit.keras2 import check_backend, fitting
-from tb_gradflow.trace.fit.keras3 import Fitting, TrainFunction
+from tb_gradflow.trace.fit.keras3 import STEP, Fitting, TrainFunction
 from tb_gradflow.trace.fit.step_count import StepCount
 from tb_gradflow.trace.fit.train_function import StandIn, owner, put
 from tb_gradflow.trace.graph.variables import has_weights
 from tb_gradflow.trace.log.cadence import UpdateFreq
+from tb_gradflow.trace.log.findings import Attempt, Findings, OnFinding, TryFixes
 from tb_gradflow.trace.log.options import checked
 from tb_gradflow.trace.log.progress import told_if_long
 from tb_gradflow.trace.log.recorder import Recorder, Tracing, fault_message, index_of, new_session
@@ -57,6 +60,12 @@ class GradFlowCallback(KerasCallback):
             backward pass for each term. Not available with several replicas.
         examples: Whether the log may keep the batch rows in which a step stops being finite: up to eight rows, with 64
             elements each. Without it only the row numbers are kept.
+        on_finding: Called with each new finding (`finding.cause`, `finding.severity`, `finding.message`) when it first
+            holds. All recorded steps are then diagnosed while the model trains. What it raises is reported, and never
+            reaches the training.
+        try_fixes: Whether the fixes of the findings are tried when the program ends: each is applied in memory to a
+            copy of the step in which it was found, which is then trained for 20 steps; the log holds what came out.
+            `"auto"`: if that takes at most the share `overhead` of the training's time.
 
     Raises:
         SetupError: an argument is wrong, or `log_dir` cannot be written.
@@ -74,12 +83,14 @@ class GradFlowCallback(KerasCallback):
         source: bool = True,
         terms: bool = False,
         examples: bool = False,
+        on_finding: OnFinding | None = None,
+        try_fixes: TryFixes = "auto",
     ) -> None:
         super().__init__()
         # A program that imports Keras 2 trains with it, whatever backend Keras 3 has.
         if "tf_keras" not in sys.modules:
             check_backend("GradFlowCallback")
-        self._arguments = {
+        self._arguments: dict[str, Any] = {
             "log_dir": log_dir,
             "update_freq": update_freq,
             "overhead": overhead,
@@ -89,6 +100,8 @@ class GradFlowCallback(KerasCallback):
             "source": source,
             "terms": terms,
             "examples": examples,
+            "on_finding": on_finding,
+            "try_fixes": try_fixes,
         }
         others = frozenset(vars(self)) - {"_arguments"}
         if is_one_of_several() and "tf_keras" not in sys.modules:
@@ -96,9 +109,9 @@ class GradFlowCallback(KerasCallback):
                 "tb_gradflow: `fit` of Keras 3 does not support MultiWorkerMirroredStrategy. Train with `fit` of "
                 "tf_keras, or with a custom training loop under `tb_gradflow.watch`."
             )
-        self._options = checked(
-            log_dir, update_freq, overhead, tensors, catch_nonfinite, expected, source, terms, examples
-        )
+        self._options = checked(**self._arguments)
+        # The part of the training's time that trying fixes may take; None: as the arguments say.
+        self.share: float | None = None
         self._began = self._ready = 0.0
         self._recorder: Recorder | None = None
         self.protection = Protection(self._report_fault, self._restored, self._written)
@@ -208,6 +221,9 @@ class GradFlowCallback(KerasCallback):
             session = new_session(str(self.model.name), keras=fitted.keras, expected=self._options.expected)
             self._recorder = Recorder(self._options.log_dir, session)
             self._recorder.meter = self._options.cadence.meter
+            options = self._options
+            share = options.share if self.share is None else self.share
+            self._recorder.findings = Findings(options.on_finding, options.try_fixes, share, self._keep)
             self._recorder.flush_at_end_of(self)
             self._tracing = Tracing(self._recorder)
         if self._fitting is None or not self._fitting.is_of(self.model) or self._steps is None or fitted.is_eager:
@@ -227,6 +243,21 @@ class GradFlowCallback(KerasCallback):
         return ObservedSteps(
             fitted.variables, settings, fitted.inputs, on_trace, on_fault, told_if_long, fitted.counter
         )
+
+    def _keep(self) -> Attempt:
+        """Keeps the step that was recorded last."""
+        if not isinstance(self._steps, ObservedSteps):
+            raise NotRepeatable("it runs eagerly")
+        kept, model = self._steps.kept(STEP), self.model
+
+        def attempt(step: int, until: float | None) -> list[Trial]:
+            from tb_gradflow.trace.explain.one_step import explain_batch  # which takes long to load
+            from tb_gradflow.trace.explain.trials import trials_of
+
+            with kept.restored():
+                return trials_of(lambda: explain_batch(model, *kept.args), step, until)
+
+        return attempt
 
     def _is_alone(self) -> bool:
         """Whether no other recorder has this fit. Two would replace each other's function, so the first records."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
+import inspect
 import os
 import time
 import types
@@ -15,12 +15,15 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.eager.polymorphic_function import polymorphic_function
 
-from tb_gradflow.record.schema import Trace
+from tb_gradflow.record.schema import Trace, Trial
 from tb_gradflow.trace.capture.collector import Tensors
 from tb_gradflow.trace.eager.compilability import HINT, needs_numbers
+from tb_gradflow.trace.engine.repeated import NotRepeatable
 from tb_gradflow.trace.engine.tracing import Onlooker, onlooking
-from tb_gradflow.trace.graph.variables import Variables
+from tb_gradflow.trace.graph.build_trace import with_requested
+from tb_gradflow.trace.graph.variables import Variables, is_trainable
 from tb_gradflow.trace.log.cadence import UpdateFreq
+from tb_gradflow.trace.log.findings import Attempt, OnFinding, TryFixes
 from tb_gradflow.trace.log.options import checked
 from tb_gradflow.trace.log.progress import told_if_long
 from tb_gradflow.trace.log.recorder import Tracing
@@ -44,6 +47,8 @@ def watch(
     source: bool = True,
     terms: bool = False,
     examples: bool = False,
+    on_finding: OnFinding | None = None,
+    try_fixes: TryFixes = "auto",
 ) -> Callable[[Callable[..., Any]], Watched]:
     """Records the gradients of a training step, for TensorBoard's tab "Gradient flow".
 
@@ -58,7 +63,19 @@ def watch(
     Raises:
         SetupError: an argument is wrong, or `log_dir` cannot be written.
     """
-    options = checked(log_dir, update_freq, overhead, tensors, catch_nonfinite, expected, source, terms, examples)
+    options = checked(
+        log_dir,
+        update_freq,
+        overhead,
+        tensors,
+        catch_nonfinite,
+        expected,
+        source,
+        terms,
+        examples,
+        on_finding,
+        try_fixes,
+    )
     return lambda step: Watched(_compiled(step), WatchedRun(options, compiles=not _is_compiled(step)))
 
 
@@ -165,9 +182,8 @@ class Watched:
         self._run.options.cadence.is_eager = eagerly
         if eagerly:
             return EagerSteps(settings, inputs, self._on_trace, self.protection.ends)
-        variables = functools.partial(Variables, meets=_is_trainable)
         return ObservedSteps(
-            variables,
+            _variables_met,
             settings,
             inputs,
             self._on_trace,
@@ -177,13 +193,25 @@ class Watched:
         )
 
     def _on_trace(self, trace: Trace, error: BaseException | None) -> None:
-        asked = {each.variable for each in trace.variable_gradients if each.outcome != "not_asked"}
-        listed = tuple(
-            dataclasses.replace(variable, tracked=number in asked) for number, variable in enumerate(trace.variables)
-        )
+        trace = with_requested(trace)
         if self._tracing is None:
-            self._tracing = Tracing(self._run.recorder(name_of(self._plain.python_function)))
-        self._tracing.finished(dataclasses.replace(trace, variables=listed), error)
+            self._tracing = Tracing(self._run.recorder(name_of(self._plain.python_function), self._keep))
+        self._tracing.finished(trace, error)
+
+    def _keep(self) -> Attempt:
+        """Keeps the step that was recorded last."""
+        if not isinstance(self._steps, ObservedSteps):
+            raise NotRepeatable("it runs eagerly")
+        kept, step = self._steps.kept(), _with_owner(self._plain.python_function)
+
+        def attempt(number: int, until: float | None) -> list[Trial]:
+            from tb_gradflow.trace.explain.one_step import explain_step  # which takes long to load
+            from tb_gradflow.trace.explain.trials import trials_of
+
+            with kept.restored():
+                return trials_of(lambda: explain_step(step, kept.args, kept.kwargs, name_of(step)), number, until)
+
+        return attempt
 
 
 class NotRecorded:
@@ -222,5 +250,12 @@ def _compiled(step: Callable[..., Any]) -> Any:
     return step if _is_compiled(step) else tf.function(step)
 
 
-def _is_trainable(variable: Any) -> bool:
-    return bool(variable.trainable)
+def _with_owner(step: Callable[..., Any]) -> Callable[..., Any]:
+    """A step that keeps the object whose method it is: that of a `tf.function` does not."""
+    inner = inspect.unwrap(step)
+    owner = getattr(getattr(inner, "__self__", None), "target", None)
+    return step if owner is None else types.MethodType(inner.__func__, owner)
+
+
+def _variables_met() -> Variables:
+    return Variables(meets=is_trainable)

@@ -1,4 +1,4 @@
-"""Edits that were tried before the training: those that work come first, and those that do not are not offered."""
+"""Edits that were tried in a recorded step: those that work come first, and those that do not are not offered."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def candidate(after: str) -> Candidate:
 
 
 def trial(after: str, *, works: bool) -> Trial:
-    return Trial("model.py", 3, 3, after, works, (1.0, 1.0), (TrialNorm("w", 0.5),))
+    return Trial("model.py", 3, 3, after, works, (1.0, 1.0), (TrialNorm("w", 0.5),), step=7)
 
 
 def trace(*trials: Trial) -> Trace:
@@ -21,20 +21,29 @@ def trace(*trials: Trial) -> Trace:
 
 
 def test_an_edit_that_works_comes_before_one_that_was_not_tried() -> None:
-    [first, second] = as_tried(trace(trial("b", works=True)), [candidate("a"), candidate("b")])
+    [first, second], _ = as_tried(trace(trial("b", works=True)), [candidate("a"), candidate("b")])
 
     assert (first.edit.after, first.cost, second.edit.after) == ("b", "costs b", "a")
     assert first.tried is not None
-    assert first.tried.before_training
+    assert first.tried.step == 7
     assert first.tried.gradient_norm[0].norm == 0.5
     assert second.tried is None
 
 
 def test_an_edit_that_does_not_work_is_not_offered() -> None:
-    assert as_tried(trace(trial("a", works=False)), [candidate("a")]) == []
+    assert as_tried(trace(trial("a", works=False)), [candidate("a")]) == ([], "")
 
 
 def test_a_trial_of_other_lines_says_nothing() -> None:
-    [only] = as_tried(trace(trial("other", works=False)), [candidate("a")])
+    [only], _ = as_tried(trace(trial("other", works=False)), [candidate("a")])
 
     assert only.tried is None
+
+
+def test_an_edit_that_could_not_be_run_is_offered_with_the_reason() -> None:
+    could_not = Trial("model.py", 3, 3, "a", works=False, not_tried="It ran before the step.")
+
+    [only], reason = as_tried(trace(could_not), [candidate("a")])
+
+    assert only.tried is None
+    assert reason == "It ran before the step."

@@ -99,7 +99,7 @@ def test_a_demonstration_begins_with_what_to_expect(demo: Demo) -> None:
 
 
 def test_every_program_of_the_package_is_in_the_gallery_and_in_its_page() -> None:
-    programs = {path.stem for path in DEMOS[0].path.parent.glob("*.py")} - {"__init__", "__main__", "gallery", "trials"}
+    programs = {path.stem for path in DEMOS[0].path.parent.glob("*.py")} - {"__init__", "__main__", "gallery"}
 
     assert {demo.name for demo in DEMOS} == programs
     page = GALLERY.read_text(encoding="utf-8")

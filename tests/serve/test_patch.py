@@ -122,7 +122,7 @@ def test_the_report_says_what_each_edit_costs_and_which_was_not_run() -> None:
 
     text = " ".join(Report(diagnosis(with_edits)).text().split())
 
-    assert "try_fixes=True)` tries it on a batch. No longer exactly 0 or 1. or --- a/" in text
+    assert "try_fixes=True)` on a batch. No longer exactly 0 or 1. or --- a/" in text
     assert "+ mask = through(x) The gradient is that of the identity." in text
 
 
@@ -137,7 +137,7 @@ def test_the_page_is_tested_by_what_is_said_here() -> None:
         edit(3, 3, "x", 'q".py'),
     )
     failed = replace(TRIED, works=False, loss=(None, None), gradient_norm=())
-    began = replace(TRIED, before_training=True)
+    began = replace(TRIED, step=12)
     same = replace(TRIED, loss=(1.6831, 1.6829))
     alone = replace(TRIED, trained=Trained(20, (0.5, None), (None, None)), keeps=("forward", "shape", "checkpoint"))
     untrained = replace(TRIED, not_trained="It was not trained: it calls Python.", keeps=("shape",))

@@ -79,7 +79,7 @@ function path(side: string, file: string): string {
 
 /** The result of the edit in the step that was explained, and in the steps that were trained with it. */
 export function triedInWords(tried: Tried): string {
-  const {works, loss, gradient_norm, with_others, before_training} = tried;
+  const {works, loss, gradient_norm, with_others, step} = tried;
   const norms = gradient_norm.slice(0, NAMED).map(({variable, norm}) => `\`${variable}\` now gets a gradient of norm ${figures(norm)}`);
   const more = gradient_norm.length - NAMED;
   const [before = null, after = null] = loss;
@@ -89,9 +89,9 @@ export function triedInWords(tried: Tried): string {
     lossInWords(before, after),
   ];
   const others = with_others ? " together with the edits of other findings" : "";
-  const when = before_training ? "the first batch, before the training" : "this batch";
-  const step = `Tried on ${when}${others}${works ? "" : ", but it does not work"}: ${said.join("; ")}.`;
-  return [step, trainedInWords(tried), keptInWords(tried)].filter((sentence) => sentence !== "").join(" ");
+  const when = step === null ? "this batch" : `the batch of step ${step}`;
+  const sentence = `Tried on ${when}${others}${works ? "" : ", but it does not work"}: ${said.join("; ")}.`;
+  return [sentence, trainedInWords(tried), keptInWords(tried)].filter((each) => each !== "").join(" ");
 }
 
 function trainedInWords({trained, not_trained}: Tried): string {
@@ -127,5 +127,5 @@ function figures(value: number): string {
 
 /** Why the result of an edit is not known. */
 export function untriedInWords({not_tried}: Finding): string {
-  return not_tried || "The edit has not been run: `tb_gradflow.explain(..., try_fixes=True)` tries it on a batch.";
+  return not_tried || "The edit has not been run: `tb-gradflow run --try-fixes PROGRAM` tries it, and so does `tb_gradflow.explain(..., try_fixes=True)` on a batch.";
 }

@@ -181,7 +181,7 @@ def _finding(group: Group) -> Finding:
     text, moves = in_turn(group, text_of(group)), moved_anyway(group)
     op, line = group.op, line_of(group.trace, group.verdict.cause, group.culprit, group.suspect.target)
     source = group.trace.sources[line] if line is not None else None
-    fixes = as_tried(group.trace, _different(fixes_of(group)))
+    fixes, not_tried = as_tried(group.trace, _different(fixes_of(group)))
     fix = fixes[0] if fixes else None
     return Finding(
         cause=group.verdict.cause,
@@ -202,6 +202,7 @@ def _finding(group: Group) -> Finding:
         edit=fix.edit if fix is not None else None,
         cost=fix.cost if fix is not None else "",
         tried=fix.tried if fix is not None else None,
+        not_tried=not_tried,
         alternatives=tuple(fixes[1:]),
         examples=examples_of(group),
     )

@@ -1,4 +1,4 @@
-"""Adds the results of edits that were tried before the training: edits that work come first, in the order of the
+"""Adds the results of edits that were tried in a recorded step: edits that work come first, in the order of the
 trials, which are the best first; those that do not work are left out."""
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from tb_gradflow.record.report import Alternative, Tried, VariableNorm
 from tb_gradflow.record.schema import Trace, Trial
 
 
-def as_tried(trace: Trace, candidates: Sequence[Candidate]) -> list[Alternative]:
+def as_tried(trace: Trace, candidates: Sequence[Candidate]) -> tuple[list[Alternative], str]:
+    """Also says why they were not tried, if none of them works and one could not be run."""
     known = {(each.file, each.line, each.end_line, each.after): each for each in trace.trials}
     working: dict[int, Alternative] = {}
-    untried = []
+    untried: list[tuple[Alternative, str]] = []
     for each in candidates:
         tried = [
             (edit, trial)
@@ -26,9 +27,11 @@ def as_tried(trace: Trace, candidates: Sequence[Candidate]) -> list[Alternative]
             for edit, trial in tried
             if trial.works
         )
-        if not tried:
-            untried.append(Alternative(each.edit, each.cost))
-    return [*(working[place] for place in sorted(working)), *untried]
+        reasons = [trial.not_tried for _, trial in tried]
+        if all(reasons):
+            untried.append((Alternative(each.edit, each.cost), next(iter(reasons), "")))
+    left = [*(working[place] for place in sorted(working)), *(each for each, _ in untried)]
+    return left, "" if working else next((reason for _, reason in untried if reason), "")
 
 
 def _tried(trial: Trial) -> Tried:
@@ -38,7 +41,7 @@ def _tried(trial: Trial) -> Tried:
         trial.loss,
         norms,
         trial.with_others,
-        before_training=True,
+        step=trial.step,
         trained=trial.trained,
         not_trained=trial.not_trained,
         keeps=trial.keeps,

@@ -102,7 +102,7 @@ class History:
         self._refreshed = -math.inf
         self._changes = 0
         self._unreadable: dict[tuple[str, int], LogError] = {}
-        self._contents: dict[tuple[str, int], tuple[bytes, int, int]] = {}
+        self._contents: dict[tuple[str, int], tuple[bytes, int, int, str]] = {}
         self._sizes: dict[tuple[str, int], Sizes] = {}
         self._fitting: set[Tag] = set()
         self._damaged_numbers: set[Tag] = set()
@@ -265,7 +265,7 @@ class History:
             index = self.refresh()
         found = index.find(step)
         if found is not None:
-            key = (self.name, index.session.id, step)
+            key = (self.name, index.session.id, step, index.tried)
             return self._caches.diagnoses.get(key, lambda: self._diagnose(index.session, *found))
         if index.chunks or step != -1:
             raise NotRecorded(_not_recorded(step, index))
@@ -403,6 +403,8 @@ class History:
         if (session, index) in self._unreadable:
             raise self._unreadable[session, index]
         known = self._contents.get((session, index))
+        if known is not None and self._run.tried_in(session, index) != (known[3] != ""):
+            known = None
         analysed = self._caches.traces.find(known) if known is not None else None
         if analysed is not None:
             return analysed
@@ -417,7 +419,8 @@ class History:
                 return trace, Topology(trace)
 
         # The runs of a sweep often have the same trace, which then is decoded once.
-        content = hashlib.blake2b(packed, digest_size=16).digest(), self._run.format_of(session, index), index
+        tried = f"{self.name}/{session}" if self._run.tried_in(session, index) else ""
+        content = hashlib.blake2b(packed, digest_size=16).digest(), self._run.format_of(session, index), index, tried
         try:
             analysed = self._caches.traces.get(content, analyse)
         except DamagedRecord as damage:

@@ -59,7 +59,7 @@ def tried_in_words(tried: Tried) -> str:
     """The result of the edit in the step that was explained, and in the steps that were trained with it."""
     said = "; ".join((*_gradients(tried), *_loss(tried)))
     others = " together with the edits of other findings" * tried.with_others
-    when = "the first batch, before the training" if tried.before_training else "this batch"
+    when = "this batch" if tried.step is None else f"the batch of step {tried.step}"
     step = f"Tried on {when}{others}{'' if tried.works else ', but it does not work'}: {said}."
     return " ".join(filter(None, (step, _trained(tried), _kept(tried))))
 
@@ -88,7 +88,8 @@ def untried_in_words(finding: Finding) -> str:
     """Why the result of an edit is not known."""
     return (
         finding.not_tried
-        or "The edit has not been run: `tb_gradflow.explain(..., try_fixes=True)` tries it on a batch."
+        or "The edit has not been run: `tb-gradflow run --try-fixes PROGRAM` tries it, and so does "
+        "`tb_gradflow.explain(..., try_fixes=True)` on a batch."
     )
 
 

@@ -51,10 +51,10 @@ class Effects:
     def __init__(self, function: Any) -> None:
         self._function = function
         self._cells: dict[Output, Cell] = {}
-        found = {name for name, each in called(function).items() if any(_of(Definition(each.cached_definition)))}
+        found = {name for name, each in called(function).items() if any(effects_of(Definition(each.cached_definition)))}
         self.apart = frozenset(callers_of(called(function), found))
         unclear = [place for place in places(function) if place.in_loop or place.in_xla]
-        nodes = [node for place in unclear for node in _of(Definition(place.definition))]
+        nodes = [node for place in unclear for node in effects_of(Definition(place.definition))]
         self.unknown = sorted({node.op for node in nodes if node.op not in _PASSING_ON and any(_outputs(node))})
 
     def keeping(self, of: Path) -> Keeping:
@@ -68,7 +68,7 @@ class Effects:
     def of_eager(self, value: Callable[[str], Any]) -> dict[Output, Any]:
         """What those of the function itself have resulted in, if it is the graph of ops that ran one by one: `value`
         returns the tensor of this name."""
-        nodes = _of(Definition(self._function.cached_definition))
+        nodes = effects_of(Definition(self._function.cached_definition))
         named = [(node, number, name) for node in nodes for number, (name, _) in enumerate(_outputs(node))]
         return {((), name): value(f"{node.name}:{number}") for node, number, name in named}
 
@@ -96,7 +96,7 @@ class Keeping:
 
     def make(self, definition: Definition, place: Place) -> Sequence[Any]:
         path = place.path[len(self._path) :]
-        for node in list(_of(definition)):
+        for node in list(effects_of(definition)):
             if node.op not in _PASSING_ON:
                 for name, dtype in _outputs(node):
                     number = len(definition.proto.node_def)
@@ -176,10 +176,10 @@ class Giving:
                     yield node.op
 
     def _nodes(self, definition: Definition) -> list[Any]:
-        return [node for node in _of(definition) if not (self._redraws and is_random(node))]
+        return [node for node in effects_of(definition) if not (self._redraws and is_random(node))]
 
 
-def _of(definition: Definition) -> Iterator[Any]:
+def effects_of(definition: Definition) -> Iterator[Any]:
     """The nodes of a definition that have effects."""
     handles = definition.handles()
     for node in definition.proto.node_def:
@@ -224,7 +224,7 @@ class _Fixed:
         if place.path not in self._known:
             definition = Definition(place.definition)
             nodes = {each.name: each for each in definition.proto.node_def}
-            self._known[place.path] = nodes, {each.name for each in _of(definition)}
+            self._known[place.path] = nodes, {each.name for each in effects_of(definition)}
         return self._known[place.path]
 
 

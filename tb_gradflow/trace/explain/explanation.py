@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tb_gradflow.record.report import ExampleGradients
-from tb_gradflow.record.schema import Session, StepRecord, Trace
+import numpy as np
+
+from tb_gradflow.analyse.diagnose import diagnose
+from tb_gradflow.record.report import Diagnosis, ExampleGradients
+from tb_gradflow.record.schema import GRADIENT_STATISTICS, VARIABLE_STATISTICS, Session, StepRecord, Trace
 from tb_gradflow.trace.experiments.training import Training
 
 
@@ -20,6 +23,7 @@ class Explained:
         eager: Whether the step ran eagerly.
         examples: The gradient of each row of the batch; None if it was not requested.
         training: What can train the step; None if it was not requested, or if the step ran eagerly.
+        raised: The error that it raises after it has taken a gradient; empty if none.
     """
 
     session: Session
@@ -28,3 +32,14 @@ class Explained:
     eager: bool = False
     examples: ExampleGradients | None = None
     training: Training | None = None
+    raised: str = ""
+
+    def diagnosis(self) -> Diagnosis:
+        """What is wrong with the step, before any fix is tried."""
+        record = self.record
+        if record is None:
+            return diagnose(self.trace, self.session, None, None, (), -1)
+        gradients = np.frombuffer(record.gradients, "<f4").reshape(-1, len(GRADIENT_STATISTICS))
+        norms = np.frombuffer(record.variables, "<f4").reshape(-1, len(VARIABLE_STATISTICS))
+        recorded = (self.trace, self.session, gradients, norms, record.losses, record.step)
+        return diagnose(*recorded, values=record.values)

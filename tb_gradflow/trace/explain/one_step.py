@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -36,8 +36,16 @@ from tb_gradflow.trace.explain.traced_step import TracedStep
 from tb_gradflow.trace.fidelity.object_graph import name_of
 from tb_gradflow.trace.fidelity.rollback import undone
 from tb_gradflow.trace.fit.keras2 import check_backend
+from tb_gradflow.trace.graph.build_trace import with_requested
 from tb_gradflow.trace.graph.differentiable import is_differentiable_dtype
-from tb_gradflow.trace.graph.variables import GivenTensor, Owned, Variables, listed_sources, raw_variable
+from tb_gradflow.trace.graph.variables import (
+    GivenTensor,
+    Owned,
+    Variables,
+    is_trainable,
+    listed_sources,
+    raw_variable,
+)
 from tb_gradflow.trace.log.recorder import index_of, new_session, record_of, with_failure
 from tb_gradflow.trace.protection.attention import left_alone
 from tb_gradflow.trace.source.frames import Frame, stack_now
@@ -70,8 +78,40 @@ def explain_model(
         raise SetupError("explain runs one step on one device: call it outside of `strategy.scope()`")
     rows = _first_rows((x, y, sample_weight), batch_size)
     _build(model, rows)
-    batch = keras.utils.pack_x_y_sample_weight(*rows)
+    plan = _plan_of(model, keras.utils.pack_x_y_sample_weight(*rows), terms=terms, trains=trains)
+    found = _explained(plan, eagerly=bool(model.run_eagerly))
+    return replace(found, examples=_examples_of_model(plan, model, rows)) if examples else found
 
+
+@left_alone()
+def explain_batch(model: Any, batch: Any) -> Explained:
+    """One training step of a Keras model that has been trained, on a batch as its `train_step` is given it, and what
+    can train it."""
+    _check_model(model)
+    return _explained(_plan_of(model, batch, terms=False, trains=True), eagerly=False)
+
+
+@left_alone()
+def explain_step(step: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], name: str) -> Explained:
+    """One call of a training step that has its own tape, and what can train it."""
+    converted = tf.__internal__.autograph.tf_convert(step, ag_ctx.ControlStatusCtx(ag_ctx.Status.ENABLED))
+    plan = Plan(
+        traced=functools.partial(converted, **kwargs),
+        compiled=lambda traced: compiled_once(traced)(*args),
+        eager=functools.partial(step, **kwargs),
+        args=tuple(args),
+        variables=lambda: Variables(meets=is_trainable, called=functools.partial(names_in, [step])),
+        name=name,
+        inputs=arguments_of(step),
+        undone=lambda: undone([], [step]),
+        terms=False,
+        trains=True,
+    )
+    found = _explained(plan, eagerly=False)
+    return replace(found, trace=with_requested(found.trace))
+
+
+def _plan_of(model: Any, batch: Any, *, terms: bool, trains: bool) -> Plan:
     def compiled(step: Callable[..., Any]) -> Any:
         several = model.distribute_strategy.num_replicas_in_sync > 1
         if several or not hasattr(model, "_make_function"):  # before Keras 3.7
@@ -83,7 +123,7 @@ def explain_model(
         finally:
             model.run_eagerly = eagerly
 
-    plan = Plan(
+    return Plan(
         traced=model.train_step,
         compiled=compiled,
         eager=model.train_step,
@@ -95,8 +135,6 @@ def explain_model(
         terms=terms,
         trains=trains,
     )
-    found = _explained(plan, eagerly=bool(model.run_eagerly))
-    return replace(found, examples=_examples_of_model(plan, model, rows)) if examples else found
 
 
 def _examples_of_model(plan: Plan, model: Any, rows: Any) -> ExampleGradients:
@@ -288,7 +326,7 @@ def _measured_in_part(plan: Plan, raised: Explained) -> Explained:
         notes=(*raised.trace.notes, _IN_PART),
         variable_gradients=tuple(entries),
     )
-    return replace(found, trace=trace, record=_without_updates(found.record))
+    return replace(found, trace=trace, record=_without_updates(found.record), raised=raised.raised)
 
 
 _WITHOUT_OVERRIDES = (
@@ -445,7 +483,8 @@ class _Seen:
         if self.error is not None:
             if not self._traces:
                 raise self.error
-            return Explained(self._session, self._with_rebound(self._checks.filled(self._traces[-1], {})), None)
+            trace = self._with_rebound(self._checks.filled(self._traces[-1], {}))
+            return Explained(self._session, trace, None, raised=f"{type(self.error).__name__}: {self.error}")
         record = record_of(self._values, index_of(self._values))
         trace = next(each for each in self._traces if each.index == record.trace)
         trace = self._with_rebound(self._checks.filled(trace, self._values))

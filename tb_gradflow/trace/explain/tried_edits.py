@@ -57,6 +57,12 @@ _ROUNDING = 1e-5
 """The same loss, computed by other ops, differs by a smaller part."""
 
 _BUILT = "The layers are already built for the shapes of the current program, so the edit could not be tried."
+_NOT_BUILT = (
+    "The optimizer was built without variables that the edit lets it train, so the edit could not be tried in a step: "
+    "run the program with it."
+)
+_UNKNOWN_VARIABLE = "This optimizer can only be called for the variables it was originally built with"  # in Keras 3
+_NO_TIME = "It was not tried: that would take too long."
 _TOO_MANY = f"It was not tried: the step has already been run {MOST_RUNS} times for other edits."
 
 _RUN_EAGERLY = "the step runs eagerly, and its Python would run again in each step"
@@ -78,6 +84,7 @@ class Seen:
         trace: Its structure.
         shapes: Those of what is differentiated, by target; `None` if they are not known.
         training: What trains it; `None` if it ran eagerly.
+        raised: The error that it raises; empty if none.
     """
 
     diagnosis: Diagnosis
@@ -85,19 +92,26 @@ class Seen:
     trace: Trace
     shapes: Mapping[int, Sequence[str]] | None
     training: Training | None
+    raised: str = ""
 
 
 def seen(explained: Explained, diagnosis: Diagnosis) -> Seen:
     """The step that was explained."""
     losses = explained.record.losses if explained.record is not None else ()
     training = explained.training
-    return Seen(diagnosis, losses, explained.trace, None if training is None else training.shapes(), training)
+    shapes = None if training is None else training.shapes()
+    return Seen(diagnosis, losses, explained.trace, shapes, training, explained.raised)
 
 
-def with_tried(before: Seen, run: Callable[[], Seen], variables: Mapping[str, Any] | None = None) -> Diagnosis:
+def with_tried(
+    before: Seen,
+    run: Callable[[], Seen],
+    variables: Mapping[str, Any] | None = None,
+    until: float | None = None,
+) -> Diagnosis:
     """The diagnosis, with what its edits do, the best first; `run` runs the step again. `variables` are those of the
-    step, by what the program calls them."""
-    trials = _Trials(before, run, variables or {})
+    step, by what the program calls them. After `until`, on the monotonic clock, no other edit is tried."""
+    trials = _Trials(before, run, variables or {}, until=until)
     tried = [_tried_alone(finding, trials) for finding in before.diagnosis.findings]
     working = _apart(each.edit for each in tried if each.edit is not None and each.tried is not None)
     left = [
@@ -129,6 +143,13 @@ class _Trials:
     courses: dict[tuple[Edit, ...], Course | str | None] = field(default_factory=dict)
     originals: dict[tuple[Edit, ...], Mapping[int, float]] = field(default_factory=dict)
     seconds: float = _MOST_SECONDS_OF_ALL
+    until: float | None = None
+
+    @property
+    def seconds_left(self) -> float:
+        """Seconds for the training that begins now."""
+        left = self.seconds if self.until is None else min(self.seconds, self.until - time.monotonic())
+        return min(MOST_SECONDS, left)
 
     def of(self, edits: Sequence[Edit]) -> Seen | str | None:
         """The result of the step with the edits; or the reason why they were not tried; `None` if the program raises
@@ -136,6 +157,8 @@ class _Trials:
         """
         key = _in_order(edits)
         if key not in self.known:
+            if self.until is not None and time.monotonic() > self.until:
+                return _NO_TIME
             self.known[key] = _TOO_MANY if len(self.known) >= MOST_RUNS else self._seen(key)
         return self.known[key]
 
@@ -151,6 +174,8 @@ class _Trials:
                 return RUN_BEFORE
             # Whatever the error is, the edited program does not run, unless it would with newly built layers.
             return _BUILT if "incompatible with the layer" in str(error) else None
+        if now.raised and not self.before.raised:
+            return _NOT_BUILT if _UNKNOWN_VARIABLE in now.raised else None
         return now if ran.all_of_it else RUN_BEFORE
 
     def course(self, edits: Sequence[Edit]) -> Course | str | None:
@@ -193,7 +218,7 @@ class _Trials:
     def _course(self, training: Training) -> Course | str | None:
         began = time.monotonic()
         try:
-            return training.course(STEPS, min(MOST_SECONDS, self.seconds))
+            return training.course(STEPS, self.seconds_left)
         except NotRepeatable as error:
             return str(error)
         except tf.errors.ResourceExhaustedError:

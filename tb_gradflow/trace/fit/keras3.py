@@ -17,6 +17,9 @@ from tb_gradflow.trace.graph.variables import Variables, local
 from tb_gradflow.trace.step.instrumented_step import owned_variables
 from tb_gradflow.trace.step.named_inputs import Named, batch_of_keras
 
+STEP = "one_step_on_data"
+"""Part of the name that Keras 3 gives the function of one step."""
+
 TrainFunction = Callable[[Any], Any]
 """Called with an iterator."""
 

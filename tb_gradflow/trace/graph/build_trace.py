@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import tensorflow as tf
@@ -119,6 +119,13 @@ class Numbered:
 def trace_of(looked: Looked, index: int, *, keep_source: bool = True) -> Trace:
     """The record of a traced step. With `keep_source` false, the user's files and lines are left out."""
     return numbered_trace_of(looked, index, keep_source=keep_source).trace
+
+
+def with_requested(trace: Trace) -> Trace:
+    """A record in which those variables are the model's for which a gradient was requested."""
+    asked = {each.variable for each in trace.variable_gradients if each.outcome != "not_asked"}
+    listed = (replace(variable, tracked=number in asked) for number, variable in enumerate(trace.variables))
+    return replace(trace, variables=tuple(listed))
 
 
 def numbered_trace_of(looked: Looked, index: int, *, keep_source: bool = True, root: Any = None) -> Numbered:

@@ -89,6 +89,7 @@ class Variables:
         owned: Returns the variables that the owner has by now: a model may be built by its first step.
         ignored: Returns variables that do not belong to the owner: an optimizer's slots, a metric's totals.
         meets: Whether a variable that a step reads, and that the owner does not list, counts as one of its variables.
+        called: Finds the names that the user's code has for some of them.
     """
 
     def __init__(
@@ -96,9 +97,11 @@ class Variables:
         owned: Callable[[], Iterable[Owned]] = tuple,
         ignored: Callable[[], Iterable[Any]] = tuple,
         meets: Callable[[Any], bool] = lambda variable: True,
+        called: Callable[[Iterable[Any]], Mapping[int, str]] = names_here,
     ) -> None:
         self._owner = (owned, ignored)
         self._meets = meets
+        self._called_here = called
         self._began = ops.uid()
         self._owned: list[Owned] = []
         self._by_handle: dict[object, int] = {}
@@ -245,7 +248,7 @@ class Variables:
             if item.trainable and not item.tracked and not self._is_computed(item) and _key(item.variable) in held
         )
 
-    def find_names(self, places: Callable[[Iterable[Any]], Mapping[int, str]] = names_here) -> None:
+    def find_names(self, places: Callable[[Iterable[Any]], Mapping[int, str]] | None = None) -> None:
         """Finds the names in the user's code of those without a name; not again for those that were found."""
         sought = [
             each.variable for each in self._owned if self._is_unnamed(each) and id(each.variable) not in self._written
@@ -253,7 +256,7 @@ class Variables:
         if sought:
             # It goes through objects of the user's, whose attributes may do anything.
             with suppressed():
-                self._written.update(places(sought))
+                self._written.update((places or self._called_here)(sought))
 
     def _is_unnamed(self, item: Owned) -> bool:
         return not self._is_computed(item) and is_unnamed(item.name)
@@ -381,3 +384,8 @@ def _key(variable: Any) -> object:
 
 def _handle_of(variable: Any) -> Any:
     return local(variable).handle
+
+
+def is_trainable(variable: Any) -> bool:
+    """Whether a `tf.Variable` says so."""
+    return bool(variable.trainable)

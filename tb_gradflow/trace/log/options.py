@@ -13,6 +13,7 @@ from tb_gradflow.errors import SetupError
 from tb_gradflow.store.elsewhere import is_elsewhere, local_path
 from tb_gradflow.trace.capture.collector import Tensors
 from tb_gradflow.trace.log.cadence import Cadence, UpdateFreq, cadence
+from tb_gradflow.trace.log.findings import OnFinding, TryFixes
 from tb_gradflow.trace.log.recorder import check_directory
 from tb_gradflow.trace.step.settings import Settings
 
@@ -29,12 +30,18 @@ class Options:
         cadence: Which steps to record.
         expected: Name patterns of variables that are meant to get no gradient.
         settings: What to record of a step.
+        on_finding: Called with each new finding.
+        try_fixes: Whether edits are tried when the program has ended.
+        share: The part of the training's time that this may take if it is `"auto"`.
     """
 
     log_dir: str
     cadence: Cadence
     expected: tuple[str, ...]
     settings: Settings
+    on_finding: OnFinding | None = None
+    try_fixes: TryFixes = "auto"
+    share: float = 0.01
 
 
 LATER = PurePath()
@@ -51,6 +58,8 @@ def checked(
     source: bool,
     terms: bool,
     examples: bool,
+    on_finding: OnFinding | None = None,
+    try_fixes: TryFixes = "auto",
 ) -> Options:
     """Raises SetupError if an argument is wrong, or if `log_dir` cannot be written, unless it is `LATER`."""
     if tensors not in ("all", "layers", "variables"):
@@ -65,8 +74,14 @@ def checked(
         guarded=bool(catch_nonfinite),
         each=update_freq == "auto",
     )
+    if on_finding is not None and not callable(on_finding):
+        raise SetupError(f"on_finding must be a function of one finding, got {on_finding!r}")
+    if try_fixes not in (True, False, "auto"):
+        raise SetupError(f"try_fixes must be 'auto', True or False, got {try_fixes!r}")
     directory = "" if log_dir is LATER else _writable(log_dir)
-    return Options(directory, cadence(update_freq, overhead), tuple(expected), settings)
+    return Options(
+        directory, cadence(update_freq, overhead), tuple(expected), settings, on_finding, try_fixes, overhead
+    )
 
 
 def _writable(log_dir: Any) -> str:

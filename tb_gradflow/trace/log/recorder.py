@@ -18,15 +18,23 @@ from tb_gradflow.analyse.diagnose import diagnose
 from tb_gradflow.errors import SetupError
 from tb_gradflow.record.checks import MOST_OPS
 from tb_gradflow.record.report import Diagnosis
-from tb_gradflow.record.schema import FORMAT, GRADIENT_STATISTICS, VARIABLE_STATISTICS, Session, StepRecord, Trace
+from tb_gradflow.record.schema import (
+    FORMAT,
+    GRADIENT_STATISTICS,
+    VARIABLE_STATISTICS,
+    Session,
+    StepRecord,
+    Trace,
+    Trials,
+)
 from tb_gradflow.store.directory import DirectoryReader
 from tb_gradflow.store.elsewhere import is_elsewhere
 from tb_gradflow.store.layout import PLUGIN, event_file_path
 from tb_gradflow.store.run import StoredRun
 from tb_gradflow.store.thinning import thin
 from tb_gradflow.store.writer import VOLUME_CAP_BYTES, LogWriter
+from tb_gradflow.trace.log.findings import Findings
 from tb_gradflow.trace.log.meter import Meter
-from tb_gradflow.trace.log.trials import trials_of_now
 from tb_gradflow.trace.protection.foreign import faults, suppressed
 from tb_gradflow.trace.step.forward_values import step_values
 from tb_gradflow.trace.tf_internals.raised_by import differentiated
@@ -77,10 +85,12 @@ class Recorder:
 
     Attributes:
         meter: Measures the cost of recording; None if it is not measured.
+        findings: What follows from findings; None if nothing does.
     """
 
     def __init__(self, log_dir: str, session: Session, *, cap_bytes: int = VOLUME_CAP_BYTES) -> None:
         self.meter: Meter | None = None
+        self.findings: Findings | None = None
         self._log_dir = log_dir
         self._cap_bytes = cap_bytes
         self._session = session
@@ -98,7 +108,6 @@ class Recorder:
         """Records a trace, once; returns the number under which its steps are recorded."""
         if len(trace.ops) > MOST_OPS:
             raise ValueError(f"the step has {len(trace.ops):,} ops, and a log holds at most {MOST_OPS:,}")
-        trace = replace(trace, trials=trials_of_now())
         for known in self._traces:
             if replace(trace, index=known.index) == known:
                 return known.index
@@ -117,7 +126,7 @@ class Recorder:
         """Records the trace of a step that raised while it was traced, and reports what is wrong with it."""
         index = self.add_trace(trace)
         self._tell_notes(trace)
-        self._tell(lambda: diagnose(self._traces[index], self._session, None, None, (), -1))
+        self._tell(-1, lambda: diagnose(self._traces[index], self._session, None, None, (), -1))
 
     def add_step(self, step: int, trace: int, measurements: dict[str, Any], *, tell: bool = False) -> None:
         """Records the statistics of one step: see `record_of`. The first one is analysed and reported in the terminal,
@@ -135,10 +144,11 @@ class Recorder:
             self._pinned.append(step)
         if writer.is_full and self._may_thin:
             self._thin(writer)
-        if tell or not self._told:
+        if tell or not self._told or (self.findings is not None and self.findings.follows_all):
             gradients = np.frombuffer(record.gradients, "<f4").reshape(-1, len(GRADIENT_STATISTICS))
             known, losses, values = self._traces[trace], record.losses, record.values
-            self._tell(lambda: diagnose(known, self._session, gradients, norms, losses, step, values=values))
+            judged = lambda: diagnose(known, self._session, gradients, norms, losses, step, values=values)  # noqa: E731
+            self._tell(step, judged, aloud=tell or not self._told)
 
     def _tell_notes(self, trace: Trace) -> None:
         """Once for each trace that a step has run: a step that creates variables is traced twice, and runs the second
@@ -147,6 +157,11 @@ class Recorder:
         for note in set(trace.notes) - self._noted:
             _LOGGER.warning("tb_gradflow: %s", note)
         self._noted.update(trace.notes)
+
+    def add_trials(self, trials: Trials) -> None:
+        """Records what was tried when the program had ended."""
+        self._open().write_trials(trials)
+        self.finish()
 
     def flush(self) -> None:
         """Makes everything recorded so far readable."""
@@ -232,14 +247,17 @@ class Recorder:
         self._writer, self._session, self._path = writer, later, path
         self._flushed = 0
 
-    def _tell(self, judged: Callable[[], Diagnosis]) -> None:
-        """Reports the findings of the first step in the terminal. This does not affect what is recorded."""
+    def _tell(self, step: int, judged: Callable[[], Diagnosis], *, aloud: bool = True) -> None:
+        """Reports the findings of a step: `aloud`, in the terminal. This does not affect what is recorded."""
         self._told = True
         try:
-            lines = warning_lines(judged())
+            diagnosis = judged()
+            if self.findings is not None:
+                self.findings.diagnosed(self, step, diagnosis)
+            lines = warning_lines(diagnosis) if aloud else []
         except faults() as error:
             lines = [
-                "tb_gradflow: the first step was recorded but could not be analysed. Please report this: "
+                "tb_gradflow: a recorded step could not be analysed. Please report this: "
                 f"{type(error).__name__}: {error}"
             ]
         for line in lines:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Protocol
 
+from tb_gradflow.trace.log.findings import Findings, Keep, never_kept
 from tb_gradflow.trace.log.options import Options
 from tb_gradflow.trace.log.recorder import Recorder, SilentRecorder, Tracing, fault_message, index_of, new_session
 from tb_gradflow.trace.protection.foreign import suppressed
@@ -60,12 +61,15 @@ class WatchedRun:
         else:
             self.options = replace(self.options, log_dir=log_dir)
 
-    def recorder(self, name: str) -> Recorder:
+    def recorder(self, name: str, keep: Keep = never_kept) -> Recorder:
+        """`keep` keeps the last recorded step: see `Findings`."""
         if self._recorder is None:
             self.begin()
             kind = Recorder if self.options.log_dir else SilentRecorder
             self._recorder = kind(self.options.log_dir, new_session(name, expected=self.options.expected))
             self._recorder.meter = self.options.cadence.meter
+            options = self.options
+            self._recorder.findings = Findings(options.on_finding, options.try_fixes, options.share, keep)
             self._calls_off = self._recorder.flush_at_end_of(self)
         return self._recorder
 

@@ -96,6 +96,8 @@ class Guard:
         """A function is about to be called with these arguments."""
         if self.caught is None:
             self._handles = args
+            for unit in self.units:
+                unit.begins()
 
     def handle(self, number: int) -> Any:
         """The argument of that number."""
@@ -134,6 +136,11 @@ class Unit:
         ]
         self._noting = in_step(self._note, True, guard.failed)
         self._branches = _branches(held_weakly(self._noting, True))
+        self._taken: Caught | None = None
+
+    def begins(self) -> None:
+        """Another step begins."""
+        self._taken = None
 
     @property
     def variables(self) -> list[int]:
@@ -217,12 +224,16 @@ class Unit:
     def taken(self) -> Caught:
         """The step that it is in, or the last one: what that was given, and what its effects have resulted in.
         Variables have the values that they have now, but for those that a step changes whatever its gradients are."""
-        with record.stop_recording():
-            arguments = {number: value for number, cell in self._cells.items() if (value := cell.take()) is not None}
-            for number in self.variables:
-                if number not in arguments:
-                    arguments[number] = self.value(number)
-            return Caught(self, arguments, self.effects.taken())
+        if self._taken is None:  # the cells are empty afterwards
+            with record.stop_recording():
+                arguments = {
+                    number: value for number, cell in self._cells.items() if (value := cell.take()) is not None
+                }
+                for number in self.variables:
+                    if number not in arguments:
+                        arguments[number] = self.value(number)
+                self._taken = Caught(self, arguments, self.effects.taken())
+        return self._taken
 
 
 class _At(Added):

@@ -25,12 +25,13 @@ from tb_gradflow.trace.graph.variables import Variables
 from tb_gradflow.trace.nonfinite.guard import Caught
 from tb_gradflow.trace.nonfinite.replayed_step import replayed
 from tb_gradflow.trace.observed.forms import Forms, Told
+from tb_gradflow.trace.observed.kept_step import KeptStep, kept_step
 from tb_gradflow.trace.observed.seen_again import observed_again, without_gradient
 from tb_gradflow.trace.protection.foreign import faults, suppressed
 from tb_gradflow.trace.protection.substitutes import Ours
 from tb_gradflow.trace.protection.warning import warn
 from tb_gradflow.trace.step.forward_values import is_broken
-from tb_gradflow.trace.step.measurements import Measured
+from tb_gradflow.trace.step.measurements import Measured, Measurements
 from tb_gradflow.trace.step.named_inputs import NameInputs
 from tb_gradflow.trace.step.observation import Observation, observation_in, observed, seen_in
 from tb_gradflow.trace.step.replicas import measured_in
@@ -189,6 +190,20 @@ class ObservedSteps:
             measured |= more
             self.is_first = True  # what that costs is no part of a recorded step
         return measured
+
+    def kept(self, name: str = "") -> KeptStep:
+        """The last recorded step, to be run again when the program has ended, or the one that is not finite. `name` is
+        that of the step's function, if another one calls it.
+
+        Raises:
+            NotRepeatable: it cannot be run again.
+        """
+        if self._last is None:
+            raise NotRepeatable("it did not run to its end")
+        function, _, forms = self._last
+        if forms.guard is None or not isinstance(forms.measurements, Measurements):
+            raise NotRepeatable("its gradients are not checked for NaN, or it has several replicas or workers")
+        return kept_step(forms.guard.units, forms.guard.caught, function._inference_function, name)
 
     def _replayed(self, caught: Caught, observation: Observation) -> Measured | None:
         """What a step with gradients that are not finite has computed. Without its forward pass if that cannot be

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from tb_gradflow.trace.program import eager_loops, hooks
-from tb_gradflow.trace.program.recording import Recording, keep_with, kept_with
+from tb_gradflow.trace.program.recording import SHARE, Recording, keep_with, kept_with
 from tb_gradflow.trace.protection.attention import end_what_is_over, is_inside, is_left_alone, left_alone
 from tb_gradflow.trace.protection.faults import report, reported
 from tb_gradflow.trace.protection.functions import protected
@@ -213,7 +213,9 @@ def _known(recording: Recording, model: Any) -> Batches | None:
         with reported():
             place = recording.begin(str(getattr(model, "name", None) or type(model).__name__))
             if place is not None:
-                kept.value = Batches(model, _callback_class()(place.log_dir, **recording.options))
+                recorder = _callback_class()(place.log_dir, **recording.options)
+                recorder.share = SHARE
+                kept.value = Batches(model, recorder)
                 recording.keeps(kept.value.recorder)
     found: Batches | None = kept.value
     return found

@@ -9,7 +9,7 @@ import re
 import shutil
 import weakref
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import tensorflow as tf
@@ -30,7 +30,12 @@ DEFAULTS: Mapping[str, Any] = {
     "source": True,
     "terms": False,
     "examples": False,
+    "on_finding": None,
+    "try_fixes": False,
 }
+
+SHARE = 0.1
+"""The part of a program's time that trying its fixes may take at its end, if nobody has asked for that."""
 
 MOST_OF_A_NAME = 999
 
@@ -143,7 +148,8 @@ class Recording:
 
     def run(self, name: str) -> WatchedRun:
         """The log of a training, whose run of this name begins when there is something to write."""
-        run = WatchedRun(checked(LATER, **self.options), place=PlaceOnDemand(self, name))
+        options = replace(checked(LATER, **self.options), share=SHARE)
+        run = WatchedRun(options, place=PlaceOnDemand(self, name))
         self.keeps(run)
         return run
 

@@ -15,7 +15,6 @@ import tensorflow as tf
 from keras.src.random.seed_generator import global_seed_generator
 
 import tb_gradflow
-from tb_gradflow.api import diagnosis_of
 from tb_gradflow.record.codec import decode
 from tb_gradflow.record.report import Finding, Tried
 from tb_gradflow.record.schema import Trial
@@ -271,7 +270,7 @@ def test_an_edit_of_two_findings_keeps_the_same_for_both(loaded: Any) -> None:
 
     def run() -> Seen:
         explained = explain_function(program.loss, (), [program.w], trains=True)
-        return seen(explained, diagnosis_of(explained))
+        return seen(explained, explained.diagnosis())
 
     before = run()
     [finding] = before.diagnosis.findings

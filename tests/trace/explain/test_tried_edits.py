@@ -14,7 +14,6 @@ import pytest
 import tensorflow as tf
 
 import tb_gradflow
-from tb_gradflow.api import diagnosis_of
 from tb_gradflow.record.report import Alternative, Finding
 from tb_gradflow.trace.explain import tried_edits
 from tb_gradflow.trace.explain.one_step import explain_function
@@ -232,7 +231,7 @@ def outcome_of(finding: Finding, program: ModuleType) -> Finding:
 
     def run() -> Seen:
         explained = explain_function(program.loss, (), [program.threshold, program.weight], trains=True)
-        return seen(explained, diagnosis_of(explained))
+        return seen(explained, explained.diagnosis())
 
     before = run()
     return with_tried(replace(before, diagnosis=replace(before.diagnosis, findings=(finding,))), run).findings[0]

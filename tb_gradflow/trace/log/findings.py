@@ -1,0 +1,161 @@
+"""What follows from the findings of recorded steps while the program trains: somebody is told, and the step is kept in
+which their edits are tried when the program has ended."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from tb_gradflow.record.report import Diagnosis, Finding
+from tb_gradflow.record.schema import Trial, Trials
+from tb_gradflow.trace.engine.repeated import NotRepeatable
+from tb_gradflow.trace.protection.foreign import faults
+from tb_gradflow.trace.protection.warning import warn
+
+TryFixes = bool | Literal["auto"]
+
+OnFinding = Callable[[Finding], object]
+
+MOST_KEPT = 4
+"""The steps of a program in which edits are tried: each is a copy of a model's weights."""
+
+_MOST_SECONDS = 60.0
+"""The longest time for what was not asked for."""
+
+_LEAST_TRACES = 3
+"""How often a step is compiled at least to try an edit: without it, with it, and to train."""
+
+Attempt = Callable[[int, float | None], list[Trial]]
+"""Tries the edits of a step that was kept, which has this number; until this time on the monotonic clock, if it is
+given."""
+
+Keep = Callable[[], Attempt]
+"""Keeps the step that was recorded last. Raises NotRepeatable if that is impossible."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Ending:
+    """A step to try edits in.
+
+    Attributes:
+        recorder: The log.
+        step: Its number.
+        began: When the training began, on the monotonic clock.
+        share: The part of the time since then that this may take; None if it may take as long as it takes.
+        attempt: Tries its edits.
+    """
+
+    recorder: Any
+    step: int
+    began: float
+    share: float | None
+    attempt: Attempt
+
+
+_endings: list[_Ending] = []
+_process = os.getpid()
+
+
+class Findings:
+    """Those of one training.
+
+    Args:
+        on_finding: Called with each new one.
+        try_fixes: Whether edits are tried.
+        share: The part of the training's time that they may take, if that is `"auto"`.
+        keep: See `Keep`.
+    """
+
+    def __init__(self, on_finding: OnFinding | None, try_fixes: TryFixes, share: float, keep: Keep) -> None:
+        self._on_finding = on_finding
+        self._try_fixes = try_fixes
+        self._share = None if try_fixes is True else share
+        self._keep = keep
+        self._began = time.monotonic()
+        self._known: set[tuple[object, ...]] = set()
+        self._kept: set[tuple[str, int, str]] = set()
+
+    @property
+    def follows_all(self) -> bool:
+        """Whether every recorded step is diagnosed, not only the first one and one that is not finite."""
+        return self._on_finding is not None or self._try_fixes is True
+
+    def diagnosed(self, recorder: Any, step: int, diagnosis: Diagnosis) -> None:
+        """A recorded step has this diagnosis."""
+        if self._on_finding is not None:
+            for finding in diagnosis.findings:
+                key = finding.cause, finding.severity, finding.variables, finding.op
+                if key not in self._known:
+                    self._known.add(key)
+                    self._tell(finding)
+        if self._try_fixes and len(_endings) < MOST_KEPT:
+            edits = {
+                (each.file, each.line, each.after)
+                for finding in diagnosis.findings
+                if finding.severity != "info" and (each := finding.edit) is not None
+            }
+            if not edits <= self._kept:
+                self._kept |= edits
+                self._keep_now(recorder, step)
+
+    def _tell(self, finding: Finding) -> None:
+        assert self._on_finding is not None
+        try:
+            self._on_finding(finding)
+        except Exception as error:  # of the user's, which is none of the training's
+            warn(f"tb_gradflow: on_finding raised {type(error).__name__}: {error}. The training goes on.")
+
+    def _keep_now(self, recorder: Any, step: int) -> None:
+        try:
+            attempt = self._keep()
+        except NotRepeatable as reason:
+            if self._try_fixes is True:
+                warn(f"tb_gradflow: the fixes for this step are not tried: {reason}.")
+            return
+        except faults() as fault:
+            warn(f"tb_gradflow: the fixes are not tried. Please report this: {type(fault).__name__}: {fault}")
+            return
+        if not _endings:
+            atexit.register(try_fixes)
+        _endings.append(_Ending(recorder, step, self._began, self._share, attempt))
+
+
+def never_kept() -> Attempt:
+    """Of steps that cannot be run again."""
+    raise NotRepeatable("its Python code would have to run again, and it is no function")
+
+
+def try_fixes() -> None:
+    """Tries the edits of the steps that were kept: when the program has ended, so that nothing in it is changed."""
+    listed, _endings[:] = list(_endings), []
+    if os.getpid() != _process or getattr(sys, "last_type", None) is KeyboardInterrupt:
+        return  # another process has the log, or somebody is waiting for the end
+    by_recorder: dict[int, list[Trial]] = {}
+    for ending in listed:
+        try:
+            found = _tried(ending)
+        except KeyboardInterrupt:
+            break
+        except Exception as fault:
+            warn(f"tb_gradflow: the fixes were not tried. Please report this: {type(fault).__name__}: {fault}")
+            continue
+        by_recorder.setdefault(id(ending.recorder), []).extend(found)
+    for recorder in {id(each.recorder): each.recorder for each in listed}.values():
+        if trials := by_recorder.get(id(recorder)):
+            recorder.add_trials(Trials(tuple(trials)))
+
+
+def _tried(ending: _Ending) -> list[Trial]:
+    until = None
+    if ending.share is not None:
+        seconds = min(ending.share * (time.monotonic() - ending.began), _MOST_SECONDS)
+        meter = ending.recorder.meter
+        if meter is None or seconds < _LEAST_TRACES * meter.cost().set_up:
+            return []
+        until = time.monotonic() + seconds
+    return ending.attempt(ending.step, until)

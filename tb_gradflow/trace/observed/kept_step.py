@@ -1,0 +1,129 @@
+"""What it takes to run a recorded step again when the program has ended."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tb_gradflow.trace.engine.calls import places
+from tb_gradflow.trace.engine.definitions import Definition
+from tb_gradflow.trace.engine.draws import is_random
+from tb_gradflow.trace.engine.effects import effects_of
+from tb_gradflow.trace.engine.repeated import NotRepeatable
+from tb_gradflow.trace.nonfinite.guard import Caught, Unit
+
+MOST_BYTES = 2**30
+"""Of a step's batch and variables."""
+
+_NEXT = ("IteratorGetNext", "IteratorGetNextSync")
+
+_REPEATABLE = ("Assert", "Print", "PrintV2", "LookupTableFind", "LookupTableFindV2", "LookupTableSizeV2")
+"""These do nothing that lasts."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeptStep:
+    """A step of a training, before or after its update.
+
+    Attributes:
+        args: What its function was given, by position; an iterator returns the step's batch each time.
+        kwargs: The same by name.
+        state: The resource of each variable, and the value that it had, as an array.
+    """
+
+    args: Sequence[Any]
+    kwargs: Mapping[str, Any]
+    state: Sequence[tuple[Any, Any]]
+
+    @contextlib.contextmanager
+    def restored(self) -> Iterator[None]:
+        """While the context is open, the variables have the values that they had."""
+        now = [(handle, tf.raw_ops.ReadVariableOp(resource=handle, dtype=value.dtype)) for handle, value in self.state]
+        try:
+            _assign(self.state)
+            yield
+        finally:
+            _assign(now)
+
+
+def kept_step(units: Sequence[Unit], caught: Caught | None, function: Any, name: str = "") -> KeptStep:
+    """The step that was caught, or else the last one. It is `function`, or one of this name that it calls.
+
+    Raises:
+        NotRepeatable: it cannot be run again, or not without doing something again.
+    """
+    if len(units) != 1:
+        raise NotRepeatable("it takes gradients in several functions")
+    [unit] = units
+    if unit.in_loop:
+        raise NotRepeatable("it is one of several in a loop of the function that the program calls")
+    if unit.function is not function and (not name or name not in tf.compat.as_str(unit.function.name)):
+        raise NotRepeatable("its gradients are taken in a function that the program does not call itself")
+    if lasting := sorted(_lasting(unit.function)):
+        raise NotRepeatable(f"it contains {', '.join(lasting)}, which would happen again")
+    step = caught or unit.taken()
+    state = [(unit.resource(number), step.arguments[number]) for number in unit.variables]
+    if sum(value.dtype.size * value.shape.num_elements() for _, value in state) > MOST_BYTES:
+        raise NotRepeatable(f"its variables take more than {MOST_BYTES / 2**30:.0f} GiB")
+    if caught is None and any(value.dtype.is_floating and _is_broken(value) for _, value in state):
+        raise NotRepeatable("its weights are no longer finite")
+    args, kwargs = _arguments(step)
+    # Copies: otherwise TensorFlow would copy each variable when it changes the next time, and keep both on its device.
+    return KeptStep(args, kwargs, [(handle, np.array(value.numpy())) for handle, value in state])
+
+
+def _is_broken(value: Any) -> bool:
+    return not bool(tf.reduce_all(tf.math.is_finite(value)))
+
+
+def _lasting(function: Any) -> Iterator[str]:
+    """The types of the ops that do something outside of it."""
+    for place in places(function):
+        for node in effects_of(Definition(place.definition)):
+            if node.op not in (*_NEXT, *_REPEATABLE) and not is_random(node):
+                yield node.op
+
+
+def _arguments(step: Caught) -> tuple[Sequence[Any], Mapping[str, Any]]:
+    """Those of the function, which has them in a flat order."""
+    graph = step.unit.function.graph
+    if graph.structured_input_signature is None:
+        raise NotRepeatable("its arguments are not known")
+    numbers = iter(range(len(graph.inputs)))
+    drawn = [value for (_, name), value in step.effects.items() if name.split(":")[1] == "components"]
+
+    def given(spec: Any) -> Any:
+        if not isinstance(spec, tf.TypeSpec):
+            return spec
+        parts = [next(numbers) for _ in tf.nest.flatten(spec, expand_composites=True)]
+        if isinstance(spec, tf.data.IteratorSpec):
+            return _repeating(spec._element_spec, drawn)
+        if missing := [each for each in parts if each not in step.arguments]:
+            kinds = ", ".join(str(graph.inputs[each].dtype.name) for each in missing)
+            raise NotRepeatable(f"its arguments include a {kinds}")
+        return tf.nest.pack_sequence_as(spec, [step.arguments[each] for each in parts], expand_composites=True)
+
+    args, kwargs = tf.nest.map_structure(given, graph.structured_input_signature)
+    if drawn and not any(
+        isinstance(each, tf.data.IteratorSpec) for each in tf.nest.flatten(graph.structured_input_signature)
+    ):
+        raise NotRepeatable("it takes its batch out of an iterator that is no argument")
+    return args, kwargs
+
+
+def _repeating(spec: Any, drawn: Sequence[Any]) -> Any:
+    flat = tf.nest.flatten(spec)
+    if len(drawn) != len(flat) or not all(isinstance(each, tf.TensorSpec) for each in flat):
+        raise NotRepeatable("its iterator gives more than one batch of tensors")
+    batch = tf.nest.pack_sequence_as(spec, drawn)
+    return iter(tf.data.Dataset.from_tensors(batch).repeat())
+
+
+def _assign(state: Sequence[tuple[Any, Any]]) -> None:
+    for handle, value in state:
+        tf.raw_ops.AssignVariableOp(resource=handle, value=tf.convert_to_tensor(value))

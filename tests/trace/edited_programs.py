@@ -1,0 +1,58 @@
+"""Programs whose edits are tried. Not in a test module: pytest rewrites the code of those."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+X = np.random.default_rng(0).uniform(0, 4, (64, 4)).astype("float32")
+Y = X.sum(axis=1, keepdims=True)
+
+
+class Rounded(keras.layers.Layer):
+    def build(self, shape: Any) -> None:
+        self.scale = self.add_weight(name="scale", initializer="ones")
+
+    def call(self, x: Any) -> Any:
+        y = x * self.scale
+        return tf.round(y)
+
+
+def rounding() -> keras.Model:
+    keras.utils.set_random_seed(3)
+    model = keras.Sequential([keras.Input((4,)), Rounded(), keras.layers.Dense(1)])
+    model.compile(keras.optimizers.Adam(0.01), "mse")
+    return model
+
+
+class Lengths(keras.layers.Layer):
+    """The length of a row of zeros has no derivative."""
+
+    def build(self, shape: Any) -> None:
+        self.w = self.add_weight(shape=(4,), name="w", initializer=keras.initializers.Constant(0.5))
+
+    def call(self, x: Any) -> Any:
+        return tf.norm(x * self.w, axis=1, keepdims=True)
+
+
+class Trainer:
+    """Owned by nobody when the program ends."""
+
+    def __init__(self) -> None:
+        self.limit = tf.Variable(1.0, name="limit")
+        self.weight = tf.Variable([[0.3]] * 4, name="weight")
+        self.optimizer = keras.optimizers.SGD(0.01)
+
+    @tf.function
+    def step(self, batches: Any) -> Any:
+        x, y = next(batches)
+        with tf.GradientTape() as tape:
+            out = x @ self.weight
+            gate = tf.cast(out > self.limit, tf.float32)
+            loss = tf.reduce_mean(tf.square(gate * out - y))
+        variables = [self.weight, self.limit]
+        self.optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
+        return loss

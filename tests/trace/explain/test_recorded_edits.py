@@ -1,0 +1,157 @@
+"""Edits that are tried in a recorded step when the program has ended: see `trace.log.findings`."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tb_gradflow
+from tb_gradflow.trace.log import findings as ends
+from tests.trace import edited_programs
+from tests.trace.edited_programs import X, Y, rounding
+
+
+@pytest.fixture
+def program() -> Any:
+    """Functions that the garbage collector knows: the tests freeze what was imported before."""
+    return importlib.reload(edited_programs)
+
+
+def report(log_dir: Path) -> Any:
+    return tb_gradflow.open_log(log_dir).report()
+
+
+def test_a_fix_is_tried_in_the_first_step_with_the_finding_and_nothing_changes(tmp_path: Path, program: Any) -> None:
+    model = program.rounding()
+    model.fit(X, Y, epochs=5, verbose=0, callbacks=[tb_gradflow.GradFlowCallback(tmp_path, try_fixes=True)])
+    before = [each.numpy() for each in (*model.variables, *model.optimizer.variables)]
+    tf.random.set_seed(1)
+    np.random.seed(1)
+
+    ends.try_fixes()
+
+    drawn = tf.random.uniform([]), np.random.rand()
+    tf.random.set_seed(1)
+    np.random.seed(1)
+    assert (tf.random.uniform([]), np.random.rand()) == drawn
+    for was, now in zip(before, (*model.variables, *model.optimizer.variables), strict=True):
+        np.testing.assert_array_equal(was, now.numpy())
+    [finding] = report(tmp_path).findings
+    assert finding.tried is not None
+    assert (finding.tried.works, finding.tried.step) == (True, 0)
+    assert finding.tried.trained is not None
+    first, last = finding.tried.trained.loss
+    assert first is not None
+    assert last is not None
+    assert last < first
+    recorded = tb_gradflow.open_log(tmp_path).recorded
+    index = recorded.index()
+    # The weights and the batch of that step: its loss was 12.0 before its update, and is a little smaller after it.
+    assert finding.tried.loss[0] == pytest.approx(recorded.losses(index.session.id, index.chunks[0], 0)[0], rel=0.05)
+
+
+def test_the_step_that_is_not_finite_is_tried_as_it_was(tmp_path: Path, program: Any) -> None:
+    keras.utils.set_random_seed(0)
+    model = keras.Sequential([keras.Input((4,)), program.Lengths()])
+    model.compile(keras.optimizers.SGD(0.1), "mse")
+    x = X.copy()
+    x[40] = 0.0
+    recorder = tb_gradflow.GradFlowCallback(tmp_path, try_fixes=True)
+    model.fit(x, Y, batch_size=32, epochs=3, shuffle=False, verbose=0, callbacks=[recorder])
+    assert not np.isfinite(model.weights[0].numpy()).any()
+
+    ends.try_fixes()
+
+    [tried] = [each.tried for each in report(tmp_path).findings if each.tried is not None]
+    assert (tried.works, tried.step) == (True, 1)
+    assert not np.isfinite(model.weights[0].numpy()).any()
+
+
+def test_a_method_that_takes_its_batch_out_of_an_iterator(tmp_path: Path, program: Any) -> None:
+    def trained() -> None:
+        trainer = program.Trainer()
+        step = tb_gradflow.watch(tmp_path, try_fixes=True)(trainer.step)
+        batches = iter(tf.data.Dataset.from_tensor_slices((X, Y)).batch(16))
+        for _ in range(4):
+            step(batches)
+
+    trained()
+    gc.collect()
+    ends.try_fixes()
+
+    [finding] = report(tmp_path).findings
+    assert finding.tried is not None
+    assert finding.tried.works
+    assert finding.tried.trained is not None
+
+
+def _writes(x: Any, path: str) -> Any:
+    tf.io.write_file(path, "again")
+    return x
+
+
+def _calls_python(x: Any, path: str) -> Any:
+    return tf.ensure_shape(tf.numpy_function(lambda value: value, [x], tf.float32), x.shape)
+
+
+@pytest.mark.parametrize(("effect", "op"), [(_writes, "WriteFile"), (_calls_python, "PyFunc")])
+def test_a_step_that_does_something_lasting_is_not_run_again(
+    tmp_path: Path, effect: Callable[[Any, str], Any], op: str
+) -> None:
+    weight = tf.Variable(2.0, name="weight")
+    written = tmp_path / "written"
+
+    @tb_gradflow.watch(tmp_path / "log", try_fixes=True)
+    def step(x: Any) -> Any:
+        x = effect(x, str(written))
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(tf.round(x * weight))
+        gradient = tape.gradient(loss, weight)
+        weight.assign_sub(0.1 * (0.0 if gradient is None else gradient))
+        return loss
+
+    with pytest.warns(RuntimeWarning, match=f"the fixes for this step are not tried: it contains {op}"):
+        step(tf.constant(X))
+    written.unlink(missing_ok=True)
+    ends.try_fixes()
+
+    assert not written.exists()
+    assert report(tmp_path / "log").findings[0].tried is None
+
+
+def test_without_time_for_it_nothing_is_tried(tmp_path: Path) -> None:
+    model = rounding()
+    recorder = tb_gradflow.GradFlowCallback(tmp_path, overhead=1e-6)
+    model.fit(X, Y, epochs=2, verbose=0, callbacks=[recorder])
+
+    ends.try_fixes()
+
+    [finding] = report(tmp_path).findings
+    assert finding.tried is None
+
+
+def test_everybody_is_told_once_and_no_fault_reaches_the_training(tmp_path: Path) -> None:
+    seen: list[str] = []
+
+    def on_finding(finding: Any) -> None:
+        seen.append(finding.cause)
+        raise RuntimeError("no connection")
+
+    recorder = tb_gradflow.GradFlowCallback(tmp_path, update_freq=1, on_finding=on_finding)
+    plain = rounding()
+    plain.fit(X, Y, epochs=3, verbose=0)
+    model = rounding()
+    with pytest.warns(RuntimeWarning, match="on_finding raised RuntimeError: no connection"):
+        model.fit(X, Y, epochs=3, verbose=0, callbacks=[recorder])
+
+    assert seen == ["nondiff_rounding"]
+    for one, other in zip(plain.weights, model.weights, strict=True):
+        np.testing.assert_array_equal(one, other)
