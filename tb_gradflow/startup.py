@@ -63,7 +63,7 @@ def _run_command(command: str, finding: Finding) -> None:
     from tb_gradflow.serve.runs.finite import finite
 
     with tempfile.TemporaryFile() as given:
-        given.write(json.dumps(finding_as_json(finite(encode(finding)))).encode())
+        given.write(json.dumps(finding_as_json(finite(encode(finding)))).encode() + b"\n")
         given.seek(0)
         # The program's standard output is its own.
         subprocess.Popen(command, shell=True, stdin=given, stdout=sys.__stderr__ or subprocess.DEVNULL)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import os
 import re
 import signal
@@ -464,3 +465,59 @@ def test_keras_2_behind_tf_keras_is_recorded_and_keras_3_after_it(tmp_path: Path
     assert recorded.returncode == 0, recorded.stderr
     assert "Please report this" not in recorded.stderr
     assert len(runs_of(tmp_path / "logs")) == 2
+
+
+QUANTISED = """\
+import atexit
+import keras
+import numpy as np
+import tensorflow as tf
+
+class Quantised(keras.layers.Layer):
+    def build(self, shape):
+        self.scale = self.add_weight(name="scale", initializer="ones")
+    def call(self, x):
+        print("traced")
+        tf.print("ran")
+        y = x * self.scale
+        return tf.round(y)
+
+def main():
+    keras.utils.set_random_seed(0)
+    x = np.random.rand(64, 4).astype("f4") * 4
+    model = keras.Sequential([keras.Input((4,)), Quantised(), keras.layers.Dense(1)], name="own")
+    model.compile("adam", "mse")
+    model.fit(x, x.sum(axis=1), batch_size=32, epochs=2, verbose=0)
+    print([each.numpy().tobytes().hex() for each in model.weights])
+    atexit.register(lambda: print("over", [each.numpy().tobytes().hex() for each in model.weights]))
+
+main()
+"""
+
+
+def test_fixes_are_tried_when_the_program_has_ended(tmp_path: Path) -> None:
+    name = program(tmp_path, QUANTISED)
+    plain = python(name, directory=tmp_path)
+
+    recorded = run("--logdir", "logs", "--try-fixes", name, directory=tmp_path)
+
+    assert recorded.stdout == plain.stdout
+    assert recorded.stderr.splitlines().count("ran") == plain.stderr.splitlines().count("ran") == 4
+    text = " ".join(recorded.stderr.split())
+    assert "Tried on the batch of step 0: `own/quantised/scale` now gets a gradient" in text
+    assert "Trained for 20 steps with it" in text
+    [finding] = tb_gradflow.open_log(tmp_path / "logs" / "own").report().to_dict()["findings"]
+    assert finding["tried"]["works"]
+    assert finding["tried"]["trained"]["steps"] == 20
+
+
+def test_a_command_is_given_each_finding_while_the_program_trains(tmp_path: Path) -> None:
+    name = program(tmp_path, QUANTISED)
+
+    recorded = run("--logdir", "logs", "--on-finding", "cat >> told.txt; echo told", name, directory=tmp_path)
+
+    [told] = (tmp_path / "told.txt").read_text(encoding="utf-8").splitlines()
+    finding = json.loads(told)
+    assert (finding["cause"], finding["source"]["line"]) == ("nondiff_rounding", 13)
+    assert "told" not in recorded.stdout
+    assert "told" in recorded.stderr
