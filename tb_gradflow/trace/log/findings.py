@@ -27,8 +27,8 @@ MOST_KEPT = 4
 _MOST_SECONDS = 60.0
 """The longest time for what was not asked for."""
 
-_LEAST_TRACES = 3
-"""How often a step is compiled at least to try an edit: without it, with it, and to train."""
+_LEAST_TRACES = 2
+"""How often a step is compiled at least to try an edit: without it and with it."""
 
 Attempt = Callable[[int, float | None], list[Trial]]
 """Tries the edits of a step that was kept, which has this number; until this time on the monotonic clock, if it is
