@@ -51,7 +51,8 @@ def left(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     for mode in MODES:
         path = directory / f"{mode}.json"
         program = ["-m", "tests.hands", "plain" if mode == "run" else mode, str(path), *names]
-        runner = ["-m", "tb_gradflow.cli.main", "run", "--logdir", str(directory / "logs")] if mode == "run" else []
+        command = ["-m", "tb_gradflow.cli.main", "run", "--try-fixes", "--logdir", str(directory / "logs")]
+        runner = command if mode == "run" else []
         done = subprocess.run(
             [sys.executable, *runner, *program],
             env=environment(True),
