@@ -33,7 +33,7 @@ TABLE: dict[str, tuple[set[str], set[str]]] = {
     "api": ({"record", "analyse", "gradcheck", "serve", "store", "trace"}, {"numpy"}),
     # Loads the recorder, when it is called.
     "summary": ({"trace"}, set()),
-    "cli": ({"api", "demo", "record", "serve", "startup", "store"}, set()),
+    "cli": ({"api", "demo", "record", "serve", "startup", "store"}, {"mcp"}),
     "__main__": ({"cli"}, set()),
     "startup": ({"recorded", "tracebacks"}, set()),
     # Loads the recorder, when what is recorded has imported TensorFlow.

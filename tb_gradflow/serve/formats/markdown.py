@@ -10,18 +10,15 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from tb_gradflow.plain import one_line
-from tb_gradflow.record.report import Edit, Finding, Status, Tried
+from tb_gradflow.record.report import Edit, Finding, Tried
 from tb_gradflow.serve.formats.batch import Batch, Occurrence, RunReport, occurrences, printable
 from tb_gradflow.serve.reports.report import Report
 from tb_gradflow.serve.terminal.patch import patch_of, tried_in_words, untried_in_words
-from tb_gradflow.serve.terminal.report_text import SHOWN_NAMES, gradient_words
+from tb_gradflow.serve.terminal.report_text import SHOWN_NAMES, WELL, gradient_words
 from tb_gradflow.version import VERSION
 
 MOST_ROWS = 10
 """More variables, or runs, are only counted."""
-
-# They need no row: nothing is wrong with them.
-_WELL: tuple[Status, ...] = ("connected", "frozen", "integer", "not_measured")
 
 # At the beginning of a line they would begin a heading or a list.
 _BLOCK = re.compile(r"^(\d*)([#+=.)-])")
@@ -111,7 +108,7 @@ def _rest(report: Report) -> Iterator[str]:
     rows = [
         (_code(name), variable.status, gradient_words(variable.gradient))
         for name, variable in report.variables.items()
-        if variable.status not in _WELL
+        if variable.status not in WELL
     ]
     if rows:
         yield _table(("variable", "status", "gradient"), rows, "variables")
