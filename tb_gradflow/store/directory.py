@@ -122,7 +122,7 @@ class DirectoryReader:
     def tags(self) -> Collection[Tag]:
         with self._lock:
             self._refresh()
-            return frozenset(self._places)
+            return self._places.copy().keys()  # in the order of the file
 
     def _refresh(self) -> None:
         if self._copy:
