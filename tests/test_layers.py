@@ -33,7 +33,7 @@ TABLE: dict[str, tuple[set[str], set[str]]] = {
     "api": ({"record", "analyse", "gradcheck", "serve", "store", "trace"}, {"numpy"}),
     # Loads the recorder, when it is called.
     "summary": ({"trace"}, set()),
-    "cli": ({"api", "demo", "record", "serve", "startup", "store"}, set()),
+    "cli": ({"api", "demo", "record", "serve", "startup", "store"}, {"mcp"}),
     "__main__": ({"cli"}, set()),
     # Loads the reports, for a command that is given each finding.
     "startup": ({"record", "recorded", "serve", "tracebacks"}, set()),

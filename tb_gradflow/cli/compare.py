@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tb_gradflow.api import compare
 from tb_gradflow.cli.runs import chosen, opened
 from tb_gradflow.cli.terminal import look
+from tb_gradflow.serve.reports.comparison import Comparison
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -40,10 +41,15 @@ def add_parser(commands: Subparsers) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    logs = []
-    for name in (options.before, options.now):
-        [(known, directory)] = chosen(options.logdir, name).items()
-        logs.append(opened(options.logdir, known, directory))
-    comparison = compare(*logs)
+    comparison = compared(options.logdir, options.before, options.now)
     print(json.dumps(comparison.to_dict(), indent=2) if options.json else comparison.text(look()))
     return FAILED if options.fail_on_new and comparison.new else GOOD
+
+
+def compared(logdir: str, before: str, now: str) -> Comparison:
+    """Two runs of a directory, by name. Raises LogError."""
+    logs = []
+    for name in (before, now):
+        [(known, directory)] = chosen(logdir, name).items()
+        logs.append(opened(logdir, known, directory))
+    return compare(*logs)

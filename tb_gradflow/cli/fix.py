@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tb_gradflow.api import Log
 from tb_gradflow.cli.runs import chosen, opened
 from tb_gradflow.plain import clean, one_line
 from tb_gradflow.record.report import Edit
@@ -50,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
         log = opened(options.logdir, name, directory)
         report = log.report()
         reports.append(report)
-        passages.extend(log.recorded.trace(log.recorded.index().session.id, report.diagnosis.trace).passages)
+        passages.extend(passages_of(log, report))
         if options.apply:
             made |= made_from_files(directory, report.step, Path.cwd())
     fixes = fixes_of(finding for report in reports for finding in report.findings)
@@ -71,3 +73,8 @@ def run(options: argparse.Namespace) -> int:
         # A person sees it as text; a program such as `git apply` gets it unchanged.
         print(clean(text) if sys.stdout.isatty() else text, end="")
     return GOOD
+
+
+def passages_of(log: Log, report: Report) -> Sequence[Passage]:
+    """The code around the edits of a report."""
+    return log.recorded.trace(log.recorded.index().session.id, report.diagnosis.trace).passages

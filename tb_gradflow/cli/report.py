@@ -17,7 +17,7 @@ from tb_gradflow.cli.runs import chosen, newest_in, opened
 from tb_gradflow.cli.terminal import look
 from tb_gradflow.errors import LogError
 from tb_gradflow.plain import one_line
-from tb_gradflow.serve.formats import as_json, github, junit, sarif
+from tb_gradflow.serve.formats import as_json, github, junit, markdown, sarif
 from tb_gradflow.serve.formats.batch import SEVERITIES_THAT_FAIL, Batch, RunReport
 from tb_gradflow.serve.reports.report import Report
 from tb_gradflow.serve.runs.standing import Standing, standing_of, unknown, worst_first
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 # Formats other than text; text is printed run by run.
 FORMATS: dict[str, Callable[[Batch], str]] = {
     "json": as_json.render,
+    "markdown": markdown.render,
     "github": github.render,
     "sarif": sarif.render,
     "junit": junit.render,
@@ -70,8 +71,9 @@ def add_parser(commands: Subparsers) -> None:
     parser.add_argument(
         "--format",
         choices=("text", *FORMATS),
-        help='output format (default: text): json is {"runs": {NAME: report}}; github annotates the lines of a '
-        "pull request; sarif is for code scanning and editors; junit is for the test summary of a CI server",
+        help='output format (default: text): json is {"runs": {NAME: report}}; markdown is for an issue or a chat; '
+        "github annotates the lines of a pull request; sarif is for code scanning and editors; junit is for the test "
+        "summary of a CI server",
     )
     parser.add_argument("--json", action="store_const", const="json", dest="format", help="short for `--format json`")
     parser.add_argument("--html", metavar="FILE", help="write one HTML page that shows the graph without a server")

@@ -8,8 +8,10 @@ was cut off, is read as far as its records are complete, and from there on at th
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import BinaryIO
+from contextlib import suppress
+from typing import Any, BinaryIO
 
 from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.compat.proto.summary_pb2 import Summary
@@ -21,6 +23,7 @@ from tb_gradflow.store import elsewhere
 from tb_gradflow.store.chunks import Array
 from tb_gradflow.store.event_file import Place, is_event_file, next_record, parse, records
 from tb_gradflow.store.files import opened, walked
+from tb_gradflow.store.hyperparameters import Hyperparameters, below
 from tb_gradflow.store.layout import Tag, parse_tag, run_name
 from tb_gradflow.store.warning import warn_of
 
@@ -52,7 +55,7 @@ def _named(root: str, walked: Iterable[tuple[str, list[str]]], is_ours: Callable
         ours = [name for name in names if is_ours(os.path.join(directory, name))]
         foreign += sum("tfevents" in name for name in names) - len(ours)
         if ours:
-            runs[run_name(text_of_path(os.path.relpath(directory, root)).replace(os.sep, "/"))] = directory
+            runs[run_name(_below(root, directory))] = directory
     if not runs:
         found = f"only event files of other plugins ({foreign})" if foreign else "no event files"
         raise LogError(
@@ -60,6 +63,42 @@ def _named(root: str, walked: Iterable[tuple[str, list[str]]], is_ours: Callable
             f'`model.fit(…, callbacks=[tb_gradflow.GradFlowCallback("{root}")])`'
         )
     return dict(sorted(runs.items()))
+
+
+def _below(root: str, directory: str) -> str:
+    """A directory relative to the root, as TensorBoard names a run."""
+    return text_of_path(os.path.relpath(directory, root)).replace(os.sep, "/")
+
+
+class DirectorySource:
+    """The `Source` of a directory of runs, for a server without TensorBoard."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+        self._readers: dict[str, DirectoryReader] = {}
+        self._lock = threading.Lock()
+
+    def runs(self, context: Any = None, experiment_id: str = "") -> dict[str, Collection[Tag]]:
+        """Raises LogError if there is none any more."""
+        root = self._root if elsewhere.is_elsewhere(self._root) else elsewhere.local_path(self._root)
+        found: dict[str, Collection[Tag]] = {}
+        for directory in find_runs(self._root).values():
+            run = _below(root, directory)
+            with self._lock:
+                if run not in self._readers:
+                    self._readers[run] = DirectoryReader(directory)
+            with suppress(LogError):  # if nothing of it can be read, it has no session either
+                found[run] = self._readers[run].tags()
+        return {run: tags for run, tags in sorted(found.items()) if any(tag.kind == "session" for tag in tags)}
+
+    def has(self, context: Any, experiment_id: str, run: str) -> bool:
+        return run in self.runs()
+
+    def reader(self, context: Any, experiment_id: str, run: str) -> DirectoryReader:
+        return self._readers[run]
+
+    def hyperparameters(self, context: Any, experiment_id: str) -> Mapping[str, Hyperparameters]:
+        return below(elsewhere.local_path(self._root))
 
 
 class DirectoryReader:
@@ -77,8 +116,15 @@ class DirectoryReader:
         self._damaged: dict[tuple[str, int], str] = {}
         # By file: from where, and up to which size, nothing that is whole was found.
         self._searched: dict[str, tuple[int, int]] = {}
+        # A server reads from several threads.
+        self._lock = threading.Lock()
 
     def tags(self) -> Collection[Tag]:
+        with self._lock:
+            self._refresh()
+            return self._places.copy().keys()  # in the order of the file
+
+    def _refresh(self) -> None:
         if self._copy:
             self._copy.refresh()
         for name in self._names():
@@ -87,7 +133,6 @@ class DirectoryReader:
                 self._scan(path)
         if not self._places and self._damaged:
             raise LogError("; ".join(self._damaged.values()))
-        return self._places.keys()
 
     def problems(self) -> Collection[str]:
         return self._damaged.values()

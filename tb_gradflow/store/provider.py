@@ -7,6 +7,7 @@ loader iterates over everything that is requested.
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from tensorboard.errors import PublicError
 
 from tb_gradflow.errors import DamagedRecord, LogError
 from tb_gradflow.store.chunks import Array
+from tb_gradflow.store.hyperparameters import Hyperparameters, of_provider
 from tb_gradflow.store.layout import PLUGIN, Tag, parse_tag
 
 Answered = TypeVar("Answered")
@@ -160,6 +162,32 @@ class ProviderReader:
         # The Python loader announces a tag a moment before its data: an empty series is not there yet.
         series = {by_name[name]: data[-1].numpy for name, data in read.get(self._run, {}).items() if data}
         return {tag: _array(tag, values) for tag, values in series.items()}
+
+
+class ProviderSource:
+    """The `Source` of a DataProvider."""
+
+    def __init__(self, provider: DataProvider) -> None:
+        self._provider = provider
+        self._readers: dict[tuple[str, str], ProviderReader] = {}
+        self._lock = threading.Lock()
+
+    def runs(self, context: RequestContext, experiment_id: str) -> dict[str, Collection[Tag]]:
+        found = list_all(self._provider, context, experiment_id)
+        for run, listed in found.items():
+            self.reader(context, experiment_id, run).knows(listed.lengths)
+        return {run: listed.tags for run, listed in found.items()}
+
+    def has(self, context: RequestContext, experiment_id: str, run: str) -> bool:
+        return run in list_runs(self._provider, context, experiment_id, run)
+
+    def reader(self, context: RequestContext, experiment_id: str, run: str) -> ProviderReader:
+        with self._lock:
+            new = ProviderReader(self._provider, context, experiment_id, run)
+            return self._readers.setdefault((experiment_id, run), new)
+
+    def hyperparameters(self, context: RequestContext, experiment_id: str) -> Mapping[str, Hyperparameters]:
+        return of_provider(self._provider, context, experiment_id)
 
 
 def _unreadable(tag: Tag, error: Exception) -> str:

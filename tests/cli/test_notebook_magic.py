@@ -137,3 +137,40 @@ def test_a_cell_is_recorded_and_its_report_shown(tmp_path: Path) -> None:
     assert "nothing was recorded" in nothing["out"]
     assert wrong["ok"]
     assert "--nonsense" in wrong["out"] + wrong["err"]
+
+
+PLAIN = """\
+import keras, numpy as np, sys
+model = keras.Sequential([keras.layers.Dense(1)])
+model.compile("sgd", "mse")
+finders = list(sys.meta_path)
+shell = get_ipython()
+own = sorted(vars(shell)), sorted(vars(shell.compile))
+names = None
+names = sorted(name for name in globals() if not name.startswith("_"))
+"""
+
+CHECKED = """\
+now = sorted(name for name in globals() if not name.startswith("_"))
+assert now == sorted([*names, "history"]), now
+assert (sorted(vars(shell)), sorted(vars(shell.compile))) == own
+assert list(sys.meta_path) == finders
+assert len(history.epoch) == 2
+model.fit(np.ones((8, 2)), np.ones((8, 1)), verbose=0)
+"""
+
+
+@pytest.mark.parametrize("end", ["6 * 7", "1 / 0"])
+def test_nothing_is_left_behind_the_cell_but_what_the_cell_made(tmp_path: Path, end: str) -> None:
+    fit = "%%gradflow --logdir kept\nhistory = model.fit(np.ones((8, 2)), np.ones((8, 1)), verbose=0, epochs=2)\n"
+
+    plain, recorded, checked, last = cells(tmp_path, PLAIN, fit + end, CHECKED, "Out")
+
+    assert plain["ok"], plain
+    assert (recorded["ok"], recorded["error"]) == (
+        (True, "NoneType") if end == "6 * 7" else (False, "ZeroDivisionError")
+    )
+    assert len(recorded["html"]) == 1
+    assert checked["ok"], checked
+    assert ("42" in last["out"]) == recorded["ok"]
+    assert [each.name for each in (tmp_path / "kept").iterdir()] == ["sequential"]

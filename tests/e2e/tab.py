@@ -13,7 +13,7 @@ import numpy.typing as npt
 from PIL import Image
 from playwright.sync_api import FrameLocator, Locator, Page, expect
 
-from tb_gradflow.serve.plugin import STATIC
+from tb_gradflow.serve.routes import STATIC
 from tests.serve.processes import TensorBoard
 
 SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"

@@ -82,6 +82,7 @@ def command(log_dir: Path, chance: random.Random) -> None:
             ["report", "--format", "sarif"],
             ["report", "--format", "github"],
             ["report", "--format", "junit"],
+            ["report", "--format", "markdown"],
             ["fix"],
         )
     )

@@ -42,7 +42,7 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return captured.out
 
 
-@pytest.mark.parametrize("format", ["text", "json", "github", "sarif", "junit"])
+@pytest.mark.parametrize("format", ["text", "json", "markdown", "github", "sarif", "junit"])
 def test_nothing_in_a_report_steers_a_terminal(logdir: Path, capsys: pytest.CaptureFixture[str], format: str) -> None:
     out = said(capsys, "report", str(logdir), "--format", format)
 
@@ -50,7 +50,7 @@ def test_nothing_in_a_report_steers_a_terminal(logdir: Path, capsys: pytest.Capt
     assert not STEERING.search(out)
 
 
-@pytest.mark.parametrize("format", ["text", "json", "github", "sarif", "junit"])
+@pytest.mark.parametrize("format", ["text", "json", "markdown", "github", "sarif", "junit"])
 def test_no_string_of_any_record_steers_a_terminal_or_a_build_server(
     everywhere: Path, capsys: pytest.CaptureFixture[str], format: str
 ) -> None:

@@ -24,9 +24,9 @@ from werkzeug.test import Client, TestResponse
 import tb_gradflow
 from tb_gradflow.record.codec import decode, encode
 from tb_gradflow.record.schema import FORMAT, Trace
-from tb_gradflow.serve import plugin
 from tb_gradflow.serve.loader import GradFlowLoader
 from tb_gradflow.serve.plugin import GradFlowPlugin
+from tb_gradflow.serve.routes import STATIC
 from tb_gradflow.serve.runs.finite import finite
 from tb_gradflow.serve.runs.heat import QUANTITIES, heat
 from tb_gradflow.serve.runs.history import History
@@ -43,7 +43,7 @@ WITH_TERMS = "cases/actor_with_a_single_action"
 class Board:
     """The plugin on a directory of logs, as TensorBoard's Python loader reads them."""
 
-    def __init__(self, logdir: Path, static: Path = plugin.STATIC) -> None:
+    def __init__(self, logdir: Path, static: Path = STATIC) -> None:
         multiplexer = EventMultiplexer()
         multiplexer.AddRunsFromDirectory(str(logdir))
         multiplexer.Reload()
@@ -235,7 +235,7 @@ def test_what_cannot_be_answered_is_said_in_words(
 
 def test_who_asks_for_too_much_is_told_to_wait(logs: Path) -> None:
     board = Board(logs)
-    board.plugin._pace = Pace(burst=0, per_second=0.1, longest=1.0)
+    board.plugin._routes._pace = Pace(burst=0, per_second=0.1, longest=1.0)
 
     assert "try again in a moment" in told(board.ask("runs"), 503)["error"]
 

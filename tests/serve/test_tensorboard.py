@@ -13,7 +13,7 @@ import pytest
 from tb_gradflow.record.codec import decode, encode
 from tb_gradflow.record.report import Diagnosis
 from tb_gradflow.record.schema import FORMAT, Trace
-from tb_gradflow.serve.plugin import MIME_TYPES, STATIC
+from tb_gradflow.serve.routes import MIME_TYPES, STATIC
 from tests.serve.processes import TensorBoard, tensorboard
 from tests.store.samples import event_file, open_writer, session, step, trace, write_log
 

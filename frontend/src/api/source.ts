@@ -44,7 +44,7 @@ const MOST_KEPT = 64;
 
 type Parameters = Record<string, string | number>;
 
-/** The routes of a TensorBoard server; `base` is their common address. */
+/** The routes of a server; `base` is their common address. */
 export class HttpSource implements Source {
   readonly isLive = true;
   readonly note = "";
@@ -148,7 +148,7 @@ export class HttpSource implements Source {
     try {
       response = await fetch(new URL(`${route}?${query}`, this.#base));
     } catch {
-      throw new Error("The server does not respond. Is TensorBoard still running?");
+      throw new Error("The server does not respond. Is it still running?");
     }
     if (!response.ok) {
       throw new Error(await serversWords(response, route));

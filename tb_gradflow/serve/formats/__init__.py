@@ -1,1 +1,4 @@
-"""Reports for programs: CI servers, editors, test summaries. Each format is one module; `batch` is their input."""
+"""Reports for programs and web pages: CI servers, editors, test summaries, issues.
+
+Each format is one module; `batch` is their input.
+"""

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tb_gradflow.plain import clean
 from tb_gradflow.record.report import Finding, Severity
 from tb_gradflow.serve.reports.report import Report
+from tb_gradflow.serve.terminal.text import count
 
 # Neither XML nor UTF-8 can represent them: surrogates, and code points that are not characters.
 _NO_CHARACTERS = re.compile("[\ud800-\udfff\ufffe\uffff]")
+
+_NAMED_RUNS = 3
 
 SEVERITIES_THAT_FAIL: Mapping[str, frozenset[Severity]] = {
     "error": frozenset(("error",)),
@@ -58,6 +61,12 @@ class Occurrence:
 
     finding: Finding
     runs: tuple[RunReport, ...]
+
+    def names_of_runs(self, written: Callable[[str], str] = str) -> str:
+        """`run0, run1, run2 and 2 other runs`; `written` is how a format writes a name."""
+        names = [written(run.name) for run in self.runs[:_NAMED_RUNS]]
+        more = len(self.runs) - len(names)
+        return ", ".join(names) + (f" and {count(more, 'other run')}" if more else "")
 
 
 def occurrences(batch: Batch) -> Iterator[Occurrence]:

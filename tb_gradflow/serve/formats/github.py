@@ -14,8 +14,6 @@ from tb_gradflow.serve.terminal.text import count
 
 _COMMANDS: dict[Severity, str] = {"error": "error", "warning": "warning", "info": "notice"}
 
-_NAMED_RUNS = 3
-
 
 def render(batch: Batch) -> str:
     """A line for each finding, a line for each run that cannot be read, and the number of healthy runs."""
@@ -42,9 +40,7 @@ def _message(each: Occurrence, of: int) -> str:
     if each.finding.fix:
         parts.append(f"Fix: {each.finding.fix}")
     if of > 1:
-        names = [run.name for run in each.runs[:_NAMED_RUNS]]
-        more = len(each.runs) - len(names)
-        parts.append(f"In {', '.join(names)}" + (f" and {count(more, 'other run')}." if more else "."))
+        parts.append(f"In {each.names_of_runs()}.")
     return "\n".join(parts)
 
 

@@ -10,9 +10,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
-from tensorboard.context import RequestContext
-from tensorboard.data.provider import DataProvider
-
 from tb_gradflow.errors import GradFlowError, LogError
 from tb_gradflow.record.codec import encode
 from tb_gradflow.record.schema import FORMAT
@@ -21,10 +18,10 @@ from tb_gradflow.serve.runs.course import Course
 from tb_gradflow.serve.runs.history import Caches, History
 from tb_gradflow.serve.runs.shared_settings import shared_settings, varying
 from tb_gradflow.serve.runs.standing import Health, Standing, standing_or_unknown
-from tb_gradflow.store.hyperparameters import Hyperparameters, of_provider, of_run
+from tb_gradflow.store.hyperparameters import Hyperparameters, of_run
 from tb_gradflow.store.layout import Tag, name_of_root, run_name
-from tb_gradflow.store.provider import Listed, ProviderReader, list_all, list_runs
 from tb_gradflow.store.run import RunIndex, StoredRun, newest_session
+from tb_gradflow.store.source import Source
 
 LOGGER = logging.getLogger("tb_gradflow")
 
@@ -77,25 +74,27 @@ class _Look(NamedTuple):
 
 
 class Runs:
-    """The runs of a DataProvider, each with its history. `logdir` is their directory, empty if unknown."""
+    """The runs of a source, each with its history. `logdir` is their directory, empty if unknown.
 
-    def __init__(self, provider: DataProvider, logdir: str) -> None:
-        self._provider = provider
+    A `context` is TensorBoard's; other sources ignore it.
+    """
+
+    def __init__(self, source: Source, logdir: str) -> None:
+        self._source = source
         self._logdir = logdir
         self._caches = Caches()
-        self._readers: dict[tuple[str, str], ProviderReader] = {}
         self._histories: dict[tuple[str, str], History] = {}
         self._courses: dict[tuple[str, str], Course] = {}
         self._looks: Background[_Key, _Look] = Background()
         self._standings: Background[_Key, Standing] = Background()
         self._lock = threading.Lock()
 
-    def entries(self, context: RequestContext, experiment_id: str) -> list[Json]:
+    def entries(self, context: Any, experiment_id: str) -> list[Json]:
         """One entry for each run with a session of ours, by name; a run that cannot be read has the reason.
 
         If there are many runs, the newest are analysed for a moment; the others do not have a health yet.
         """
-        runs = list_all(self._provider, context, experiment_id)
+        runs = self._source.runs(context, experiment_id)
         seconds = SECONDS_FOR_FEW if len(runs) <= FEW_RUNS else SECONDS_FOR_MANY
         # With a single run, the page shows it anyway.
         look = self._problem if len(runs) == 1 else self._health
@@ -106,15 +105,15 @@ class Runs:
                 "run": run,
                 "name": self._name(run, runs),
                 "error": told[run].problem if run in told else None,
-                "began": int(newest_session(listed.tags)) / 1000,
+                "began": int(newest_session(tags)) / 1000,
                 "health": told[run].health if run in told else None,
             }
-            for run, listed in runs.items()
+            for run, tags in runs.items()
         ]
 
-    def standings(self, context: RequestContext, experiment_id: str) -> Json:
+    def standings(self, context: Any, experiment_id: str) -> Json:
         """The state of each run, as far as it is known."""
-        runs = list_all(self._provider, context, experiment_id)
+        runs = self._source.runs(context, experiment_id)
         known = self._standings.ask(self._jobs(context, experiment_id, runs, self._standing), SECONDS_OF_JUDGING)
         logged = self._hyperparameters(context, experiment_id)
         told = {
@@ -128,62 +127,60 @@ class Runs:
         names = varying(list(told.values()), said)
         return {"format": FORMAT, "runs": entries, "complete": is_complete, "shared": said, "hyperparameters": names}
 
-    def _hyperparameters(self, context: RequestContext, experiment_id: str) -> Mapping[str, Hyperparameters]:
+    def _hyperparameters(self, context: Any, experiment_id: str) -> Mapping[str, Hyperparameters]:
         try:
-            return of_provider(self._provider, context, experiment_id)
+            return self._source.hyperparameters(context, experiment_id)
         except Exception:
             # Hyperparameters are optional: a provider that cannot list them must not break the list of runs.
             LOGGER.debug("the hyperparameters cannot be read", exc_info=True)
             return {}
 
-    def history(self, context: RequestContext, experiment_id: str, run: str) -> History:
+    def history(self, context: Any, experiment_id: str, run: str) -> History:
         """Raises NotThere if there is no such run."""
         with self._lock:
             known = self._histories.get((experiment_id, run))
         if known is not None:
             return known
-        if run not in list_runs(self._provider, context, experiment_id, run):
+        if not self._source.has(context, experiment_id, run):
             raise NotThere(f"no run {run!r} with gradients: it was deleted, or TensorBoard has not loaded it yet")
         return self._history(context, experiment_id, run)
 
-    def course(self, context: RequestContext, experiment_id: str, run: str) -> Json:
+    def course(self, context: Any, experiment_id: str, run: str) -> Json:
         """The findings over the steps, as far as these were analysed. Raises NotThere."""
         history = self.history(context, experiment_id, run)
         with self._lock:
             course = self._courses.setdefault((experiment_id, run), Course())
         return {"format": FORMAT, **course.look(history), "damage": history.damage}
 
-    def name(self, context: RequestContext, experiment_id: str, run: str) -> str:
+    def name(self, context: Any, experiment_id: str, run: str) -> str:
         """The displayed name of a run."""
         alone = run_name(run) != "."
-        return self._name(run, () if alone else list_runs(self._provider, context, experiment_id))
+        return self._name(run, () if alone else self._source.runs(context, experiment_id))
 
     def _name(self, run: str, runs: Collection[str]) -> str:
         name = run_name(run)
         return name if name != "." else name_of_root(self._logdir, run, {run_name(each) for each in runs})
 
-    def _history(self, context: RequestContext, experiment_id: str, run: str, listed: Listed | None = None) -> History:
+    def _history(self, context: Any, experiment_id: str, run: str) -> History:
         key = (experiment_id, run)
         with self._lock:
             if key not in self._histories:
-                reader = self._readers[key] = ProviderReader(self._provider, context, experiment_id, run)
+                reader = self._source.reader(context, experiment_id, run)
                 self._histories[key] = History(StoredRun(reader), f"{experiment_id}/{run}", self._caches)
-            if listed is not None:
-                self._readers[key].knows(listed.lengths)
             return self._histories[key]
 
     def _jobs(
         self,
-        context: RequestContext,
+        context: Any,
         experiment_id: str,
-        runs: Mapping[str, Listed],
+        runs: Mapping[str, Collection[Tag]],
         look: Callable[[History, Collection[Tag]], Found],
     ) -> dict[_Key, Callable[[], Found]]:
         """The analyses to request for each run, the newest first; a run that has grown has another key."""
-        sessions = {run: newest_session(listed.tags) for run, listed in runs.items()}
+        sessions = {run: newest_session(tags) for run, tags in runs.items()}
         return {
-            _Key(experiment_id, run, sessions[run], _newest_steps(runs[run].tags)): partial(
-                look, self._history(context, experiment_id, run, runs[run]), runs[run].tags
+            _Key(experiment_id, run, sessions[run], _newest_steps(runs[run])): partial(
+                look, self._history(context, experiment_id, run), runs[run]
             )
             for run in sorted(runs, key=lambda run: sessions[run], reverse=True)
         }

@@ -36,6 +36,10 @@ STATUS_ROLES: dict[Status, Role] = {
 }
 
 
+WELL = tuple(status for status, role in STATUS_ROLES.items() if role in ("good", "dim"))
+"""The statuses of variables that nothing is wrong with."""
+
+
 def lines_of(diagnosis: Diagnosis, run: str, look: Look, began: Mapping[int, str] | None = None) -> Iterator[str]:
     """The run, its summary, the findings, the variables, what was ruled out, and what is not known. `began` says since
     when a finding holds, by its index.
