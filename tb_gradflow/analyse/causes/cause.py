@@ -34,6 +34,7 @@ class Cause:
         explains_one_path: Whether it explains only one path, so that other paths have their own cause.
         edits: The functions that write edits which may fix it, the best first. Empty if the fix needs a decision:
             another loss, another architecture.
+        quotes: How advice begins that goes on with the code of the edit, if there is one.
     """
 
     name: str
@@ -53,3 +54,4 @@ class Cause:
     leaves_noise: bool = False
     explains_one_path: bool = False
     edits: tuple[Maker, ...] = ()
+    quotes: tuple[str, ...] = ()

@@ -14,6 +14,7 @@ from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.report.also_cut import also_cut_by
 from tb_gradflow.analyse.report.grown import grown
 from tb_gradflow.analyse.report.moved import moved_anyway
+from tb_gradflow.analyse.report.quoted import with_code_of
 from tb_gradflow.analyse.report.trials import as_tried
 from tb_gradflow.analyse.report.turns import in_turn
 from tb_gradflow.analyse.report.verdicts import Judged, judged_of, without_op
@@ -183,6 +184,7 @@ def _finding(group: Group) -> Finding:
     source = group.trace.sources[line] if line is not None else None
     fixes, not_tried = as_tried(group.trace, _different(fixes_of(group)))
     fix = fixes[0] if fixes else None
+    advice = with_code_of(fix.edit if fix is not None else None, text.fix, CATALOGUE[group.verdict.cause].quotes)
     return Finding(
         cause=group.verdict.cause,
         severity=group.verdict.severity,
@@ -195,7 +197,7 @@ def _finding(group: Group) -> Finding:
         + moves.message
         + also_cut_by(group)
         + ignored_override(group),
-        fix=as_imported(group, text.fix + moves.fix),
+        fix=as_imported(group, advice + moves.fix),
         target=group.suspect.target,
         culprit=group.culprit,
         path=path_of(group),

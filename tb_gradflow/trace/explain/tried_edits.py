@@ -18,7 +18,9 @@ from typing import Any
 
 import tensorflow as tf
 
+from tb_gradflow.analyse.causes.catalogue import CATALOGUE
 from tb_gradflow.analyse.edits.widths import NEAR, with_other_widths
+from tb_gradflow.analyse.report.quoted import with_code_of
 from tb_gradflow.analyse.user_code.code import program_of
 from tb_gradflow.analyse.user_code.definitions import definition_of_variable
 from tb_gradflow.record.report import Alternative, Diagnosis, Edit, Finding, Tried, VariableNorm
@@ -424,6 +426,7 @@ def _with(finding: Finding, offered: Sequence[Alternative], not_tried: str) -> F
     first = offered[0] if offered else None
     return replace(
         finding,
+        fix=with_code_of(first.edit if first is not None else None, finding.fix, CATALOGUE[finding.cause].quotes),
         edit=first.edit if first is not None else None,
         cost=first.cost if first is not None else "",
         tried=first.tried if first is not None else None,

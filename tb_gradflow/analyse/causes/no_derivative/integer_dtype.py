@@ -150,4 +150,5 @@ CAUSE = Cause(
         through_rounding,
         soft_position,
     ),
+    quotes=("Stay in floating point, or use a straight-through estimator: ",),
 )

@@ -107,4 +107,8 @@ CAUSE = Cause(
     text=message_and_fix,
     verb="blocks it",
     edits=(soft_comparison,),
+    quotes=(
+        "Use a soft step, for example ",
+        "Replace ",
+    ),
 )

@@ -93,4 +93,8 @@ CAUSE = Cause(
         soft_comparison,
         weighted_with_probability,
     ),
+    quotes=(
+        "Use a soft count: ",
+        "Use a soft histogram: ",
+    ),
 )

@@ -206,4 +206,8 @@ CAUSE = Cause(
     text=message_and_fix,
     verb="blocks it",
     edits=(soft_position,),
+    quotes=(
+        "Use soft ranks: ",
+        "Use soft weights: ",
+    ),
 )

@@ -71,4 +71,9 @@ CAUSE = Cause(
     text=message_and_fix,
     verb="cuts {them} off",
     edits=(image_by_hand, by_arithmetic, through_detour),
+    quotes=(
+        "Create the range first, then scale it: ",
+        "Build it from ones and zeros, and apply the values afterwards: ",
+        "Shuffle the indices and gather: ",
+    ),
 )

@@ -183,4 +183,5 @@ CAUSE = Cause(
         through_rounding,
         soft_position,
     ),
+    quotes=("Use a straight-through estimator: ",),
 )

@@ -83,4 +83,8 @@ CAUSE = Cause(
     fix="softplus, logsumexp, softmax",
     text=message_and_fix,
     edits=(bounded_exponential,),
+    quotes=(
+        "Keep the exponent in range: ",
+        "Scale the input, or clip it: ",
+    ),
 )

@@ -90,4 +90,8 @@ CAUSE = Cause(
     fix="an epsilon, or the logits",
     text=of_relu(message_and_fix),
     edits=(bounded_logarithm,),
+    quotes=(
+        "Keep its input above zero: ",
+        "Compute it from the logits: ",
+    ),
 )

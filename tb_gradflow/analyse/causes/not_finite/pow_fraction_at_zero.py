@@ -51,4 +51,8 @@ CAUSE = Cause(
     fix="add an epsilon",
     text=message_and_fix,
     edits=(bounded_power,),
+    quotes=(
+        "Keep its base away from zero: ",
+        "Keep its base above zero: ",
+    ),
 )

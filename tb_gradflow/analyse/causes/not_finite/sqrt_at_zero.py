@@ -57,4 +57,8 @@ CAUSE = Cause(
     fix="add an epsilon",
     text=message_and_fix,
     edits=(bounded_root,),
+    quotes=(
+        "Keep its input away from zero: ",
+        "Keep its input above zero: ",
+    ),
 )

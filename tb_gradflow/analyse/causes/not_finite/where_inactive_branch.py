@@ -232,4 +232,5 @@ CAUSE = Cause(
     fix="make its input safe too",
     text=message_and_fix,
     edits=(safe_branch, bounded_in_branch),
+    quotes=("Make the input safe as well: ",),
 )

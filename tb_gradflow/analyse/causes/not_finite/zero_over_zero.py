@@ -111,4 +111,8 @@ CAUSE = Cause(
     fix="`tf.math.divide_no_nan`",
     text=of_relu(message_and_fix),
     edits=(no_quotient_of_nothing,),
+    quotes=(
+        "Divide safely: ",
+        "Count an empty selection as zero: ",
+    ),
 )

@@ -31,4 +31,5 @@ CAUSE = Cause(
         "Use a larger epsilon: `tf.math.l2_normalize({x}, axis=-1, epsilon=1e-3)`.",
     ),
     edits=(larger_epsilon,),
+    quotes=("Use a larger epsilon: ",),
 )
