@@ -144,7 +144,7 @@ def run(function: Callable[[Hand], None], mode: str, place: Path) -> dict[str, A
     }
 
 
-_CHANGING = re.compile(r"0x[0-9a-f]+|\d+m?s/step|\d{4}(_\d\d){5}")
+_CHANGING = re.compile(r"0x[0-9a-f]+|\b\d+s - |\d+m?s/step|\d{4}(_\d\d){5}")
 """Addresses, durations and times."""
 
 
