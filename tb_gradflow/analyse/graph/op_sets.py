@@ -91,6 +91,11 @@ def passes_gradient(edge: Edge) -> bool:
     return edge.passes in _PASSING
 
 
+def is_of_a_dataset(op: Op) -> bool:
+    """Whether an op belongs to `tf.data`, whose functions compute outside of the graph that a gradient is taken of."""
+    return op.type.endswith(("Dataset", "DatasetV2", "DatasetV3"))
+
+
 def is_float(dtype: str) -> bool:
     """Whether the tape follows tensors of this type."""
     return dtype.startswith(("float", "bfloat", "complex", "half", "resource", "variant"))
