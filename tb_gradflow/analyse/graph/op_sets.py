@@ -32,7 +32,8 @@ STRAIGHT = frozenset({"ReluGrad", "Relu6Grad", "LeakyReluGrad", "ReluNGrad"})
 LOOPS = frozenset({"While", "StatelessWhile"})
 
 
-SOFTMAX = ("Softmax", "LogSoftmax", "SoftmaxCrossEntropyWithLogits", "SparseSoftmaxCrossEntropyWithLogits")
+SOFTMAX_LOSS = "SoftmaxCrossEntropyWithLogits"
+SOFTMAX = ("Softmax", "LogSoftmax", SOFTMAX_LOSS, "SparseSoftmaxCrossEntropyWithLogits")
 
 
 SATURABLE = frozenset({"Sigmoid", "Tanh", "Softmax", "LogSoftmax"})

@@ -236,3 +236,24 @@ def test_all_logarithms_of_a_line_are_bounded_by_one_edit() -> None:
     assert finding.edit is not None
     assert finding.edit.after.count("tf.maximum") == 2
     assert finding.alternatives == ()
+
+
+def test_a_gradient_of_a_gradient_that_was_requested_after_the_block(tmp_path: Path) -> None:
+    x, weight = tf.constant(2.0), tf.Variable(3.0, name="weight")
+
+    @tb_gradflow.watch(tmp_path)
+    def step() -> Any:
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch(x)
+            y = x * x * weight
+        slope = tape.gradient(y, x)
+        return tape.gradient(slope, weight)
+
+    assert step() is None
+    step.flush()
+
+    [finding] = loud(tb_gradflow.open_log(tmp_path).report())
+
+    assert finding.cause == "tape_scope"
+    assert "`slope = tape.gradient(y, x)` (line " in finding.message
+    assert finding.fix == "Move `slope = tape.gradient(y, x)` into the `with` block."
