@@ -36,8 +36,8 @@ def cancelling_users(suspect: Suspect) -> list[int]:
     state, topology = suspect.state, suspect.topology
     if state.gradient is None:
         return []
-    # An op that only another loss of the same step uses, or only an inner gradient, does not contribute to this one, and
-    # neither does a comparison.
+    # An op that only another loss of the same step uses, or only an inner gradient, does not contribute to this one.
+    # Neither does a comparison.
     arrives = topology.gradient(suspect.target).hops
     readers = [op for op in topology.readers[state.variable] if arrives[op] >= 0]
     users = sorted({user for reader in readers for user in topology.onward(reader) if arrives[user] >= 0})

@@ -56,8 +56,8 @@ def differentiated_away(suspect: Suspect) -> Verdict | None:
 
 
 def constant_slope(suspect: Suspect) -> Verdict | None:
-    """The gradient of a derivative that does not depend on a tensor, although what was differentiated does: it is linear
-    in it. TensorFlow returns `None` for that zero, and code such as `u_xx + f` fails with it."""
+    """The gradient of a derivative that does not depend on a tensor, although what was differentiated does: that is
+    linear in it. TensorFlow returns `None` for this zero, and code such as `u_xx + f` fails with it."""
     topology, target, variable = suspect.topology, suspect.target, suspect.state.variable
     if target < 0 or not _is_slope(topology.trace, target) or not topology.trace.variables[variable].computed:
         return None
@@ -93,8 +93,8 @@ def message_and_fix(group: Group) -> Text:
         target = group.trace.targets[group.suspect.target]
         slope = f"`{target.name}`" if target.name.isidentifier() else "what it is requested of"
         return Template(
-            f"{{they_get}} no gradient: {slope}{{line}} is a derivative that does not depend on {{names}}, as that of a "
-            "function that is linear in {names}. The second derivative is zero, for which TensorFlow returns `None`.",
+            f"{{they_get}} no gradient: {slope}{{line}} is a derivative that does not depend on {{names}}, as that of "
+            "a function that is linear in {names}. The second derivative is zero, for which TensorFlow returns `None`.",
             "Put a curved activation in between, `tf.tanh(x)` or `tf.sin(x)`. If a zero is correct, request the "
             "gradient with `unconnected_gradients=tf.UnconnectedGradients.ZERO`.",
         )(group)

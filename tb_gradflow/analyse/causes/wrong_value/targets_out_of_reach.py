@@ -156,13 +156,13 @@ def message_and_fix(group: Group) -> Text:
     if group.op is not None and group.op.type == SOFTMAX_LOSS:
         return Text(
             filled(
-                "{they_get} a gradient towards what the targets do not mean: a cross-entropy of several classes expects "
-                "probabilities that add up to one in each row, and the targets of this step go {targets}.",
+                "{they_get} a gradient towards what the targets do not mean: a cross-entropy of several classes "
+                "expects probabilities that add up to one in each row, and the targets of this step go {targets}.",
                 names,
             ),
             "If they are classes, make each of them a one-hot vector, `keras.utils.to_categorical(y)`, or use "
-            "`sparse_categorical_crossentropy`; if they are numbers to predict, use a last layer without an activation, "
-            "and `mse`.",
+            "`sparse_categorical_crossentropy`; if they are numbers to predict, use a last layer without an "
+            "activation, and `mse`.",
         )
     if found.made == found.op:
         return Text(
