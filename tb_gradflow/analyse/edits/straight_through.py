@@ -212,9 +212,9 @@ def _around_the_detour(group: Group) -> Iterator[Candidate]:
     if first is None or last is None or first.subject is None or last.node is None or first.code is not last.code:
         return
     whole: ast.expr | None = last.node
-    if whole is first.node:
+    if first.node is not None and first.node is whole:
         # The line does not show which of its casts is which. Nothing but the one around it casts back.
-        outer = last.code.parent(whole)
+        outer = last.code.parent(first.node)
         whole = outer if isinstance(outer, ast.Call) and argument_of_cast(outer) is whole else None
     if whole is None or not _in_one_function(first, last) or not _only_converts(whole):
         return

@@ -105,7 +105,7 @@ def test_no_edit_where_passing_the_limit_would_not_help() -> None:
     assert "does not help here" in finding.fix
 
 
-class SparseKernel(keras.layers.Layer):  # type: ignore[misc]
+class SparseKernel(keras.layers.Layer):
     """Keeps a sparse tensor of its weights, made once."""
 
     def build(self, input_shape: Any) -> None:
@@ -166,7 +166,7 @@ def test_what_a_comprehension_assigns_is_not_kept_beside_it() -> None:
 def test_a_loop_over_a_dataset_in_a_function_computes_inside_of_the_dataset() -> None:
     dataset, weight = tf.data.Dataset.from_tensor_slices([2.0, 3.0]), tf.Variable(1.0, name="weight")
 
-    @tf.function  # type: ignore[untyped-decorator]
+    @tf.function
     def loss() -> Any:
         x = weight * 1.0
         for each in dataset:
