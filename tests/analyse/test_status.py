@@ -177,6 +177,17 @@ class TestALossThatTeachesNothing:
         assert self.findings("Round", trainable=False) == [("other",)]
         assert self.findings("Round", computed=True) == [("other",)]
 
+    def test_a_tensor_misses_it_if_nothing_else_was_asked_for(self) -> None:
+        graph = Graph()
+        point = graph.variable("point")
+        graph.variables[0] = replace(graph.variables[0], computed=True)
+        graph.target(graph.op("Mean", graph.op("Mul", point), shape=()))
+        graph.target(graph.op("Mean", graph.op("Round", point, passes="none"), shape=()))
+        graph.ask("point", FINE, target=0)
+        graph.ask("point", None, target=1)
+
+        assert [each.variables for each in graph.diagnose().findings if each.target == 1] == [("point",)]
+
 
 @pytest.mark.parametrize(("row", "status"), [(ZERO, "zero"), (FINE, "connected"), (None, "disconnected")])
 def test_a_gradient_that_was_computed_by_hand_needs_no_path(row: Row | None, status: str) -> None:

@@ -32,7 +32,7 @@ def dying_at(kind: str, *, shape: tuple[int, ...] = (8, 4), **details: str) -> G
         ("Softmax", "saturation_softmax", "error"),
         ("Minimum", "saturation_clip", "error"),
         ("ClipByValue", "saturation_clip", "error"),
-        ("FakeQuantWithMinMaxVars", "saturation_quant_range", "warning"),
+        ("FakeQuantWithMinMaxVars", "saturation_clip", "error"),
         ("Sign", "nondiff_sign", "error"),
         ("EagerPyFunc", "python_escape", "error"),
         ("If", "branch_not_taken", "info"),
@@ -47,6 +47,22 @@ def test_the_op_where_the_gradient_turns_zero_is_named_with_its_cause(kind: str,
     assert (finding.cause, finding.severity) == (cause, severity)
     assert finding.culprit == 2
     assert finding.path == (0, 1, 2, 3)
+
+
+def test_the_end_of_a_fake_quantisers_range_learns_only_from_values_outside_it() -> None:
+    graph = Graph()
+    values, low = graph.op("MatMul", graph.variable("kernel")), graph.op("Identity", graph.variable("low"))
+    graph.gradient(values, FINE)
+    graph.gradient(low, ZERO)
+    quantised = graph.op("FakeQuantWithMinMaxVars", values, low)
+    graph.gradient(quantised, FINE)
+    graph.target(graph.op("Mean", quantised))
+    graph.ask("kernel", FINE)
+    graph.ask("low", ZERO)
+
+    [finding] = graph.diagnose().findings
+
+    assert (finding.cause, finding.variables) == ("saturation_quant_range", ("low",))
 
 
 def test_a_softmax_over_one_class_is_no_saturation() -> None:

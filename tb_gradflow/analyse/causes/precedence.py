@@ -170,6 +170,7 @@ UNUSED: tuple[Rule, ...] = (
     unused_by_design.rule,
     recurrent_weight_single_step.rule,
     tape_scope.computed_before_the_tape,
+    second_order_missing.constant_slope,
     output_not_used.rule,
 )
 """The loss does not depend on the variable. The suspect is the op where its path ends."""

@@ -92,8 +92,8 @@ def bounded_logarithm(group: Group) -> Iterator[Candidate]:
     if (not outputs or outputs[0].shape != ()) and not is_mostly_negative(group):
         # For a single number the bound would leave no gradient at all.
         least = f"-1.0 + {_EPSILON}" if group.op is not None and group.op.type == "Log1p" else _EPSILON
-        each = _each_bounded(group, place, least)
-        yield from candidates(_BOUNDED, _all_bounded(place), each, _bounded(place, place.subject, least))
+        several = _all_bounded(place) or _each_bounded(group, place, least)
+        yield from candidates(_BOUNDED, several or _bounded(place, place.subject, least))
 
 
 def _all_bounded(place: Place) -> Edit | None:

@@ -314,6 +314,15 @@ def _with_axis(group: Group, code: Code, call: ast.Call, shape: tuple[int, ...],
     return None
 
 
+def along_rows(group: Group) -> Iterator[Candidate]:
+    """For a softmax over the rows of a batch."""
+    place = place_of_group(group)
+    axis = place.argument(1, "axis") if place is not None else None
+    if place is not None and isinstance(axis, ast.Constant) and axis.value == 0:
+        cost = "The results of a row no longer depend on the other rows."
+        yield from candidates(cost, place.draft().replace(axis, "-1").edit())
+
+
 def _shape_of_culprit(group: Group) -> tuple[int, ...] | None:
     outputs = group.op.outputs if group.op is not None else ()
     return outputs[0].shape if outputs else None
@@ -328,6 +337,8 @@ def without_clipping(group: Group) -> Iterator[Candidate]:
         return
     if group.suspect.state.status == "connected" and name_of(place.subject) != short(group):
         return  # of two limits, one after the other, it would pass only one
+    if group.suspect.culprit != group.culprit:
+        return  # no gradient arrives at the limit: the product of two limited factors is flat where both are zero
     cost = "The values stay clipped; the gradient is that of the unclipped value."
     yield from candidates(cost, straight_through(place, place.call, place.subject))
 

@@ -211,11 +211,16 @@ def _around_the_detour(group: Group) -> Iterator[Candidate]:
     first, last = place_of_group(group), place_of_group(group, back)
     if first is None or last is None or first.subject is None or last.node is None or first.code is not last.code:
         return
-    if not _in_one_function(first, last) or not _only_converts(last.node):
+    whole: ast.expr | None = last.node
+    if first.node is not None and first.node is whole:
+        # The line does not show which of its casts is which. Nothing but the one around it casts back.
+        outer = last.code.parent(first.node)
+        whole = outer if isinstance(outer, ast.Call) and argument_of_cast(outer) is whole else None
+    if whole is None or not _in_one_function(first, last) or not _only_converts(whole):
         return
     given = first.subject
-    if given in ast.walk(last.node):
-        yield from candidates(_COST, straight_through(last, last.node, given))
+    if given in ast.walk(whole):
+        yield from candidates(_COST, straight_through(last, whole, given))
         return
     library, code = last.library, last.code
     statement = first.statement
@@ -227,8 +232,8 @@ def _around_the_detour(group: Group) -> Iterator[Candidate]:
         return
     if value != code.written(given):
         draft.replace(given, value)
-    through = f"{value} + {library('stop_gradient', f'{code.written(last.node)} - {value}')}"
-    yield from candidates(_COST, draft.replace(last.node, in_place_of(code, last.node, through)).edit())
+    through = f"{value} + {library('stop_gradient', f'{code.written(whole)} - {value}')}"
+    yield from candidates(_COST, draft.replace(whole, in_place_of(code, whole, through)).edit())
 
 
 def _kept_floating(group: Group) -> Iterator[Candidate]:

@@ -178,8 +178,19 @@ def computed_after(group: Group) -> tuple[str, int] | None:
     if any(_holds(code, each, lines) for each in listed[:here]):
         return None
     asking = next((index for index, each in enumerate(listed) if _holds(code, each, {place.source.line})), here)
-    found = next((each for each in listed[here + 1 : asking] if _holds(code, each, lines)), None)
+    after = listed[here + 1 : asking]
+    found = next((each for each in after if _holds(code, each, lines) or _differentiates(group, each)), None)
     return _first_line(place, found) if found is not None else None
+
+
+def _differentiates(group: Group, statement: ast.stmt) -> bool:
+    """Whether a statement requests the gradient whose own gradient is requested afterwards."""
+    target = group.trace.targets[group.suspect.target]
+    if not isinstance(statement, ast.Assign) or target.op < 0 or not group.trace.ops[target.op].backward:
+        return False
+    value = statement.value
+    names = [ast.unparse(each) for each in statement.targets]
+    return target.name in names and isinstance(value, ast.Call) and name_of(value.func) in ("gradient", "jacobian")
 
 
 def computed_in_the_request(group: Group) -> ast.expr | None:

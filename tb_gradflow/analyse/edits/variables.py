@@ -187,6 +187,8 @@ def _beside(code: Code, statement: ast.stmt, call: ast.Call) -> Edit | None:
     function = code.function(statement)
     if function is None or any(isinstance(each, (ast.For, ast.While)) for each in code.around(statement)):
         return None
+    if not code.is_evaluated_once(call):
+        return None
     variable, given = code.written(call.func.value), call.args[0]
     if isinstance(call.func.value, ast.Subscript) or not code.starts_a_line(statement):
         return None

@@ -60,7 +60,7 @@ def is_settled(suspect: Suspect) -> bool:
     passes no gradient on to there.
     """
     measured, topology, gradient = suspect.measured, suspect.topology, suspect.state.gradient
-    if gradient is None or suspect.target < 0:
+    if gradient is None or suspect.target < 0 or _is_lost_in_between(suspect):
         return False
     first = measured.first_gradient(suspect.state.variable)
     if first * _SETTLED < VANISHING_BELOW or gradient.max_abs > first * _SETTLED:
@@ -79,6 +79,18 @@ def is_settled(suspect: Suspect) -> bool:
         for op in _first_with_data(suspect)
         if (report := measured.of_op(suspect.target, op)) is not None
     )
+
+
+def _is_lost_in_between(suspect: Suspect) -> bool:
+    """Whether the gradient is lost at an op that changes each element of the variable by itself, such as a clip: there
+    is nothing that could cancel."""
+    if suspect.culprit < 0 or suspect.producer < 0:
+        return False
+    op, producer = suspect.op, suspect.topology.trace.ops[suspect.producer]
+    arriving = suspect.measured.of_op(suspect.target, suspect.culprit)
+    alone = op.data is False and op.type not in PRODUCTS and len(op.outputs) == len(suspect.edges) == 1
+    kept = alone and len(producer.outputs) == 1 and op.outputs[0].shape == producer.outputs[0].shape
+    return kept and arriving is not None and arriving.max_abs >= _ALIVE_AT_ALL
 
 
 def _first_with_data(suspect: Suspect) -> list[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from tb_gradflow.analyse.graph.op_sets import shape_along
+from tb_gradflow.analyse.graph.op_sets import SOFTMAX_LOSS, shape_along
 from tb_gradflow.analyse.graph.topology import Topology
 
 DIFFERENCES = frozenset({"Sub", "SquaredDifference"})
@@ -21,10 +21,11 @@ _LINEAR = _MEANS | {"Neg", "AddV2", "AddN", "Add", "Sub", "Identity", "Reshape",
 
 
 def is_averaged(topology: Topology, op: int, target: int) -> bool:
-    """Whether a loss contains the mean of the absolute, or squared, values of a difference; or that of a product."""
+    """Whether a loss contains the mean of the absolute, or squared, values of a difference; or that of a product, or of
+    a cross-entropy."""
     path = topology.gradient(target).from_op(op)
     way = [topology.trace.ops[place].type for place in path]
-    if way and way[0] in PRODUCTS:
+    if way and (way[0] in PRODUCTS or way[0] == SOFTMAX_LOSS):
         return set(way[1:]) <= _LINEAR and not _MEANS.isdisjoint(way) and is_scaled_as_a_whole(topology, path)
     return set(way[1:]) <= _AVERAGED and not _BENT.isdisjoint(way) and not _MEANS.isdisjoint(way)
 

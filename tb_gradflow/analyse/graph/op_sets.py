@@ -32,7 +32,8 @@ STRAIGHT = frozenset({"ReluGrad", "Relu6Grad", "LeakyReluGrad", "ReluNGrad"})
 LOOPS = frozenset({"While", "StatelessWhile"})
 
 
-SOFTMAX = ("Softmax", "LogSoftmax", "SoftmaxCrossEntropyWithLogits", "SparseSoftmaxCrossEntropyWithLogits")
+SOFTMAX_LOSS = "SoftmaxCrossEntropyWithLogits"
+SOFTMAX = ("Softmax", "LogSoftmax", SOFTMAX_LOSS, "SparseSoftmaxCrossEntropyWithLogits")
 
 
 SATURABLE = frozenset({"Sigmoid", "Tanh", "Softmax", "LogSoftmax"})
@@ -89,6 +90,11 @@ def is_without_elements(trace: Trace, edge: Edge) -> bool:
 def passes_gradient(edge: Edge) -> bool:
     """Whether the gradient passes the edge, as far as is known."""
     return edge.passes in _PASSING
+
+
+def is_of_a_dataset(op: Op) -> bool:
+    """Whether an op belongs to `tf.data`, whose functions compute outside of the graph that a gradient is taken of."""
+    return op.type.endswith(("Dataset", "DatasetV2", "DatasetV3"))
 
 
 def is_float(dtype: str) -> bool:

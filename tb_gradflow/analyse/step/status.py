@@ -71,7 +71,7 @@ def _fatal_request(topology: Topology, measured: Measured) -> dict[int, list[Var
     last = [entry for entry in asked if entry.target == max(each.target for each in asked)]
     if measured.gradients is not None or any(entry.outcome != "none" for entry in last):
         return {}
-    return {entry.variable: [entry] for entry in last if topology.influences(entry.variable, entry.target)}
+    return {entry.variable: [entry] for entry in last}
 
 
 def in_vain(topology: Topology, found: Sequence[State]) -> list[State]:
@@ -88,17 +88,26 @@ def in_vain(topology: Topology, found: Sequence[State]) -> list[State]:
         State(
             entry.variable, "disconnected", entry.target, entry, None, topology.receives(entry.variable, entry.target)
         )
-        for entry in (entry for entries in empty for entry in entries)
+        for entries in empty
+        for entry in entries
+        if _is_trained(topology, entries, entry.variable)
         if _is_taught_elsewhere(topology, found[entry.variable], entry)
     ]
 
 
 def _is_taught_elsewhere(topology: Topology, state: State, entry: VariableGradient) -> bool:
-    variable, elsewhere = topology.trace.variables[entry.variable], state.target != entry.target and state.receives
+    elsewhere = state.target != entry.target and state.receives
     # Where nothing blocks it, the tape saw no forward pass.
     unseen = not entry.watched or not topology.receives(entry.variable, entry.target)
     depends = topology.influences(entry.variable, entry.target)
-    return elsewhere and depends and unseen and variable.trainable and not variable.computed
+    return elsewhere and depends and unseen
+
+
+def _is_trained(topology: Topology, entries: Sequence[VariableGradient], variable: int) -> bool:
+    """Whether the gradient of a variable is missed. That of a tensor is, if no variable's was requested with it."""
+    variables = topology.trace.variables
+    of_tensors = all(variables[entry.variable].computed for entry in entries)
+    return variables[variable].trainable and (of_tensors or not variables[variable].computed)
 
 
 def without_noise(state: State) -> State:

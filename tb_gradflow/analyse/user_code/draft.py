@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 import itertools
+from collections.abc import Set as AbstractSet
 
-from tb_gradflow.analyse.user_code.code import Code
+from tb_gradflow.analyse.user_code.code import FUNCTIONS, Code
 from tb_gradflow.record.python import module_of
 from tb_gradflow.record.report import Edit
 
@@ -75,7 +76,7 @@ class Draft:
             changed += [text[place:start], written]
             place = end
         after = "".join([*changed, text[place:]])
-        if after == text or not is_python(after):
+        if after == text or not is_python(after) or not foreign_names(after) <= foreign_names(text):
             return None
         first = text.count("\n", 0, changes[0][0])
         last = text.count("\n", 0, max(change[1] for change in changes))
@@ -90,6 +91,49 @@ class Draft:
             before="\n".join(lines[first : last + 1]),
             after="\n".join(new[first : len(new) - behind]),
         )
+
+
+def foreign_names(text: str) -> set[tuple[str, str]]:
+    """The names that a function reads although only other functions have them, each with the name of the function: the
+    parameter of `build` is not known in `call`. Names that nothing in the text defines may be defined elsewhere."""
+    tree = module_of(text)
+    functions = [each for each in ast.walk(tree) if isinstance(each, FUNCTIONS)]
+    local = {function: _bound_in(function) for function in functions}
+    everywhere, somewhere = _bound_in(tree), set[str]().union(*local.values())
+    found = set[tuple[str, str]]()
+
+    def visit(node: ast.AST, known: AbstractSet[str], name: str) -> None:
+        for part in ast.iter_child_nodes(node):
+            if part in local:
+                visit(part, known | local[part], getattr(part, "name", name))
+                continue
+            if isinstance(part, ast.Name) and part.id in somewhere and part.id not in known:
+                found.add((name, part.id))
+            visit(part, known, name)
+
+    visit(tree, everywhere, "")
+    return found
+
+
+def _bound_in(scope: ast.AST) -> set[str]:
+    """The names that a function or a module defines itself; functions inside of it have their own."""
+    names, queue = set[str](), list(ast.iter_child_nodes(scope))
+    for node in queue:  # grows while it is walked
+        if isinstance(node, ast.arg):
+            names.add(node.arg)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        elif isinstance(node, ast.alias):
+            names.add(node.asname or node.name.partition(".")[0])
+        elif isinstance(node, ast.Global | ast.Nonlocal):
+            names.update(node.names)
+        elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
+            names.add(node.name)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names.add(node.name)
+        if not isinstance(node, FUNCTIONS):
+            queue.extend(ast.iter_child_nodes(node))
+    return names
 
 
 def is_plain(node: ast.AST) -> bool:

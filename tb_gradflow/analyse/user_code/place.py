@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tb_gradflow.analyse.user_code.code import Code, Program, program_of
 from tb_gradflow.analyse.user_code.draft import Draft
 from tb_gradflow.analyse.user_code.library import Library, library_for
-from tb_gradflow.analyse.words.names import Group, short, spoken
+from tb_gradflow.analyse.words.names import Group, limited_input, short, spoken
 from tb_gradflow.record.schema import Op, Source
 
 _OPERATORS: dict[type[ast.AST], str] = {
@@ -31,6 +31,7 @@ class Place:
         code: The passage that the line is in.
         source: The line.
         node: What the user wrote there; `None` if the line does not show it, or does not show which of several it is.
+        op: Index of the op that it created; -1 if it stands for none.
     """
 
     group: Group
@@ -38,6 +39,7 @@ class Place:
     code: Code
     source: Source
     node: ast.expr | None
+    op: int = -1
 
     @property
     def call(self) -> ast.Call | None:
@@ -56,6 +58,8 @@ class Place:
             values = [*self.node.args, *(each.value for each in self.node.keywords if each.arg in _SUBJECTS)]
             if not self.node.args and not self.node.keywords and isinstance(self.node.func, ast.Attribute):
                 return self.node.func.value
+            about = limited_input(self.group, self.op)
+            values = [*values[about:], *values[:about]]
             return next((each for each in values if not is_number(each)), None)
         if isinstance(self.node, ast.BinOp):
             sides = (self.node.left, self.node.right)
@@ -110,7 +114,7 @@ def place_at(group: Group, number: int, op: int = -1) -> Place | None:
     if code is None:
         return None
     node = _node_of(group, code, source, op) if op >= 0 else None
-    return Place(group, program, code, source, node)
+    return Place(group, program, code, source, node, op)
 
 
 def _node_of(group: Group, code: Code, source: Source, index: int) -> ast.expr | None:
@@ -130,12 +134,13 @@ def _node_of(group: Group, code: Code, source: Source, index: int) -> ast.expr |
         for place, each in enumerate(group.trace.ops)
         if (each.source, each.type, each.api) == (op.source, op.type, op.api)
     ]
-    if len(made) == len(found):
-        return found[made.index(index)]
+    # A loop, or a function that is called several times, creates the same ops again, in the same order.
+    if len(made) % len(found) == 0:
+        return found[made.index(index) % len(found)]
     # `a > 1` is the same op as `1 < a`, which is rarer.
     exact = [node for node in found if not isinstance(node, ast.Compare) or _OPERATORS[type(node.ops[0])] == written]
-    if len(made) == len(exact):
-        return exact[made.index(index)]
+    if exact and len(made) % len(exact) == 0:
+        return exact[made.index(index) % len(exact)]
     naming = [node for node in found if short(group) in code.names(node)]
     if len(naming) == 1:
         return naming[0]

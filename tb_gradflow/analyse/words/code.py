@@ -37,16 +37,19 @@ class Call:
         text: The whole expression, as written.
         arguments: Its positional arguments, then the named ones with their names; for an operator, its two sides.
         head: The part before the bracket, such as `tf.round`; or the operator.
+        about: The argument to begin with where one is sought that a fix is about.
     """
 
     text: str
     arguments: tuple[str, ...]
     head: str
+    about: int = 0
 
     @property
     def subject(self) -> str:
         """The argument that a fix is about: the first that is not a literal number."""
         plain = [_without_name(each) for each in self.arguments]
+        plain = [*plain[self.about :], *plain[: self.about]]
         return next((each for each in plain if not _is_number(each)), plain[0])
 
     @property

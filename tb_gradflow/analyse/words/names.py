@@ -6,7 +6,7 @@ import functools
 import ntpath
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.graph.op_sets import scopes_of
@@ -226,12 +226,23 @@ def call_of(group: Group) -> Call | None:
     if source is None or op is None:
         return None
     name = op.api or _SPOKEN.get(op.type, op.type)
-    return _call_in_order(group.trace, group.culprit, source.code, name) or call_on(source.code, name, short(group))
+    call = _call_in_order(group.trace, group.culprit, source.code, name) or call_on(source.code, name, short(group))
+    return replace(call, about=limited_input(group, group.culprit)) if call is not None else None
+
+
+def limited_input(group: Group, op: int) -> int:
+    """Which input of a minimum or maximum is the value that it limits: the only one that depends on a variable. The
+    limit may be written first, `tf.maximum(zero, x)`. The first input of any other op."""
+    if op < 0 or group.trace.ops[op].type not in ("Minimum", "Maximum"):
+        return 0
+    of_variables = group.suspect.topology.of_variables
+    learned = [edge.input for edge in group.trace.ops[op].inputs if edge.op >= 0 and of_variables[edge.op]]
+    return learned[0] if len(learned) == 1 else 0
 
 
 def _call_in_order(trace: Trace, index: int, code: str, name: str) -> Call | None:
     """The one of several calls of a function on a line that created an op: ops are created in the order in which Python
-    evaluates the line. None if the line created more or fewer of these ops than it has calls."""
+    evaluates the line. None if the line did not create as many of these ops as it has calls, or a multiple of that."""
     calls = calls_in_order(code, name)
     if len(calls) < 2:
         return None
@@ -241,7 +252,8 @@ def _call_in_order(trace: Trace, index: int, code: str, name: str) -> Call | Non
         for place, each in enumerate(trace.ops)
         if (each.source, each.type, each.api) == (op.source, op.type, op.api)
     ]
-    return calls[made.index(index)] if len(made) == len(calls) and index in made else None
+    # A loop, or a function that is called several times, creates the same ops again, in the same order.
+    return calls[made.index(index) % len(calls)] if made and len(made) % len(calls) == 0 else None
 
 
 def api_of(group: Group) -> str:

@@ -30,6 +30,7 @@ from tb_gradflow.trace.engine.run import run, without_memory_optimizer
 _NUMBERS = itertools.count()
 
 # In a message, before TensorFlow adds the lines of the user's code.
+_FAILED_NODE = re.compile(r"\[\[(\{\{function_node \S+?\}\})?\{\{node ")
 _OWN_NODE = re.compile(r"\{\{node (\S*/)?" + SCOPE + "/")
 
 
@@ -114,7 +115,7 @@ class Sibling:
     def _is_blamed(self, message: str) -> bool:
         # An op that fails is named; what TensorFlow says before it runs a function for the first time names none,
         # or where a definition is wrong.
-        return _OWN_NODE.search(message) is not None or not (self._has_run or "[[{{node" in message)
+        return _OWN_NODE.search(message) is not None or not (self._has_run or _FAILED_NODE.search(message))
 
     def _as_of_plain(self, message: str) -> str:
         for (name, _), made in self._made.items():

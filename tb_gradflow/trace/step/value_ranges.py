@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tb_gradflow.analyse.graph.op_sets import DIVISIONS, MASKS, SINGULAR_INPUT
+from tb_gradflow.analyse.graph.op_sets import DIVISIONS, MASKS, SINGULAR_INPUT, SOFTMAX_LOSS
 from tb_gradflow.trace.capture.collector import Collector
 from tb_gradflow.trace.graph.flat_ops import FlatOp, consumers
 from tb_gradflow.trace.graph.flatten import Flattener
@@ -110,7 +110,7 @@ def _compared(collector: Collector, flattener: Flattener) -> Iterator[tuple[int,
 
 
 def _is_comparison(op: FlatOp, of_model: FlatOp) -> bool:
-    if op.type in _COMPARES:
+    if op.type in (*_COMPARES, SOFTMAX_LOSS):
         return True
     return op.type == "Mul" and (of_model.type == "Log" or _LOGISTIC_LOSS in op.name)
 

@@ -86,3 +86,41 @@ def test_a_kernel_matrix_of_all_rows_is_healthy() -> None:
         return -tf.reduce_sum(tf.math.l2_normalize(gram) * tf.math.l2_normalize(X @ X.T))
 
     assert tb_gradflow.explain(loss, variables=model.trainable_variables).healthy
+
+
+def cross_entropy(labels: Any, probabilities: Any) -> Any:
+    return -tf.reduce_mean(tf.reduce_sum(labels * tf.math.log(tf.maximum(probabilities, 1e-7)), axis=-1))
+
+
+@pytest.mark.parametrize("loss", [cross_entropy, keras.losses.CategoricalCrossentropy(from_logits=False)])
+def test_a_softmax_over_the_rows_is_named_and_turned(loss: Callable[[Any, Any], Any]) -> None:
+    model, labels = dense(layers.Dense(3)), tf.one_hot(tf.range(8) % 3, 3)
+
+    def mixed() -> Any:
+        probabilities = tf.nn.softmax(model(X), axis=0)
+        return loss(labels, probabilities)
+
+    report = tb_gradflow.explain(mixed, variables=model.trainable_variables, try_fixes=True)
+    [finding] = [each for each in report.findings if each.severity != "info"]
+
+    assert finding.cause == "normalised_over_batch"
+    assert finding.edit is not None
+    assert finding.edit.after.endswith("probabilities = tf.nn.softmax(model(X), axis=-1)")
+    assert finding.tried is not None
+    assert finding.tried.works
+
+
+def test_a_softmax_over_rows_that_are_compared_with_each_other_is_healthy() -> None:
+    """Contrastive losses of pairs look for the partner of a row, and for that of a column; experts choose tokens."""
+    model, router = dense(layers.Dense(4)), tf.Variable(np.ones((4, 2), "float32"), name="router")
+
+    def loss() -> Any:
+        rows, labels = model(X), tf.eye(8)
+        similarity = rows @ tf.transpose(rows + 0.1)
+        chosen = tf.nn.softmax(rows @ router, axis=0)
+        columns = tf.nn.softmax(similarity, axis=0)
+        return cross_entropy(labels, columns) + tf.reduce_sum(tf.square(tf.transpose(chosen) @ rows))
+
+    report = tb_gradflow.explain(loss, variables=[*model.trainable_variables, router])
+
+    assert "normalised_over_batch" not in {each.cause for each in report.findings}

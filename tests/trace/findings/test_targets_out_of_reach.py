@@ -119,3 +119,24 @@ def test_a_loss_of_ones_own(
     tmp_path: Path, loss: Callable[..., Any], y: Any, causes: list[str], *, run_eagerly: bool
 ) -> None:
     assert loud(of_fit(tmp_path, "sigmoid", loss, y, run_eagerly=run_eagerly)) == causes
+
+
+CLASSES = np.random.default_rng(1).integers(1, 8, size=(48, 4)).astype("float32")
+ONE_HOT = np.eye(4, dtype="float32")[np.arange(48) % 4]
+
+
+@pytest.mark.parametrize("run_eagerly", [False, True])
+@pytest.mark.parametrize(
+    ("y", "causes"),
+    [
+        (CLASSES, ["targets_out_of_reach"]),
+        (ONE_HOT, []),
+        (0.9 * ONE_HOT + 0.025, []),
+        (3 * ONE_HOT * WIDE, []),  # a policy gradient: each action, with its advantage
+        (CLASSES * (ONE_HOT < 1), []),  # how often each word occurs
+    ],
+)
+def test_a_cross_entropy_of_classes_is_given_probabilities(
+    tmp_path: Path, y: Any, causes: list[str], *, run_eagerly: bool
+) -> None:
+    assert loud(of_fit(tmp_path, "softmax", "categorical_crossentropy", y, run_eagerly=run_eagerly)) == causes

@@ -95,3 +95,22 @@ def test_steps_before_an_error_can_be_read_while_it_is_handled(train: Any, tmp_p
         train(tmp_path, np.array([1, 2, 3, np.nan], np.float32))
 
     assert tb_gradflow.open_log(tmp_path).steps == (0, 1, 2)
+
+
+def test_an_op_of_the_users_inside_of_a_function_that_fails_at_once_is_no_fault_of_the_recorder(tmp_path: Path) -> None:
+    """The gradient of a function of NumPy has another shape than its argument."""
+
+    def loss(labels: Any, predictions: Any) -> Any:
+        rank = tf.py_function(
+            lambda a, b: np.float32(np.corrcoef(a, b)[0, 1]), [labels[:, 0], predictions[:, 0]], "float32"
+        )
+        return -tf.ensure_shape(tf.cond(rank > 2.0, lambda: tf.zeros_like(rank), lambda: rank), [])
+
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
+    model.compile("sgd", loss)
+    x, y = np.random.default_rng(0).normal(size=(8, 3)), np.random.default_rng(1).normal(size=(8, 2))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        with pytest.raises(tf.errors.InvalidArgumentError, match="Graph execution error"):
+            model.fit(x, y, batch_size=8, verbose=0, callbacks=[tb_gradflow.GradFlowCallback(tmp_path)])

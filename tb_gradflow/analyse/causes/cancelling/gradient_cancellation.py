@@ -202,8 +202,8 @@ def message_and_fix(group: Group) -> Text:
         )(group)
     if takes_back_its_value(group.suspect.topology, group.culprit):
         return Template(
-            SIZE + "{op} subtracts a value that was added before, and with it the gradient. A straight-through "
-            "estimator adds the difference of two values, and stops all of it.",
+            SIZE + "{op} ends a sum that both adds and subtracts the same value, so that its gradients cancel. A "
+            "straight-through estimator adds the difference of two values, and stops all of it.",
             "Stop the difference: `x + {lib}.stop_gradient(q - x)`, where `q` is the discrete value.",
         )(group)
     if same_on_both_sides(group.suspect) is not None:

@@ -75,7 +75,7 @@ def offset_on_both_sides(suspect: Suspect) -> Verdict | None:
         return Verdict("shift_invariant_parameter", "info", join) if opposed else None
     if join < 0 or suspect.type_of(join) != "Sub":
         return None
-    sums = all(suspect.type_of(user) in _SHIFTS and _adds_to_product(suspect, user) for user in users)
+    sums = all(_adds_to_product(suspect, user) for user in users)
     sums = sums or _is_passed_on_linearly(suspect, users, join)
     return Verdict("shift_invariant_parameter", "info", join) if sums else None
 
@@ -93,7 +93,7 @@ def _raises_and_lowers(suspect: Suspect, users: Sequence[int], join: int) -> boo
     the hinge and Wasserstein losses of a GAN: only means, signs and margins lead from each call to the sum."""
     topology = suspect.topology
     between = (topology.reached_from(users) & topology.leading_to([join])) - {join, *users}
-    last = all(suspect.type_of(user) in _SHIFTS and _adds_to_product(suspect, user) for user in users)
+    last = all(_adds_to_product(suspect, user) for user in users)
     return last and all(suspect.type_of(op) in _MARGINS for op in between)
 
 
@@ -111,8 +111,13 @@ def _is_passed_on_linearly(suspect: Suspect, users: Sequence[int], join: int) ->
     return added and multiplied and all(suspect.type_of(op) in _LINEAR for op in between)
 
 
-def _adds_to_product(suspect: Suspect, op: int) -> bool:
-    """Whether one of its summands is a product, as in a layer that adds its bias."""
+def _adds_to_product(suspect: Suspect, user: int) -> bool:
+    """Whether the value is added to a product, as the bias of a layer is. A convolution may reshape its bias first."""
+    op = user if suspect.type_of(user) in _SHIFTS else -1
+    if suspect.type_of(user) in _KEEPING:
+        op = _first_other_than(suspect, user, _KEEPING)
+    if op < 0 or suspect.type_of(op) not in _SHIFTS:
+        return False
     sources = suspect.topology.sources
     made_by = walked(sources(op), lambda place: sources(place) if suspect.type_of(place) in _KEEPING else ())
     return any(suspect.type_of(place) in PRODUCTS for place in made_by)

@@ -37,6 +37,7 @@ def cancelling_users(suspect: Suspect) -> list[int]:
     if state.gradient is None:
         return []
     # An op that only another loss of the same step uses, or only an inner gradient, does not contribute to this one.
+    # Neither does a comparison.
     arrives = topology.gradient(suspect.target).hops
     readers = [op for op in topology.readers[state.variable] if arrives[op] >= 0]
     users = sorted({user for reader in readers for user in topology.onward(reader) if arrives[user] >= 0})
@@ -46,7 +47,7 @@ def cancelling_users(suspect: Suspect) -> list[int]:
     if len(readers) == 1 and _leaves_nothing(suspect, readers[0], state.gradient.max_abs, users):
         return users
     after = suspect.measured.of_op(suspect.target, suspect.producer) if suspect.producer >= 0 else None
-    users = sorted(set(topology.onward(suspect.producer))) if after is not None else []
+    users = sorted({user for user in topology.onward(suspect.producer) if arrives[user] >= 0}) if after else []
     linear = all(_is_linear(suspect, user) for user in users)
     if after is None:
         return []

@@ -42,7 +42,7 @@ _CLIPPING = frozenset({"ClipByValue", "Minimum", "Maximum"})
 
 def rule(suspect: Suspect) -> Verdict | None:
     """Every value lies outside the limits of a clip."""
-    clips = suspect.op.type in _CLIPPING or "clip" in (suspect.op.api or "")
+    clips = suspect.op.type in _CLIPPING or "clip" in (suspect.op.api or "") or _is_quantised(suspect)
     if clips and _hands_on_the_other_side(suspect):
         return None
     if suspect.op.type == "Relu6" and _lets_something_out(suspect):
@@ -50,6 +50,11 @@ def rule(suspect: Suspect) -> Verdict | None:
     # Margins that are all satisfied are limits too: a hinge loss of zero is the goal of the training.
     learned = is_at_goal(suspect)
     return Verdict("saturation_clip", "info" if learned else "warning") if clips else None
+
+
+def _is_quantised(suspect: Suspect) -> bool:
+    """Whether the gradient is lost for the values that a fake quantiser rounds, which it also limits to its range."""
+    return suspect.op.type.startswith("FakeQuant") and any(edge.input == 0 for edge in suspect.edges)
 
 
 def held_at_zero(suspect: Suspect) -> Verdict | None:

@@ -8,8 +8,9 @@ from tb_gradflow.analyse.words.fields import ZERO, Template
 
 
 def rule(suspect: Suspect) -> Verdict | None:
-    """The ends of a fake quantiser's range learn only from values outside it."""
-    return Verdict("saturation_quant_range", "warning") if suspect.op.type.startswith("FakeQuant") else None
+    """The ends of a fake quantiser's range learn only from values outside it; the values, only inside of it."""
+    ends = suspect.op.type.startswith("FakeQuant") and all(edge.input in (1, 2) for edge in suspect.edges)
+    return Verdict("saturation_quant_range", "warning") if ends else None
 
 
 CAUSE = Cause(

@@ -20,6 +20,8 @@ def message_and_fix(group: Group) -> Text:
     # A fact about one of them need not hold for the others.
     made_by = {group.trace.ops[culprit].api for culprit in (group.culprit, *group.culprits.values()) if culprit >= 0}
     api = made_by.pop() if len(made_by) == 1 else None
+    # A copy is what the step uses, not how it came about: a `SparseTensor` of the variable's value, for one.
+    api = None if api == "tf.identity" else api
     how = f", by `{api}`" if api else ""
     place = place_of(group.trace, group.culprit)
     if api == COMPILED_EARLY:

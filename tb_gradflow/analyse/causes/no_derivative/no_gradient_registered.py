@@ -6,15 +6,16 @@ from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.edits.images import image_by_hand, sampled_between
 from tb_gradflow.analyse.evidence.discrete import SAMPLING
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
+from tb_gradflow.analyse.graph.op_sets import is_of_a_dataset
 from tb_gradflow.analyse.words.fields import SIZE, Template
 from tb_gradflow.analyse.words.names import Group, Text, api_of
 
 
 def rule(suspect: Suspect) -> Verdict | None:
     """Requesting the gradient raises LookupError: the op type has no entry in the registry. Random draws are a separate
-    cause."""
+    cause; so are datasets, at whose end the gradient is `None` before anything is raised."""
     unregistered = any(edge.passes == "unregistered" for edge in suspect.edges)
-    if suspect.op.type in SAMPLING:
+    if suspect.op.type in SAMPLING or is_of_a_dataset(suspect.op):
         return None
     return Verdict("no_gradient_registered", "error") if unregistered else None
 

@@ -7,7 +7,7 @@ from tb_gradflow.analyse.edits.images import image_by_hand
 from tb_gradflow.analyse.edits.straight_through import through_detour
 from tb_gradflow.analyse.edits.written_out import by_arithmetic
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
-from tb_gradflow.analyse.graph.op_sets import tensor_of
+from tb_gradflow.analyse.graph.op_sets import is_of_a_dataset, tensor_of
 from tb_gradflow.analyse.words.fields import SIZE, Template
 from tb_gradflow.analyse.words.names import Group, Text
 from tb_gradflow.analyse.words.soft import passed_through
@@ -20,7 +20,7 @@ def rule(suspect: Suspect) -> Verdict | None:
 
 def message_and_fix(group: Group) -> Text:
     """A straight-through estimator is offered only if the output has the shape and the dtype of the input."""
-    if group.op is not None and group.op.type.endswith(("Dataset", "DatasetV2", "DatasetV3")):
+    if group.op is not None and is_of_a_dataset(group.op):
         return Template(
             SIZE + "{op} computes with {them} inside `tf.data`, and no gradient leaves a dataset.",
             "Use datasets only for data, and compute the loss from the batches: `for x, y in dataset` outside of "

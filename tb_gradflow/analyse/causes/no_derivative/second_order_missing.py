@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.edits.settings import curved
-from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
+from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
 from tb_gradflow.analyse.evidence.zeros import PRODUCTS, second_derivatives
 from tb_gradflow.analyse.graph.inner_gradients import forward_of
 from tb_gradflow.analyse.graph.op_sets import STRAIGHT
@@ -55,6 +55,17 @@ def differentiated_away(suspect: Suspect) -> Verdict | None:
     return None
 
 
+def constant_slope(suspect: Suspect) -> Verdict | None:
+    """The gradient of a derivative that does not depend on a tensor, although what was differentiated does: that is
+    linear in it. TensorFlow returns `None` for this zero, and code such as `u_xx + f` fails with it."""
+    topology, target, variable = suspect.topology, suspect.target, suspect.state.variable
+    if target < 0 or not _is_slope(topology.trace, target) or not topology.trace.variables[variable].computed:
+        return None
+    others = (place for place in range(len(topology.trace.targets)) if place != target)
+    depends = any(topology.influences(variable, place) for place in others)
+    return Verdict("second_order_missing", "error", NO_OP) if depends else None
+
+
 def _straight(topology: Topology) -> int:
     """The last op of an inner gradient whose own derivative is zero; -1 if there is none."""
     return max(
@@ -78,6 +89,15 @@ def message_and_fix(group: Group) -> Text:
     place = forward_of(group.trace, group.culprit) if group.op is not None else -1
     forward = called(group.trace, place) + place_of(group.trace, place) if place >= 0 else ""
     inner = "the loss is computed from an inner gradient"
+    if group.op is None:
+        target = group.trace.targets[group.suspect.target]
+        slope = f"`{target.name}`" if target.name.isidentifier() else "what it is requested of"
+        return Template(
+            f"{{they_get}} no gradient: {slope}{{line}} is a derivative that does not depend on {{names}}, as that of "
+            "a function that is linear in {names}. The second derivative is zero, for which TensorFlow returns `None`.",
+            "Put a curved activation in between, `tf.tanh(x)` or `tf.sin(x)`. If a zero is correct, request the "
+            "gradient with `unconnected_gradients=tf.UnconnectedGradients.ZERO`.",
+        )(group)
     if group.suspect.target >= 0 and _is_slope(group.trace, group.suspect.target):
         function = forward or f"`{kind}`"
         return Template(

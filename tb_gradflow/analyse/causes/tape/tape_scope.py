@@ -145,6 +145,19 @@ def _computed_in_the_request(group: Group) -> Text | None:
     )(group)
 
 
+def _is_of_a_gradient(group: Group) -> Text | None:
+    """The log of a program without functions has only the lines of the request."""
+    target = group.trace.targets[group.suspect.target] if group.suspect.target >= 0 else None
+    if target is None or target.op < 0 or not group.trace.ops[target.op].backward or _read_at(group):
+        return None
+    slope = f"`{target.name}`" if target.name.isidentifier() else "the first gradient"
+    return Template(
+        _NOT_RECORDED + f" {slope[0].upper()}{slope[1:]} is a gradient itself, which a tape only records if it is "
+        "requested inside its `with` block.",
+        f"Request {slope} inside the `with` block: from an inner tape, or from this one if it is persistent.",
+    )(group)
+
+
 def _ran_outside(group: Group) -> Text:
     """All other steps."""
     return Template(
@@ -166,6 +179,7 @@ SITUATIONS: tuple[Callable[[Group], Text | None], ...] = (
     _ran_before,
     _ran_after,
     _computed_in_the_request,
+    _is_of_a_gradient,
     _ran_outside,
 )
 """In the order in which they are looked for; the last one is always the case."""

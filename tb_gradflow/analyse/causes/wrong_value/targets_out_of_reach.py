@@ -11,6 +11,7 @@ from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.edits.settings import without_activation
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.graph.comparisons import DIFFERENCES, is_averaged, is_scaled_as_a_whole
+from tb_gradflow.analyse.graph.op_sets import SOFTMAX_LOSS
 from tb_gradflow.analyse.graph.paths import walked
 from tb_gradflow.analyse.graph.probabilities import SIGMOID_LOSS
 from tb_gradflow.analyse.graph.topology import Topology
@@ -61,7 +62,8 @@ class _Mismatch:
 
 def rule(suspect: Suspect) -> Verdict | None:
     """The targets of this step go beyond what a sigmoid, a tanh or a ReLU in front of a squared or absolute error can
-    give; or beyond 0 and 1 in a binary cross-entropy, which then has no minimum."""
+    give; or beyond 0 and 1 in a binary cross-entropy, which then has no minimum; or are no probabilities in one of
+    several classes."""
     if suspect.target < 0 or suspect.measured.is_learned(suspect.target):
         return None
     topology, readers = suspect.topology, suspect.topology.readers[suspect.state.variable]
@@ -82,12 +84,16 @@ def _out_of_reach(measured: Measured, target: int) -> Iterator[_Mismatch]:
     for each in topology.trace.ranges:
         op = topology.trace.ops[each.op]
         targets = measured.range_of(each.op, each.input)
-        if targets is None or way.hops[each.op] < 0 or op.type not in (*DIFFERENCES, "Mul"):
+        if targets is None or way.hops[each.op] < 0 or op.type not in (*DIFFERENCES, "Mul", SOFTMAX_LOSS):
             continue
         # Weights of rows may leave out those whose targets only say that there is none.
         if not (is_averaged(topology, each.op, target) and is_scaled_as_a_whole(topology, way.from_op(each.op))):
             continue
-        if op.type == "Mul":
+        if op.type == SOFTMAX_LOSS:
+            # A policy gradient weights one-hot vectors with advantages of any size, but leaves their zeros.
+            if targets[0] > _ROUNDING and targets[1] > 1 + _ROUNDING:
+                yield _Mismatch(each.op, each.op, targets, (0.0, 1.0))
+        elif op.type == "Mul":
             if _is_binary(measured, each.op) and max(-targets[0], targets[1] - 1) > _ROUNDING:
                 yield _Mismatch(each.op, each.op, targets, (0.0, 1.0))
         else:
@@ -147,6 +153,17 @@ def message_and_fix(group: Group) -> Text:
     found = next(each for each in _mismatches(group.suspect) if each.made == group.culprit)
     low, high = found.targets
     names = {**fields(group), "targets": f"from {low:.4g} to {high:.4g}" if low < high else f"up to {low:.4g}"}
+    if group.op is not None and group.op.type == SOFTMAX_LOSS:
+        return Text(
+            filled(
+                "{they_get} a gradient towards what the targets do not mean: a cross-entropy of several classes "
+                "expects probabilities that add up to one in each row, and the targets of this step go {targets}.",
+                names,
+            ),
+            "If they are classes, make each of them a one-hot vector, `keras.utils.to_categorical(y)`, or use "
+            "`sparse_categorical_crossentropy`; if they are numbers to predict, use a last layer without an "
+            "activation, and `mse`.",
+        )
     if found.made == found.op:
         return Text(
             filled(
@@ -193,7 +210,8 @@ CAUSE = Cause(
     name="targets_out_of_reach",
     meaning="targets of this step that the last activation cannot give: a sigmoid, a softmax, a tanh or a ReLU in "
     "front of a squared or absolute error, and targets beyond its limits by more than 0.4 of their range. Or "
-    "targets outside of 0 and 1 in a binary cross-entropy. The gradient arrives, and trains towards the limit",
+    "targets outside of 0 and 1 in a binary cross-entropy; or a cross-entropy of several classes whose targets are all "
+    "greater than zero, and some greater than one. The gradient arrives, and trains towards the limit",
     severity="warning",
     fix="another activation, or other units for the targets",
     text=message_and_fix,

@@ -1,0 +1,259 @@
+"""Small forms of programs from public questions and bug reports, on which the report was once wrong, or offered an edit
+that does not work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tb_gradflow
+from tb_gradflow.record.report import Finding
+from tb_gradflow.serve.reports.report import Report
+
+RANDOM = np.random.default_rng(11)
+X = tf.constant(RANDOM.normal(size=(8, 4)), tf.float32)
+
+
+def loud(report: Report) -> list[Finding]:
+    return [finding for finding in report.findings if finding.severity != "info"]
+
+
+def test_the_bias_of_a_last_convolution_of_a_critic_cancels_by_design() -> None:
+    """A convolution over two axes reshapes its bias before it adds it."""
+    layers = [keras.layers.Conv2D(2, 3, activation="tanh"), keras.layers.Conv2D(1, 2)]
+    critic = keras.Sequential([keras.Input((4, 4, 1)), *layers])
+    real, fake = (tf.constant(RANDOM.normal(size=(8, 4, 4, 1)), tf.float32) for _ in range(2))
+
+    def loss() -> tf.Tensor:
+        of_real, of_fake = -tf.reduce_mean(critic(real)), tf.reduce_mean(critic(fake))
+        return (of_real + of_fake) + 10.0 * tf.reduce_mean(tf.square(critic.layers[0].kernel))
+
+    report = tb_gradflow.explain(loss, variables=critic.trainable_variables)
+
+    assert report.healthy
+    assert [each.cause for each in report.findings if each.variables == (critic.layers[-1].bias.path,)] == [
+        "shift_invariant_parameter"
+    ]
+
+
+@pytest.mark.parametrize("of_numbers", [True, False])
+def test_values_outside_of_the_range_of_a_fake_quantiser_are_clipped(of_numbers: bool) -> None:
+    weight, low, high = tf.Variable([-0.5, -2.0], name="weight"), tf.Variable(0.0), tf.Variable(6.0)
+
+    def loss() -> tf.Tensor:
+        if of_numbers:
+            return tf.reduce_sum(tf.quantization.fake_quant_with_min_max_args(weight, min=0.0, max=6.0) - 1.0)
+        return tf.reduce_sum(tf.quantization.fake_quant_with_min_max_vars(weight, low, high) - 1.0)
+
+    [finding] = loud(tb_gradflow.explain(loss, variables=[weight]))
+
+    assert finding.cause == "saturation_clip"
+    assert "clips every value of this step" in finding.message
+
+
+def test_a_variable_that_was_trained_beyond_a_limit_is_not_at_a_minimum(tmp_path: Path) -> None:
+    offset, other = tf.Variable([0.0], name="offset"), tf.Variable([0.0], name="other")
+
+    @tb_gradflow.watch(tmp_path, update_freq=1)
+    def step() -> None:
+        with tf.GradientTape() as tape:
+            given = tf.clip_by_value(offset, -6.0, 6.0) + tf.clip_by_value(other, -1.0, 1.0)
+            loss = tf.reduce_mean(tf.square(given * X[:, :1] + given - 90.0))
+        for variable, gradient in zip((offset, other), tape.gradient(loss, (offset, other)), strict=True):
+            variable.assign_sub(0.5 * gradient)
+
+    for _ in range(4):
+        step()
+    step.flush()
+
+    report = tb_gradflow.open_log(tmp_path).report()
+
+    assert {finding.cause for finding in report.findings} == {"saturation_clip"}
+
+
+def test_the_limit_may_be_written_first() -> None:
+    weight, least = tf.Variable([-0.5, -2.0], name="weight"), tf.constant(0.5)
+
+    def loss() -> tf.Tensor:
+        return tf.reduce_sum(tf.square(tf.maximum(least, weight * 2.0) - 1.0))
+
+    [finding] = loud(tb_gradflow.explain(loss, variables=[weight], try_fixes=True))
+
+    assert finding.edit is not None
+    assert "stop_gradient(tf.maximum(least, " in finding.edit.after
+    assert finding.tried is not None
+    assert finding.tried.works
+    assert "least + tf.stop_gradient" not in finding.edit.after + finding.fix
+
+
+def test_no_edit_where_passing_the_limit_would_not_help() -> None:
+    box, other = tf.Variable([5.0, 6.0], name="box"), tf.constant([0.0, 1.0])
+
+    def loss() -> tf.Tensor:
+        width = tf.maximum(0.0, tf.minimum(box[1], other[1]) - tf.maximum(box[0], other[0]))
+        height = tf.maximum(0.0, tf.minimum(box[1], other[1]) - tf.maximum(box[0], other[0]))
+        return 1.0 - width * height
+
+    [finding] = loud(tb_gradflow.explain(loss, variables=[box]))
+
+    assert (finding.cause, finding.edit) == ("saturation_clip", None)
+    assert "does not help here" in finding.fix
+
+
+class SparseKernel(keras.layers.Layer):
+    """Keeps a sparse tensor of its weights, made once."""
+
+    def build(self, input_shape: Any) -> None:
+        self.w = self.add_weight(name="w", shape=(2,), initializer="random_normal")
+        self.kernel = tf.SparseTensor([[0, 0], [2, 1]], self.w.value, (int(input_shape[-1]), 2))
+
+    def call(self, inputs: Any) -> Any:
+        return tf.transpose(tf.sparse.sparse_dense_matmul(tf.sparse.transpose(self.kernel), tf.transpose(inputs)))
+
+
+def test_an_edit_does_not_use_what_only_another_function_knows() -> None:
+    layer = SparseKernel(name="sparse")
+    layer(X)
+
+    [finding] = loud(tb_gradflow.explain(lambda: tf.reduce_sum(layer(X)), variables=[layer.w]))
+
+    assert finding.cause == "python_snapshot"
+    assert finding.edit is None  # `input_shape` is a parameter of `build`
+    assert "tf.identity" not in finding.message + finding.fix
+
+
+def test_each_of_nested_casts_in_a_loop_is_told_from_the_other() -> None:
+    start = np.random.default_rng(3).normal(size=(2, 4, 4)) * 2.0
+    weights = [tf.Variable(each, dtype=tf.float32, name=f"w{place}") for place, each in enumerate(start)]
+
+    def loss() -> tf.Tensor:
+        x = X
+        for weight in weights:
+            x = tf.cast(tf.cast(tf.matmul(x, weight) + 0.5, tf.int32), tf.float32)
+        return tf.reduce_mean(tf.square(x - 1.0))
+
+    [finding] = loud(tb_gradflow.explain(loss, variables=weights, try_fixes=True))
+
+    assert finding.cause == "integer_dtype"
+    assert finding.edit is not None
+    assert "stop_gradient(tf.cast(tf.cast(value, tf.int32), tf.float32) - value)" in finding.edit.after
+    assert finding.tried is not None
+    assert finding.tried.works
+
+
+def test_what_a_comprehension_assigns_is_not_kept_beside_it() -> None:
+    network = keras.Sequential([keras.Input((4,)), keras.layers.Dense(2)])
+    values = [tf.Variable(each.numpy() + 0.1, name=f"value{place}") for place, each in enumerate(network.weights)]
+
+    def loss() -> tf.Tensor:
+        kept = [var.assign(val * 1.0) for var, val in zip(network.trainable_variables, values, strict=True)]
+
+        def named(var: Any) -> Any:
+            return var, len(kept)
+
+        return tf.reduce_sum(named(network(X))[0])
+
+    [finding] = loud(tb_gradflow.explain(loss, variables=values))
+
+    assert (finding.cause, finding.edit) == ("variable_assign", None)
+
+
+def test_a_loop_over_a_dataset_in_a_function_computes_inside_of_the_dataset() -> None:
+    dataset, weight = tf.data.Dataset.from_tensor_slices([2.0, 3.0]), tf.Variable(1.0, name="weight")
+
+    @tf.function
+    def loss() -> Any:
+        x = weight * 1.0
+        for each in dataset:
+            x = x * each
+        return x
+
+    [finding] = loud(tb_gradflow.explain(loss, variables=[weight]))
+
+    assert finding.cause == "nondiff_op"
+    assert "outside of `tf.function`" in finding.fix
+    assert "LookupError" not in finding.message
+
+
+def test_a_straight_through_estimator_without_a_stop() -> None:
+    """The comparison and the maximum between them pass no gradient, and are none of the paths that cancel."""
+    weight = tf.Variable(RANDOM.normal(size=(4, 3)), dtype=tf.float32, name="weight")
+
+    def loss() -> tf.Tensor:
+        y = tf.nn.softmax(X @ weight)
+        hard = tf.cast(tf.equal(y, tf.reduce_max(y, 1, keepdims=True)), y.dtype)
+        y = (hard - y) + y
+        return tf.reduce_sum(tf.square(y - 0.5) * tf.range(3.0))
+
+    [finding] = loud(tb_gradflow.explain(loss, variables=[weight], try_fixes=True))
+
+    assert finding.cause == "gradient_cancellation"
+    assert finding.edit is not None
+    assert "y + tf.stop_gradient(hard - y)" in finding.edit.after
+    assert finding.tried is not None
+    assert finding.tried.works
+
+
+def test_the_second_derivative_of_a_linear_network(tmp_path: Path) -> None:
+    weight, x = tf.Variable([[2.0]], name="weight"), tf.constant([[0.5], [1.0]])
+
+    @tb_gradflow.watch(tmp_path)
+    def step() -> None:
+        with tf.GradientTape() as tape, tf.GradientTape() as outer:
+            outer.watch(x)
+            with tf.GradientTape() as inner:
+                inner.watch(x)
+                u = x @ weight
+            u_x = inner.gradient(u, x)
+        u_xx = outer.gradient(u_x, x)
+        loss = tf.reduce_mean((u_xx + 1.0) ** 2)
+        weight.assign_sub(tape.gradient(loss, weight))
+
+    with pytest.raises(TypeError):
+        step()
+    step.flush()
+
+    [finding] = loud(tb_gradflow.open_log(tmp_path).report())
+
+    assert (finding.cause, finding.variables) == ("second_order_missing", ("x",))
+    assert "linear in `x`" in finding.message
+
+
+def test_all_logarithms_of_a_line_are_bounded_by_one_edit() -> None:
+    weight = tf.Variable([[-9.0], [0.1], [0.1], [9.0]], name="weight")
+
+    def loss() -> tf.Tensor:
+        p, q = tf.nn.relu(X @ weight), tf.nn.relu(-X @ weight)
+        return -tf.reduce_mean(0.5 * tf.math.log(p) + 0.5 * tf.math.log(q))
+
+    [finding] = loud(tb_gradflow.explain(loss, variables=[weight]))
+
+    assert finding.edit is not None
+    assert finding.edit.after.count("tf.maximum") == 2
+    assert finding.alternatives == ()
+
+
+def test_a_gradient_of_a_gradient_that_was_requested_after_the_block(tmp_path: Path) -> None:
+    x, weight = tf.constant(2.0), tf.Variable(3.0, name="weight")
+
+    @tb_gradflow.watch(tmp_path)
+    def step() -> Any:
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch(x)
+            y = x * x * weight
+        slope = tape.gradient(y, x)
+        return tape.gradient(slope, weight)
+
+    assert step() is None
+    step.flush()
+
+    [finding] = loud(tb_gradflow.open_log(tmp_path).report())
+
+    assert finding.cause == "tape_scope"
+    assert "`slope = tape.gradient(y, x)` (line " in finding.message
+    assert finding.fix == "Move `slope = tape.gradient(y, x)` into the `with` block."
