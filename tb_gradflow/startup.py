@@ -55,6 +55,7 @@ def _run_command(command: str, finding: Finding) -> None:
     """Runs a shell command with a finding as JSON on its standard input; does not wait for it."""
     import json
     import subprocess
+    import sys
     import tempfile
 
     from tb_gradflow.record.codec import encode
@@ -67,15 +68,5 @@ def _run_command(command: str, finding: Finding) -> None:
         # A shell starts the command and ends at once: the program, which may wait for its children, has no other one.
         starting = 'exec 3<&0; sh -c "$0" <&3 3<&- &'
         # The program's standard output is its own.
-        output = 2 if _is_open(2) else subprocess.DEVNULL
+        output = subprocess.DEVNULL if sys.__stderr__ is None else 2
         subprocess.run(["sh", "-c", starting, command], stdin=given, stdout=output, stderr=output)
-
-
-def _is_open(number: int) -> bool:
-    import os
-
-    try:
-        os.fstat(number)
-    except OSError:
-        return False
-    return True
