@@ -65,5 +65,8 @@ def _run_command(command: str, finding: Finding) -> None:
     with tempfile.TemporaryFile() as given:
         given.write(json.dumps(finding_as_json(finite(encode(finding)))).encode() + b"\n")
         given.seek(0)
+        # A shell starts the command and ends at once: the program, which may wait for its children, has no other one.
+        starting = 'exec 3<&0; sh -c "$0" <&3 3<&- &'
         # The program's standard output is its own.
-        subprocess.Popen(command, shell=True, stdin=given, stdout=sys.__stderr__ or subprocess.DEVNULL)
+        output = subprocess.DEVNULL if sys.__stderr__ is None else 2
+        subprocess.run(["sh", "-c", starting, command], stdin=given, stdout=output, stderr=output)

@@ -37,7 +37,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = make_parser(given[:1]).parse_args(given)
     try:
         status: int = options.command(options)
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except GradFlowError as error:
         print(clean(f"tb-gradflow: {error}"), file=sys.stderr)
         return BAD_INPUT

@@ -126,7 +126,7 @@ def run(options: argparse.Namespace) -> int:
         manifest = Path(scratch) / "runs.jsonl"
         status = run_to_end(command_of(options), environment(options, logdir, manifest))
         # The program has finished its output.
-        for stream in (sys.stdout, sys.stderr):
+        for stream in filter(None, (sys.stdout, sys.stderr)):
             stream.flush()
         names, seen = runs_in(manifest), seen_in(manifest)
     return FAILED if is_reported_to_fail(logdir, names, seen, options) else end_as(status)

@@ -472,18 +472,19 @@ import atexit
 import keras
 import numpy as np
 import tensorflow as tf
-
+traced = []
 class Quantised(keras.layers.Layer):
     def build(self, shape):
         self.scale = self.add_weight(name="scale", initializer="ones")
     def call(self, x):
-        print("traced")
+        print("traced", traced.append(1))
         tf.print("ran")
         y = x * self.scale
         return tf.round(y)
 
 def main():
     keras.utils.set_random_seed(0)
+    atexit.register(lambda: print("traced", len(traced)))
     x = np.random.rand(64, 4).astype("f4") * 4
     model = keras.Sequential([keras.Input((4,)), Quantised(), keras.layers.Dense(1)], name="own")
     model.compile("adam", "mse")
@@ -521,3 +522,40 @@ def test_a_command_is_given_each_finding_while_the_program_trains(tmp_path: Path
     assert (finding["cause"], finding["source"]["line"]) == ("nondiff_rounding", 13)
     assert "told" not in recorded.stdout
     assert "told" in recorded.stderr
+
+
+CHILDREN = """
+import os
+try:
+    os.waitpid(-1, os.WNOHANG)
+except ChildProcessError:
+    print("no child")
+"""
+
+
+def test_the_command_is_no_child_of_the_program(tmp_path: Path) -> None:
+    """It may wait for its children, and be told of those that it forgets."""
+    name = program(tmp_path, QUANTISED + CHILDREN)
+
+    recorded = run("--logdir", "logs", "--on-finding", "cat > told.txt; sleep 60 >&- 2>&-", name, directory=tmp_path)
+
+    assert (tmp_path / "told.txt").exists()
+    assert "no child" in recorded.stdout
+
+
+def test_without_standard_output_the_status_and_the_fixes_are_the_same(tmp_path: Path) -> None:
+    name = program(tmp_path, QUANTISED + "\nraise SystemExit(3)\n")
+    command = [sys.executable, "-m", "tb_gradflow.cli.main", "run", "--logdir", "logs", "--try-fixes", name]
+
+    status = subprocess.run(
+        ["sh", "-c", 'exec "$@" >&-', "sh", *command],
+        cwd=tmp_path,
+        env=environment(tensorflow=True),
+        check=False,
+        timeout=600,
+    ).returncode
+
+    assert status == 3
+    [finding] = tb_gradflow.open_log(tmp_path / "logs" / "own").report().findings
+    assert finding.tried is not None
+    assert finding.tried.works

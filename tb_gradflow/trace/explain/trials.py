@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import sys
-from collections.abc import Callable, Iterator
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from tb_gradflow.record.report import Diagnosis, Edit, Tried
 from tb_gradflow.record.schema import Trial, TrialNorm
@@ -56,20 +59,39 @@ def _trial(edit: Edit, tried: Tried | None, reason: str, step: int) -> Trial:
 
 @contextlib.contextmanager
 def silent() -> Iterator[None]:
-    """While the context is open, neither Python nor TensorFlow prints anything: the program has finished its output."""
-    streams = [each for each in (sys.stdout, sys.stderr) if each is not None]
-    for stream in streams:
-        stream.flush()
-    kept = {number: os.dup(number) for number in (1, 2)}
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    try:
-        for number in kept:
-            os.dup2(nowhere, number)
+    """While the context is open, neither Python nor TensorFlow prints or logs anything, and no temporary file stays,
+    such as those of AutoGraph: the program has finished its output."""
+    with contextlib.ExitStack() as undo:
+        undo.callback(logging.disable, logging.root.manager.disable)
+        logging.disable(sys.maxsize)
+        undo.callback(setattr, tempfile, "tempdir", tempfile.tempdir)
+        # When Python ends, AutoGraph no longer removes its files.
+        tempfile.tempdir = undo.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
+        nowhere = undo.enter_context(open(os.devnull, "w", encoding="utf-8"))
+        # What the program has put in their place may write to a file.
+        streams = {name: getattr(sys, name) for name in ("stdout", "stderr", "__stdout__", "__stderr__")}
+        _flush(streams.values())
+        for number in filter(_is_open, (1, 2)):
+            kept = os.dup(number)
+            undo.callback(os.close, kept)
+            undo.callback(os.dup2, kept, number)
+            os.dup2(nowhere.fileno(), number)
+        undo.callback(_flush, streams.values())
+        for name in ("stdout", "stderr"):
+            undo.callback(setattr, sys, name, streams[name])
+            setattr(sys, name, nowhere)
         yield
-    finally:
-        for stream in streams:
+
+
+def _flush(streams: Iterable[Any]) -> None:
+    for stream in streams:
+        with contextlib.suppress(Exception):  # it may be closed, or anything that the program has put in its place
             stream.flush()
-        for number, before in kept.items():
-            os.dup2(before, number)
-            os.close(before)
-        os.close(nowhere)
+
+
+def _is_open(number: int) -> bool:
+    try:
+        os.fstat(number)
+    except OSError:
+        return False
+    return True

@@ -6,16 +6,21 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import FrameType
 from typing import Any, Literal
+
+import keras as keras
 
 from tb_gradflow.record.report import Diagnosis, Finding
 from tb_gradflow.record.schema import Trial, Trials
 from tb_gradflow.trace.engine.repeated import NotRepeatable
 from tb_gradflow.trace.protection.foreign import faults
 from tb_gradflow.trace.protection.warning import warn
+from tb_gradflow.trace.source.user_line import is_users
 
 TryFixes = bool | Literal["auto"]
 
@@ -120,8 +125,6 @@ class Findings:
         except faults() as fault:
             warn(f"tb_gradflow: the fixes are not tried. Please report this: {type(fault).__name__}: {fault}")
             return
-        if not _endings:
-            atexit.register(try_fixes)
         _endings.append(_Ending(recorder, step, self._began, self._share, attempt))
 
 
@@ -135,6 +138,10 @@ def try_fixes() -> None:
     listed, _endings[:] = list(_endings), []
     if os.getpid() != _process or getattr(sys, "last_type", None) is KeyboardInterrupt:
         return  # another process has the log, or somebody is waiting for the end
+    if listed and _others_run():
+        if any(each.share is None for each in listed):
+            warn("tb_gradflow: the fixes are not tried: another thread of the program runs, and may use its weights.")
+        return
     by_recorder: dict[int, list[Trial]] = {}
     for ending in listed:
         try:
@@ -150,6 +157,17 @@ def try_fixes() -> None:
             recorder.add_trials(Trials(tuple(trials)))
 
 
+def _others_run() -> bool:
+    """Whether code of the program runs in another thread: one that Python does not wait for."""
+    for thread, frame in sys._current_frames().items():
+        inner: FrameType | None = frame if thread != threading.get_ident() else None
+        while inner is not None:
+            if is_users(inner.f_code.co_filename):
+                return True
+            inner = inner.f_back
+    return False
+
+
 def _tried(ending: _Ending) -> list[Trial]:
     until = None
     if ending.share is not None:
@@ -159,3 +177,8 @@ def _tried(ending: _Ending) -> list[Trial]:
             return []
         until = time.monotonic() + seconds
     return ending.attempt(ending.step, until)
+
+
+# Handlers that are registered later run before this one, and must not see what it does: so this is as early as
+# possible, but after Keras is imported, which loads libraries that end with handlers of their own.
+atexit.register(try_fixes)

@@ -22,7 +22,7 @@ MOST_BYTES = 2**30
 
 _NEXT = ("IteratorGetNext", "IteratorGetNextSync")
 
-_REPEATABLE = ("Assert", "Print", "PrintV2", "LookupTableFind", "LookupTableFindV2", "LookupTableSizeV2")
+_REPEATABLE = ("Assert", "Print", "LookupTableFind", "LookupTableFindV2", "LookupTableSizeV2")
 """These do nothing that lasts."""
 
 
@@ -68,13 +68,17 @@ def kept_step(units: Sequence[Unit], caught: Caught | None, function: Any, name:
         raise NotRepeatable(f"it contains {', '.join(lasting)}, which would happen again")
     step = caught or unit.taken()
     state = [(unit.resource(number), step.arguments[number]) for number in unit.variables]
-    if sum(value.dtype.size * value.shape.num_elements() for _, value in state) > MOST_BYTES:
-        raise NotRepeatable(f"its variables take more than {MOST_BYTES / 2**30:.0f} GiB")
+    if sum(map(_bytes, (*step.arguments.values(), *step.effects.values()))) > MOST_BYTES:
+        raise NotRepeatable(f"its batch and variables take more than {MOST_BYTES / 2**30:.0f} GiB")
     if caught is None and any(value.dtype.is_floating and _is_broken(value) for _, value in state):
         raise NotRepeatable("its weights are no longer finite")
     args, kwargs = _arguments(step)
     # Copies: otherwise TensorFlow would copy each variable when it changes the next time, and keep both on its device.
     return KeptStep(args, kwargs, [(handle, np.array(value.numpy())) for handle, value in state])
+
+
+def _bytes(value: Any) -> int:
+    return max(value.dtype.size or 0, 1) * (value.shape.num_elements() or 0)
 
 
 def _is_broken(value: Any) -> bool:
@@ -85,7 +89,8 @@ def _lasting(function: Any) -> Iterator[str]:
     """The types of the ops that do something outside of it."""
     for place in places(function):
         for node in effects_of(Definition(place.definition)):
-            if node.op not in (*_NEXT, *_REPEATABLE) and not is_random(node):
+            prints = node.op == "PrintV2" and not node.attr["output_stream"].s.startswith(b"file:")
+            if node.op not in (*_NEXT, *_REPEATABLE) and not prints and not is_random(node):
                 yield node.op
 
 

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import gc
 import importlib
+import logging
+import sys
+import tempfile
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +18,9 @@ import pytest
 import tensorflow as tf
 
 import tb_gradflow
+from tb_gradflow.trace.explain.trials import silent
 from tb_gradflow.trace.log import findings as ends
+from tb_gradflow.trace.observed import kept_step
 from tests.trace import edited_programs
 from tests.trace.edited_programs import X, Y, rounding
 
@@ -102,7 +108,14 @@ def _calls_python(x: Any, path: str) -> Any:
     return tf.ensure_shape(tf.numpy_function(lambda value: value, [x], tf.float32), x.shape)
 
 
-@pytest.mark.parametrize(("effect", "op"), [(_writes, "WriteFile"), (_calls_python, "PyFunc")])
+def _prints_into_a_file(x: Any, path: str) -> Any:
+    tf.print(x, output_stream=f"file://{path}")
+    return x
+
+
+@pytest.mark.parametrize(
+    ("effect", "op"), [(_writes, "WriteFile"), (_calls_python, "PyFunc"), (_prints_into_a_file, "PrintV2")]
+)
 def test_a_step_that_does_something_lasting_is_not_run_again(
     tmp_path: Path, effect: Callable[[Any, str], Any], op: str
 ) -> None:
@@ -136,6 +149,67 @@ def test_without_time_for_it_nothing_is_tried(tmp_path: Path) -> None:
 
     [finding] = report(tmp_path).findings
     assert finding.tried is None
+
+
+def test_while_another_thread_of_the_program_runs_nothing_is_tried(tmp_path: Path, program: Any) -> None:
+    """It would see other weights. Python does not wait for the end of such a thread."""
+    over = threading.Event()
+    model = program.rounding()
+    model.fit(X, Y, verbose=0, callbacks=[tb_gradflow.GradFlowCallback(tmp_path, try_fixes=True)])
+    thread = threading.Thread(target=lambda: over.wait(), daemon=True)
+    thread.start()
+
+    try:
+        with pytest.warns(RuntimeWarning, match="the fixes are not tried: another thread of the program runs"):
+            ends.try_fixes()
+    finally:
+        over.set()
+        thread.join()
+
+    assert report(tmp_path).findings[0].tried is None
+
+
+def test_a_large_batch_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_step, "MOST_BYTES", X[:32].nbytes)
+    recorder = tb_gradflow.GradFlowCallback(tmp_path, try_fixes=True)
+
+    with pytest.warns(RuntimeWarning, match="the fixes for this step are not tried: its batch and variables take"):
+        rounding().fit(X, Y, verbose=0, callbacks=[recorder])
+
+
+class _Both:
+    """A standard output that also goes to a file, and cannot be flushed."""
+
+    def __init__(self, file: Any) -> None:
+        self.file = file
+
+    def write(self, text: str) -> None:
+        self.file.write(text)
+
+
+def test_nothing_is_printed_or_logged_and_no_temporary_file_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    logged = logging.FileHandler(tmp_path / "logged")
+    logging.getLogger().addHandler(logged)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+    with open(tmp_path / "both", "w", encoding="utf-8") as file:
+        monkeypatch.setattr(sys, "stdout", _Both(file))
+        with silent():
+            print("printed")  # noqa: T201
+            tf.print("printed")
+            logging.getLogger("program").error("logged")
+            with tempfile.NamedTemporaryFile(delete=False) as made:
+                pass
+        print("afterwards")  # noqa: T201
+        logging.getLogger("program").error("afterwards")
+
+    logging.getLogger().removeHandler(logged)
+    assert (tmp_path / "both").read_text(encoding="utf-8") == "afterwards\n"
+    assert (tmp_path / "logged").read_text(encoding="utf-8") == "afterwards\n"
+    assert "printed" not in "".join(capfd.readouterr())
+    assert not Path(made.name).exists()
 
 
 def test_everybody_is_told_once_and_no_fault_reaches_the_training(tmp_path: Path) -> None:
