@@ -64,7 +64,8 @@ class Tag:
         kind: The kind of record.
         session: Id of the session.
         number: Index of the trace, or first step of the chunk; for a cost, the last recorded step before it was
-            written; for values, their step; -1 for a session, and 0 for its trials.
+            written; for values, their step; -1 for a session; for trials, how many such
+            records are before it.
     """
 
     kind: Kind

@@ -60,7 +60,7 @@ class RunIndex:
         cost: The cost of recording in this session up to the newest chunk; None in logs that do not contain it.
         with_values: The steps whose forward pass was measured.
         damaged: The parts of the log that cannot be read and are left out.
-        tried: The sessions at whose end edits were tried.
+        tried: Where the results of edits are that were tried.
     """
 
     session: Session
@@ -70,7 +70,7 @@ class RunIndex:
     cost: Cost | None = None
     with_values: frozenset[int] = frozenset()
     damaged: tuple[str, ...] = ()
-    tried: frozenset[str] = frozenset()
+    tried: frozenset[Tag] = frozenset()
 
     @property
     def steps(self) -> tuple[int, ...]:
@@ -120,7 +120,7 @@ class StoredRun:
         self._sessions: dict[str, Session] = {}
         self._costs: dict[Tag, Cost] = {}
         self._damaged: dict[Tag, str] = {}
-        self._tried = frozenset[str]()
+        self._tried = frozenset[Tag]()
         # By the newest session.
         self._parts: dict[str, list[_Part]] = {}
 
@@ -145,7 +145,7 @@ class StoredRun:
             for head in (first_steps(head, part.until) for head in part.chunks)
         ]
         recorded = {tag.session for tag in tags if tag.kind == "trace"}
-        self._tried = frozenset(tag.session for _, tag in ours if tag.kind == "trials")
+        self._tried = frozenset(tag for _, tag in ours if tag.kind == "trials")
         measured = frozenset(
             tag.number for part, tag in ours if tag.kind == "values" and (part.until is None or tag.number < part.until)
         )
@@ -208,11 +208,11 @@ class StoredRun:
             trace = read_trace(value, written)
         if trace.index != tag.number:
             raise DamagedRecord(f"damaged log: {tag} holds the trace {trace.index}")
-        return replace(trace, index=index, trials=(*self._trials(tag.session), *trace.trials))
+        tried = [each for tag in self.tried_in(session, index) for each in self._trials(tag)]
+        return replace(trace, index=index, trials=(*tried, *trace.trials))
 
-    def _trials(self, session: str) -> tuple[Trial, ...]:
-        tag = Tag("trials", session, 0)
-        if session not in self._tried or tag in self._damaged:
+    def _trials(self, tag: Tag) -> tuple[Trial, ...]:
+        if tag in self._damaged:
             return ()
         try:
             value = self._json(tag)
@@ -226,9 +226,10 @@ class StoredRun:
         """The same as it lies in the log, unchecked. Raises KeyError."""
         return self._reader.blob(self._trace_tag(session, index))
 
-    def tried_in(self, session: str, index: int) -> bool:
-        """Whether edits were tried at the end of the session that recorded that trace."""
-        return self._trace_tag(session, index).session in self._tried
+    def tried_in(self, session: str, index: int) -> tuple[Tag, ...]:
+        """Where the results of edits are that were tried at the end of the session that recorded that trace."""
+        recorded_in = self._trace_tag(session, index).session
+        return tuple(sorted((each for each in self._tried if each.session == recorded_in), key=lambda tag: tag.number))
 
     def format_of(self, session: str, index: int) -> int:
         """The format in which that trace is stored."""

@@ -105,6 +105,7 @@ class LogWriter:
         self._bytes = 0
         self._traces: dict[int, Trace] = {}
         self._offered = 0
+        self._tried = 0
         self._last_step = -1
         self._buffer: list[StepRecord] = []
         self._cost: Cost | None = None
@@ -123,8 +124,9 @@ class LogWriter:
         self._sink.flush()
 
     def write_trials(self, trials: Trials) -> None:
-        """What was tried in the session, once, at its end."""
-        tag = Tag("trials", self._session.id, 0)
+        """What was tried in the session when it had ended."""
+        tag = Tag("trials", self._session.id, self._tried)
+        self._tried += 1
         self._write(event([blob_value(tag, pack_json(encode(trials)))], max(self._last_step, 0), time.time()))
 
     def write_step(self, record: StepRecord) -> None:

@@ -102,7 +102,7 @@ class History:
         self._refreshed = -math.inf
         self._changes = 0
         self._unreadable: dict[tuple[str, int], LogError] = {}
-        self._contents: dict[tuple[str, int], tuple[bytes, int, int, str]] = {}
+        self._contents: dict[tuple[str, int], tuple[bytes, int, int, tuple[Tag, ...], str]] = {}
         self._sizes: dict[tuple[str, int], Sizes] = {}
         self._fitting: set[Tag] = set()
         self._damaged_numbers: set[Tag] = set()
@@ -403,7 +403,8 @@ class History:
         if (session, index) in self._unreadable:
             raise self._unreadable[session, index]
         known = self._contents.get((session, index))
-        if known is not None and self._run.tried_in(session, index) != (known[3] != ""):
+        tried = self._run.tried_in(session, index)
+        if known is not None and tried != known[3]:
             known = None
         analysed = self._caches.traces.find(known) if known is not None else None
         if analysed is not None:
@@ -419,8 +420,8 @@ class History:
                 return trace, Topology(trace)
 
         # The runs of a sweep often have the same trace, which then is decoded once.
-        tried = f"{self.name}/{session}" if self._run.tried_in(session, index) else ""
-        content = hashlib.blake2b(packed, digest_size=16).digest(), self._run.format_of(session, index), index, tried
+        format_of = self._run.format_of(session, index)
+        content = hashlib.blake2b(packed, digest_size=16).digest(), format_of, index, tried, self.name * bool(tried)
         try:
             analysed = self._caches.traces.get(content, analyse)
         except DamagedRecord as damage:

@@ -112,7 +112,7 @@ class Findings:
         assert self._on_finding is not None
         try:
             self._on_finding(finding)
-        except Exception as error:  # of the user's, which is none of the training's
+        except (Exception, SystemExit) as error:  # of the user's, which is none of the training's
             warn(f"tb_gradflow: on_finding raised {type(error).__name__}: {error}. The training goes on.")
 
     def _keep_now(self, recorder: Any, step: int) -> None:
