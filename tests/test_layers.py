@@ -85,6 +85,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "causes",
         "experiments",
         "report",
+        "divergence",
     ),
     "gradcheck": ("verdicts",),
     "serve": ("runs", "terminal", "reports", "formats"),

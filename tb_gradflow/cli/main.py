@@ -15,7 +15,7 @@ from tb_gradflow.errors import GradFlowError
 from tb_gradflow.plain import clean
 from tb_gradflow.version import VERSION
 
-COMMANDS = ("run", "report", "compare", "fix", "cause", "demo")
+COMMANDS = ("run", "report", "compare", "diverge", "fix", "cause", "demo")
 """Each is a module in this package, loaded on demand: `run` does not wait for what the reports need."""
 
 BAD_INPUT = 2

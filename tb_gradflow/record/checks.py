@@ -74,6 +74,7 @@ _INDICES = (
     ("term_tensors", "term", "terms", 0),
     ("term_tensors", "op", "ops", 0),
     ("ranges", "op", "ops", 0),
+    ("passed", "op", "ops", 0),
 )
 
 # Fields whose members have a `row` of `Chunk.gradients`.
@@ -88,6 +89,7 @@ _WITH_ROWS = (
     "term_cosines",
     "term_tensors",
     "ranges",
+    "passed",
 )
 
 
@@ -164,6 +166,8 @@ def check_values(values: StepValues, trace: Trace) -> None:
             at = f"StepValues.{kind}[{number}]"
             _check_below(f"{at}.target", move.target, targets)
             _check_below(f"{at}.variable", move.variable, len(trace.variables))
+    for number, weights in enumerate(values.weights):
+        _check_below(f"StepValues.weights[{number}].variable", weights.variable, len(trace.variables))
     for number, reaction in enumerate(values.reactions):
         at = f"StepValues.reactions[{number}]"
         _check_below(f"{at}.op", reaction.op, ops)
