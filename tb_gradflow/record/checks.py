@@ -124,8 +124,9 @@ def check_trace(trace: Trace) -> None:
             _check_output(f"Trace.{name}[{number}]", trace, each)
     for number, target in enumerate(trace.targets):
         _check_least(f"Trace.targets[{number}].sources", target.sources, 0)
-    for number, given in enumerate(trace.ranges):
-        _check_below(f"Trace.ranges[{number}].input", given.input, MOST_INPUTS)
+    for name in ("ranges", "passed"):
+        for number, given in enumerate(getattr(trace, name)):
+            _check_below(f"Trace.{name}[{number}].input", given.input, MOST_INPUTS)
     for number, optimizer in enumerate(trace.optimizers):
         _check_least(f"Trace.optimizers[{number}].accumulates", optimizer.accumulates, 0)
     for number, check in enumerate(trace.gradient_checks):

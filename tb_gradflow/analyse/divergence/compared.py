@@ -29,10 +29,11 @@ Kind = Literal["batch", "weights", "value", "loss", "gradient", "rate", "update"
 """What is compared, in the order in which a step computes it: the batch; the variables before the step; values of the
 forward pass; losses; gradients; learning rates; the updates of variables, and the variables after the step."""
 
-_SIZES = [GRADIENT_STATISTICS.index(name) for name in ("norm", "max_abs", "mean_abs")]
+_NAMES = ("norm", "max_abs", "mean_abs")
+_SIZES = [GRADIENT_STATISTICS.index(name) for name in _NAMES]
 _COUNTS = [GRADIENT_STATISTICS.index(name) for name in ("nan_count", "inf_count")]
-_ENDS = [RANGE_STATISTICS.index(name) for name in ("smallest", "largest")]
-_SUMS = [PASSED_STATISTICS.index(name) for name in ("norm", "sum")]
+_ENDS = {name: RANGE_STATISTICS.index(name) for name in ("smallest", "largest")}
+_SUMS = {name: PASSED_STATISTICS.index(name) for name in ("norm", "sum")}
 _RATE = MOVEMENT_STATISTICS.index("rate")
 _WEIGHT, _UPDATE, _AFTER = (
     VARIABLE_STATISTICS.index(name) for name in ("weight_norm", "update_norm", "nonfinite_after")
@@ -57,6 +58,9 @@ larger numbers."""
 _NOISE = 1e-5
 """A variable's gradient that is this much smaller than the one that arrives where it is used is what rounding leaves of
 zero, such as that of a bias in front of a normalisation. An optimizer like Adam makes full steps of it."""
+
+_DRIFT = 1e-4
+"""A batch that is computed from weights drifts with them. Other data differ by more."""
 
 _LOOSE = 4.0
 """An update divides by roots of gradients, and multiplies by rates."""
@@ -89,8 +93,9 @@ class Differing:
 
     Attributes:
         value: The value.
-        a: It in the first run; its norm, for a tensor.
+        a: It in the first run; of a tensor, the statistic that differs most.
         b: It in the second run.
+        statistic: The name of that statistic; empty for a number.
         relative: The difference, relative to the larger one; infinite if only one is finite, or only one exists.
         allowed: The difference that rounding may explain.
     """
@@ -98,6 +103,7 @@ class Differing:
     value: Value
     a: float
     b: float
+    statistic: str
     relative: float
     allowed: float
 
@@ -133,22 +139,20 @@ class Comparable:
 
     def _batch(self, a: RecordedStep, b: RecordedStep, allowed: float) -> Iterator[Differing]:
         rows = [(a.trace.inputs[x].row, b.trace.inputs[y].row) for x, y in self._inputs]
-        for (x, y), relative, (p, q) in zip(self._inputs, *_of_rows(a, b, rows), strict=True):
-            yield Differing(
-                Value("batch", x, y, a.trace.inputs[x].name), p, q, float(relative), max(RECORDED, allowed / _LOOSE)
-            )
+        for (x, y), (p, q, statistic, relative) in zip(self._inputs, _of_rows(a, b, rows), strict=True):
+            value = Value("batch", x, y, a.trace.inputs[x].name)
+            yield Differing(value, p, q, statistic, relative, max(RECORDED, min(allowed, _DRIFT)))
 
     def _before(self, a: RecordedStep, b: RecordedStep, allowed: float) -> Iterator[Differing]:
         for x, y in self._variables:
             if x in self._noisy:
                 continue
             (norm, total), (norm_b, total_b) = a.before[x], b.before[y]
-            largest = max(norm, norm_b)
-            relative = _relative(float(norm), float(norm_b))
-            if np.isfinite([total, total_b]).all() and largest > 0:
-                relative = max(relative, float(abs(total - total_b) / largest))
+            of_norms = _relative(float(norm), float(norm_b))
+            of_sums = _relative(float(total), float(total_b), float(max(norm, norm_b)))
             value = Value("weights", x, y, a.trace.variables[x].name, variable=x)
-            yield Differing(value, float(norm), float(norm_b), relative, max(RECORDED, allowed))
+            shown = (norm, norm_b, "norm", of_norms) if of_norms >= of_sums else (total, total_b, "sum", of_sums)
+            yield Differing(value, float(shown[0]), float(shown[1]), *shown[2:], max(RECORDED, allowed))
 
     def is_of_noise(self, differing: Differing) -> bool:
         """Whether a value depends on a variable that moves by noise, which need not change the loss."""
@@ -163,7 +167,8 @@ class Comparable:
         return any(end in self._moved_by_noise for end in ends)
 
     def _values_of(self, a: RecordedStep, b: RecordedStep, allowed: float) -> Iterator[Differing]:
-        for (op, place), other, row, row_b, columns in self._values:
+        for (op, place), other, row, row_b, names in self._values:
+            columns = [*names.values()]
             p, q = a.gradients[row, columns].astype(float), b.gradients[row_b, columns].astype(float)
             if np.isnan(p).any() or np.isnan(q).any():
                 continue
@@ -171,18 +176,18 @@ class Comparable:
             relative = float(np.abs(p - q).max() / largest) if largest > 0 else 0.0
             at = int(np.abs(p - q).argmax())
             name = a.trace.ops[op].name
-            yield Differing(Value("value", op, other[0], name, place), p[at], q[at], relative, allowed)
+            value = Value("value", op, other[0], name, place)
+            yield Differing(value, float(p[at]), float(q[at]), [*names][at], relative, allowed)
 
     def _losses(self, a: RecordedStep, b: RecordedStep, allowed: float) -> Iterator[Differing]:
         for x, y in self.pair.targets.items():
             if x < len(a.losses) and y < len(b.losses) and a.trace.targets[x].measured and b.trace.targets[y].measured:
                 target, other = a.trace.targets[x], b.trace.targets[y]
+                value = Value("loss", target.op, other.op, target.name)
                 relative = _relative(a.losses[x], b.losses[y], _SMALLEST_LOSS)
                 if np.isnan(a.losses[x]) != np.isnan(b.losses[y]):
                     relative = float("inf")
-                yield Differing(
-                    Value("loss", target.op, other.op, target.name), a.losses[x], b.losses[y], relative, allowed
-                )
+                yield Differing(value, a.losses[x], b.losses[y], "", relative, allowed)
 
     def _gradients_of(self, a: RecordedStep, b: RecordedStep, allowed: float) -> Iterator[Differing]:
         known = [(value, row, row_b) for value, row, row_b in self._gradients if row >= 0 and row_b >= 0]
@@ -199,16 +204,15 @@ class Comparable:
                 if value.variable >= 0 and a.gradients[row, 0] < _NOISE * here:
                     self._noisy.add(value.variable)
                     self._moved_by_noise = None
-        relative, norms = _of_rows(a, b, rows, scales)
         found = [
-            Differing(value, float(p), float(q), float(by), _LOOSE * allowed)
-            for (value, _, _), by, (p, q) in zip(known, relative, norms, strict=True)
+            Differing(value, *numbers, _LOOSE * allowed)
+            for (value, _, _), numbers in zip(known, _of_rows(a, b, rows, scales), strict=True)
             if value.variable not in self._noisy
         ]
         for value, row, row_b in self._gradients:
             if row < 0 or row_b < 0:
                 one = [float("nan") if r < 0 else float(step.gradients[r, 0]) for step, r in ((a, row), (b, row_b))]
-                found.append(Differing(value, one[0], one[1], float("inf"), allowed))
+                found.append(Differing(value, one[0], one[1], "norm", float("inf"), allowed))
         yield from sorted(found, key=lambda each: (-each.value.place, each.value.variable))
 
     def _updates(self, a: RecordedStep, b: RecordedStep, allowed: float) -> Iterator[Differing]:
@@ -216,21 +220,23 @@ class Comparable:
             rates = float(a.gradients[row, _RATE]), float(b.gradients[row_b, _RATE])
             name = a.trace.variables[variable].name
             relative = _relative(*rates)
-            yield Differing(Value("rate", variable, other, name, variable=variable), *rates, relative, RECORDED)
+            yield Differing(Value("rate", variable, other, name, variable=variable), *rates, "", relative, RECORDED)
         for x, y in self._variables:
             if x in self._noisy:
                 continue
-            p, q = a.variables[x].astype(float), b.variables[y].astype(float)
-            unit = UNIT_ROUNDOFF.get(a.trace.variables[x].dtype, UNIT_ROUNDOFF["float32"])
-            name = a.trace.variables[x].name
+            weights, weights_b = float(a.variables[x, _WEIGHT]), float(b.variables[y, _WEIGHT])
+            moved, moved_b = float(a.variables[x, _UPDATE]), float(b.variables[y, _UPDATE])
+            value = Value("update", x, y, a.trace.variables[x].name, variable=x)
             # A change is the difference of two weights, and rounds as they do.
-            rounded = 2 * unit * np.nanmax([0.0, p[_WEIGHT], q[_WEIGHT]]) / (_LOOSE * allowed)
-            relative = _relative(p[_UPDATE], q[_UPDATE], rounded)
-            value = Value("update", x, y, name, variable=x)
-            yield Differing(value, p[_UPDATE], q[_UPDATE], relative, _LOOSE * allowed)
-            lost = (p[_AFTER] > 0) != (q[_AFTER] > 0) and not np.isnan([p[_AFTER], q[_AFTER]]).any()
-            relative = float("inf") if lost else _relative(p[_WEIGHT], q[_WEIGHT])
-            yield Differing(value, p[_WEIGHT], q[_WEIGHT], relative, _LOOSE * allowed)
+            unit = UNIT_ROUNDOFF.get(a.trace.variables[x].dtype, UNIT_ROUNDOFF["float32"])
+            largest = np.nanmax([0.0, moved, moved_b])
+            rounded = 2 * unit * np.nanmax([0.0, weights, weights_b]) / largest if largest > 0 else 0.0
+            relative = _relative(moved, moved_b)
+            yield Differing(value, moved, moved_b, "norm", relative, float(_LOOSE * allowed + rounded))
+            broken, broken_b = a.variables[x, _AFTER], b.variables[y, _AFTER]
+            is_lost = (broken > 0) != (broken_b > 0) and not np.isnan([broken, broken_b]).any()
+            relative = float("inf") if is_lost else _relative(weights, weights_b)
+            yield Differing(value, weights, weights_b, "weight", relative, _LOOSE * allowed)
 
 
 def _relative(a: float, b: float, smallest: float = 0.0) -> float:
@@ -244,11 +250,11 @@ def _relative(a: float, b: float, smallest: float = 0.0) -> float:
 
 def _of_rows(
     a: RecordedStep, b: RecordedStep, rows: Sequence[tuple[int, int]], scales: Numbers | float = 0.0
-) -> tuple[Numbers, list[tuple[float, float]]]:
-    """For each pair of rows with statistics of a tensor: how much they differ, relative to the larger one or to these
-    sizes, and the two norms. Rows of which one was not measured do not differ."""
+) -> list[tuple[float, float, str, float]]:
+    """For each pair of rows with statistics of a tensor: the statistic that differs most in both, its name, and by how
+    much, relative to the larger one or to these sizes. Rows of which one was not measured do not differ."""
     if not rows:
-        return np.zeros(0), []
+        return []
     ours, theirs = (
         step.gradients[[pair[which] for pair in rows]].astype(np.float64) for which, step in ((0, a), (1, b))
     )
@@ -256,10 +262,15 @@ def _of_rows(
     with np.errstate(all="ignore"):
         sizes = np.maximum(np.maximum(p, q), scales)
         relative = np.where(sizes > 0, np.abs(p - q) / sizes, 0.0)
-    relative = np.nan_to_num(relative, nan=0.0, posinf=np.inf).max(axis=1)
+    relative = np.nan_to_num(relative, nan=0.0, posinf=np.inf)
     is_lost = ((ours[:, _COUNTS] > 0) != (theirs[:, _COUNTS] > 0)).any(axis=1)
-    is_known = ~(np.isnan(p[:, 0]) | np.isnan(q[:, 0]))
-    return np.where(is_known, np.where(is_lost, np.inf, relative), 0.0), list(zip(p[:, 0], q[:, 0], strict=True))
+    relative[is_lost] = np.inf
+    relative[np.isnan(p[:, 0]) | np.isnan(q[:, 0])] = 0.0
+    most = relative.argmax(axis=1)
+    return [
+        (float(p[at, column]), float(q[at, column]), _NAMES[column], float(relative[at, column]))
+        for at, column in enumerate(most)
+    ]
 
 
 def _ranges(trace: Trace) -> dict[Key, int]:
@@ -271,8 +282,8 @@ def _passed(trace: Trace) -> dict[Key, int]:
 
 
 def _common_values(
-    pair: Pairing, rows: Callable[[Trace], dict[Key, int]], columns: list[int]
-) -> Iterator[tuple[Key, Key, int, int, list[int]]]:
+    pair: Pairing, rows: Callable[[Trace], dict[Key, int]], columns: dict[str, int]
+) -> Iterator[tuple[Key, Key, int, int, dict[str, int]]]:
     def partner(key: Key) -> Key:
         return pair.ops.get(key[0], -1), key[1]
 

@@ -5,9 +5,12 @@ is off by at most `n u`, and by about `sqrt(n) u` if the errors are independent 
 to probabilistic rounding error analysis"). XLA, another device and another version of a kernel change the order of
 sums, and so these errors. The first step is allowed `FACTOR sqrt(n) u`, relative to the size of each value.
 
-From step to step the difference grows, because each step starts from the weights of the one before. How fast depends on
-the training, so it is measured: a step may differ by what the one before differed, times `GROWTH` for each step between
-them up to `MOST_STEPS`. A cause that begins later shows as a jump.
+From step to step the difference grows, because each step starts from the weights of the one before and adds its own
+rounding: in proportion to the number of steps, and faster where a training amplifies it. So it is measured: a step may
+differ by what the last one that both have recorded differs, times `GROWTH`, times the number of steps since then. A
+cause that begins later shows as a jump. With XLA and without, gradients of a CNN, a perceptron and a transformer
+differed by 4e-7 to 1e-5 in the first step and by up to 1e-4 after 100 steps of Adam, where 20 steps multiplied a
+difference by 5 to 20.
 """
 
 from __future__ import annotations
@@ -31,8 +34,6 @@ FACTOR = 16.0
 """Kernels that sum thousands of products are less exact than one rounding."""
 
 GROWTH = 4.0
-MOST_STEPS = 8
-"""Beyond so many steps without a record in both runs, a difference may have grown to anything."""
 
 RECORDED = 2.0**-20
 """Values that are not computed in the step, such as the batch and initial weights: only the sums of their statistics
@@ -54,4 +55,4 @@ def unit_roundoff(trace: Trace) -> float:
 
 def allowed_after(first: float, before: float, gap: int) -> float:
     """The relative difference that a step may have, `gap` steps after one that differs by `before`."""
-    return max(first, before) * GROWTH ** min(gap, MOST_STEPS)
+    return max(first, before) * GROWTH * gap

@@ -28,6 +28,12 @@ _KINDS = {
 }
 
 
+_STATISTICS = {
+    "max_abs": "largest magnitude",
+    "mean_abs": "mean magnitude",
+    "smallest": "smallest element",
+    "largest": "largest element",
+}
 _KNOWN = {"the batch": "knows_batch", "the variables before the step": "knows_weights"}
 
 
@@ -204,14 +210,17 @@ def _source_line(trace: Trace, number: int | None) -> str:
 def _measured(found: Found) -> str:
     differing = found.differing
     kind, name = differing.value.kind, differing.value.name
+    statistic = _STATISTICS.get(differing.statistic, differing.statistic)
     what = {
-        "batch": f"The norm of `{name}`",
-        "weights": f"The norm of `{name}`",
-        "value": f"The value that `{name}` takes",
+        "batch": f"The {statistic} of `{name}`",
+        "weights": f"The {statistic} of `{name}`",
+        "value": f"The {statistic} of what `{name}` takes",
         "loss": f"The loss `{name}`",
-        "gradient": f"The norm of the gradient at `{name}`",
+        "gradient": f"The {statistic} of the gradient at `{name}`",
         "rate": f"The learning rate of `{name}`",
-        "update": f"The norm of the update of `{name}`",
+        "update": f"The norm of `{name}` after the step"
+        if differing.statistic == "weight"
+        else f"The norm of the update of `{name}`",
     }[kind]
     one, many = _KINDS[kind]
     number, of = found.count
@@ -262,6 +271,9 @@ def _op_lines(found: Found, look: Look) -> Iterator[str]:
     pair, both = found.pair, len(found.pair.ops)
     changed = [each for each in found.ops if each.a is not None and each.b is not None]
     alone = len(pair.a.ops) - both, len(pair.b.ops) - both
+    if not found.ops:
+        yield f"Ops: {both} in both runs; none differs"
+        return
     yield f"Ops: {both} in both runs, {len(changed)} of them differ; {alone[0]} only in A, {alone[1]} only in B"
     for each in found.ops[:SHOWN]:
         op = pair.a.ops[each.a] if each.a is not None else pair.b.ops[each.b or 0]
@@ -336,6 +348,7 @@ def _value_dict(differing: Differing | None, step: int) -> dict[str, Any] | None
     return {
         "kind": differing.value.kind,
         "name": differing.value.name,
+        "statistic": differing.statistic or None,
         "step": step,
         "a": finite(differing.a),
         "b": finite(differing.b),

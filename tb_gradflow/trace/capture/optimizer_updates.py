@@ -179,8 +179,9 @@ def _options(optimizer: Any) -> Iterator[str]:
     """Its attributes that are numbers. Its class may be the user's own, so no method of it is called."""
     for name, value in vars(optimizer).items() if hasattr(optimizer, "__dict__") else ():
         # TensorFlow 1 has `_beta1`. Private ones that are whole count something.
-        if isinstance(value, float) or (isinstance(value, int) and not name.startswith("_") and name not in _STATES):
-            yield f"{name.lstrip('_')}={value:g}" if type(value) is not bool else f"{name}={value}"
+        is_setting = isinstance(value, float) or (isinstance(value, int) and not name.startswith("_"))
+        if is_setting and name not in _STATES:
+            yield f"{name.lstrip('_')}={value}" if isinstance(value, bool) else f"{name.lstrip('_')}={value:g}"
 
 
 def _given(optimizer: Any, gradient: Any, variable: Any) -> Given:

@@ -30,7 +30,7 @@ _SAMPLE = 4096
 _TAKERS = frozenset(
     {
         "MatMul", "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", "Einsum",
-        "Conv2D", "Conv3D", "DepthwiseConv2dNative", "BiasAdd", "MaxPool", "AvgPool",
+        "Conv2D", "Conv3D", "DepthwiseConv2dNative", "MaxPool", "AvgPool",
         "SoftmaxCrossEntropyWithLogits", "SparseSoftmaxCrossEntropyWithLogits",
     }
 )  # fmt: skip
@@ -82,8 +82,6 @@ def _inputs(collector: Collector, exact: bool) -> Iterator[tuple[int, int, Any]]
         if op.type not in _TAKERS or not is_own(op):
             continue
         for place, symbol in enumerate(op.op.inputs):
-            if op.type == "BiasAdd" and place == 0:  # may be merged into a convolution
-                continue
             if id(symbol) in seen or not symbol.dtype.is_floating or is_constant(symbol.op):
                 continue
             if not (exact and may_be_merged_into(symbol, op.op)):

@@ -1,10 +1,12 @@
-"""Puts each difference in, and tells how many are found where they begin: `python -m tests.trace.divergence.contact`."""
+"""Puts each difference in, and tells how many are found where they begin.
+
+python -m tests.trace.divergence.contact [PART OF A NAME …]
+"""
 
 from __future__ import annotations
 
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 from tests.trace.divergence.injections import INJECTIONS, SAME
@@ -18,7 +20,6 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as directory:
         runs = Runs(Path(directory))
         for each in listed:
-            began = time.perf_counter()
             found = runs.of(each.program, each.a, each.b)
             wrong = verdict(each, found)
             right += not wrong

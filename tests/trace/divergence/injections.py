@@ -14,8 +14,8 @@ import tensorflow as tf
 from tests.trace.divergence.programs import (
     BATCH,
     Change,
-    clipped_gradient,
     attention,
+    clipped_gradient,
     convolution,
     loop,
     perceptron,
@@ -57,7 +57,7 @@ def _bump(place: int, by: float) -> Callable[[Any], None]:
 
     def bump(model: Any) -> None:
         variable = model[place] if isinstance(model, list) else model.trainable_variables[place]
-        value = np.array(variable)
+        value = variable.numpy().copy()
         value.flat[1] += by
         variable.assign(value)
 
@@ -69,7 +69,7 @@ def _all_higher(place: int, by: float) -> Callable[[Any], None]:
 
     def add(model: Any) -> None:
         variable = model.trainable_variables[place]
-        variable.assign(np.array(variable) + by)
+        variable.assign(variable.numpy() + by)
 
     return add
 
