@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tb_gradflow.cli.main import main
-from tb_gradflow.record.schema import Optimizer, Session, StepRecord, StepValues, Trace, WeightsBefore
+from tb_gradflow.record.schema import Movement, Optimizer, Session, StepRecord, StepValues, Trace, WeightsBefore
 from tests.store.samples import open_writer, session, step, trace
 
 
@@ -87,9 +87,12 @@ def test_settings_of_the_optimizer_come_first_where_the_update_differs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     adam = Optimizer("Adam", True, False, "", False, 1, False, options=("epsilon=1e-07",))
-    write(tmp_path / "a", steps(0), replace(trace(), optimizers=(adam,)))
-    moved = replace(steps(0)[0], variables=struct.pack("<8f", 1.0, 0.25, 0.0, 0.0, 2.0, 0.0, 0.0, 0.0))
-    changed = replace(trace(), optimizers=(replace(adam, options=("epsilon=0.001",)),))
+    [one] = steps(0)
+    one = replace(one, gradients=one.gradients + struct.pack("<6f", 0, 0, 0, 0, 0, 0.01))
+    moving = replace(trace(), optimizers=(adam,), movements=(Movement(0, 0, 3, 0.0, ""),))
+    write(tmp_path / "a", [one], moving)
+    moved = replace(one, variables=struct.pack("<8f", 1.0, 0.25, 0.0, 0.0, 2.0, 0.0, 0.0, 0.0))
+    changed = replace(moving, optimizers=(replace(adam, options=("epsilon=0.001",)),))
     write(tmp_path / "b", [moved], changed, replace(session(), keras="3.14.0", seed=7))
 
     assert main(["diverge", str(tmp_path), "a", "b"]) == 1

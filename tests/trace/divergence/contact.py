@@ -23,13 +23,7 @@ def main() -> None:
             found = runs.of(each.program, each.a, each.b)
             wrong = verdict(each, found)
             right += not wrong
-            print(
-                f"{'ok   ' if not wrong else 'WRONG'} {each.name} ({time.perf_counter() - began:.1f} s): {found.summary}"
-            )
-            if wrong:
-                print(f"      {wrong}")
-            if words:
-                print(found)
+            print(f"{wrong or 'ok'}: {each.name}: {found if words or wrong else found.summary}")
         for name, program, a, b in SAME:
             if words and not any(word in name for word in words):
                 continue
