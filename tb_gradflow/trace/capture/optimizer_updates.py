@@ -181,7 +181,7 @@ def _options(optimizer: Any) -> Iterator[str]:
         # TensorFlow 1 has `_beta1`. Private ones that are whole count something.
         is_setting = isinstance(value, float) or (isinstance(value, int) and not name.startswith("_"))
         if is_setting and name not in _STATES:
-            yield f"{name.lstrip('_')}={value}" if isinstance(value, bool) else f"{name.lstrip('_')}={value:g}"
+            yield f"{name.lstrip('_')}={value:g}" if isinstance(value, float) else f"{name}={value}"
 
 
 def _given(optimizer: Any, gradient: Any, variable: Any) -> Given:
