@@ -86,6 +86,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "causes",
         "experiments",
         "report",
+        "divergence",
     ),
     "gradcheck": ("verdicts",),
     "serve": ("runs", "terminal", "reports", "formats"),

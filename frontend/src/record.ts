@@ -323,6 +323,8 @@ export interface Optimizer {
   readonly call: string;
   /** Whether its state is only accessible with `get_slot`, as before Keras 3. */
   readonly has_slots: boolean;
+  /** Its other settings that are numbers, such as `epsilon=1e-07`; none in older logs. */
+  readonly options: readonly string[];
 }
 
 /**
@@ -556,6 +558,8 @@ export const MOVEMENT_STATISTICS = ["zeros", "moved", "remembered", "unmoved", "
 
 export const RANGE_STATISTICS = ["none", "none", "smallest", "largest", "none", "none"] as const;
 
+export const PASSED_STATISTICS = ["none", "none", "norm", "sum", "none", "none"] as const;
+
 export const VARIABLE_STATISTICS = ["weight_norm", "update_norm", "nonfinite_before", "nonfinite_after"] as const;
 
 /** A floating tensor that was passed to the step. */
@@ -576,6 +580,16 @@ export interface ValueRange {
   /** Which of its inputs; for a divisor, the range is that of the magnitudes. */
   readonly input: number;
   /** Row of `Chunk.gradients` with its `RANGE_STATISTICS`. */
+  readonly row: number;
+}
+
+/** A floating input of a matrix product, a convolution, a pooling or a cross-entropy in the forward pass. */
+export interface PassedValue {
+  /** Index in `Trace.ops`. */
+  readonly op: number;
+  /** Which of its inputs. */
+  readonly input: number;
+  /** Row of `Chunk.gradients` with its `PASSED_STATISTICS`. */
   readonly row: number;
 }
 
@@ -638,6 +652,8 @@ export interface Trace {
   readonly term_tensors: readonly TermTensor[];
   /** Of inputs of functions that are not finite everywhere and of masked softmaxes, and of labels. */
   readonly ranges: readonly ValueRange[];
+  /** Values of the forward pass; none in older logs. */
+  readonly passed: readonly PassedValue[];
 }
 
 /** One recording: from the construction of a recorder to its end. */
@@ -656,6 +672,8 @@ export interface Session {
   readonly model: string;
   /** Patterns (fnmatch) of variables that are meant to get no gradient. */
   readonly expected: readonly string[];
+  /** TensorFlow's global seed when the recording began; null if there is none, and in older logs. */
+  readonly seed: number | null;
 }
 
 export const REPORT_FORMAT = 1;

@@ -82,6 +82,7 @@ class Optimizer:
         scaled: Whether it divides by a loss scale, and skips steps whose gradients are not finite.
         call: The user's own call of it, such as `opt.apply_gradients(zip(grads, [w]))`; empty if none is known.
         has_slots: Whether its state is only accessible with `get_slot`, as before Keras 3.
+        options: Its other settings that are numbers, such as `epsilon=1e-07`; none in older logs.
     """
 
     type: str
@@ -93,6 +94,7 @@ class Optimizer:
     scaled: bool
     call: str = ""
     has_slots: bool = False
+    options: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,6 +76,7 @@ _INDICES = (
     ("term_tensors", "term", "terms", 0),
     ("term_tensors", "op", "ops", 0),
     ("ranges", "op", "ops", 0),
+    ("passed", "op", "ops", 0),
 )
 
 # Fields whose members have a `row` of `Chunk.gradients`.
@@ -90,6 +91,7 @@ _WITH_ROWS = (
     "term_cosines",
     "term_tensors",
     "ranges",
+    "passed",
 )
 
 
@@ -124,8 +126,9 @@ def check_trace(trace: Trace) -> None:
             _check_output(f"Trace.{name}[{number}]", trace, each)
     for number, target in enumerate(trace.targets):
         _check_least(f"Trace.targets[{number}].sources", target.sources, 0)
-    for number, given in enumerate(trace.ranges):
-        _check_below(f"Trace.ranges[{number}].input", given.input, MOST_INPUTS)
+    for name in ("ranges", "passed"):
+        for number, given in enumerate(getattr(trace, name)):
+            _check_below(f"Trace.{name}[{number}].input", given.input, MOST_INPUTS)
     for number, optimizer in enumerate(trace.optimizers):
         _check_least(f"Trace.optimizers[{number}].accumulates", optimizer.accumulates, 0)
     for number, check in enumerate(trace.gradient_checks):
@@ -166,6 +169,8 @@ def check_values(values: StepValues, trace: Trace) -> None:
             at = f"StepValues.{kind}[{number}]"
             _check_below(f"{at}.target", move.target, targets)
             _check_below(f"{at}.variable", move.variable, len(trace.variables))
+    for number, weights in enumerate(values.weights):
+        _check_below(f"StepValues.weights[{number}].variable", weights.variable, len(trace.variables))
     for number, reaction in enumerate(values.reactions):
         at = f"StepValues.reactions[{number}]"
         _check_below(f"{at}.op", reaction.op, ops)

@@ -61,6 +61,7 @@ from tb_gradflow.record.values import GradientRows as GradientRows
 from tb_gradflow.record.values import OpValue as OpValue
 from tb_gradflow.record.values import Rows as Rows
 from tb_gradflow.record.values import StepValues as StepValues
+from tb_gradflow.record.values import WeightsBefore as WeightsBefore
 
 FORMAT = 1
 """Version of everything in this module. Every change increments it, and adds an upgrader and a sample log."""
@@ -78,6 +79,11 @@ numbers there. NaN if not known."""
 RANGE_STATISTICS = ("none", "none", "smallest", "largest", "none", "none")
 """Columns of those rows of `Chunk.gradients` that `ValueRange`s name: over the finite elements, NaN if there are none.
 The others are 0, so that no norm and no count is seen there by code that looks at all rows."""
+
+PASSED_STATISTICS = ("none", "none", "norm", "sum", "none", "none")
+"""Columns of those rows of `Chunk.gradients` that `PassedValue`s name: the L2 norm and the sum of the finite elements;
+of a tensor with more than 4096 elements, of about as many at equal distances. The others are 0 as in
+`RANGE_STATISTICS`."""
 
 VARIABLE_STATISTICS = ("weight_norm", "update_norm", "nonfinite_before", "nonfinite_after")
 """Columns of `Chunk.variables`: L2 norms of the value after the step and of its change in the step, both over the
@@ -108,6 +114,21 @@ class ValueRange:
         op: Index in `Trace.ops`.
         input: Which of its inputs; for a divisor, the range is that of the magnitudes.
         row: Row of `Chunk.gradients` with its `RANGE_STATISTICS`.
+    """
+
+    op: int
+    input: int
+    row: int
+
+
+@dataclass(frozen=True, slots=True)
+class PassedValue:
+    """A floating input of a matrix product, a convolution, a pooling or a cross-entropy in the forward pass.
+
+    Attributes:
+        op: Index in `Trace.ops`.
+        input: Which of its inputs.
+        row: Row of `Chunk.gradients` with its `PASSED_STATISTICS`.
     """
 
     op: int
@@ -150,6 +171,7 @@ class Trace:
         replaced: The variables whose update the step replaces by another variable's value; none in older logs.
         term_tensors: The gradient of each term at the outputs of layers; none in older logs.
         ranges: Of inputs of functions that are not finite everywhere and of masked softmaxes, and of labels.
+        passed: Values of the forward pass; none in older logs.
     """
 
     index: int
@@ -179,6 +201,7 @@ class Trace:
     replaced: tuple[Replaced, ...] = ()
     term_tensors: tuple[TermTensor, ...] = ()
     ranges: tuple[ValueRange, ...] = ()
+    passed: tuple[PassedValue, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +216,7 @@ class Session:
         keras: Version of Keras; empty without it.
         model: Name of the model; empty if there is none.
         expected: Patterns (fnmatch) of variables that are meant to get no gradient.
+        seed: TensorFlow's global seed when the recording began; null if there is none, and in older logs.
     """
 
     format: int
@@ -202,6 +226,7 @@ class Session:
     keras: str
     model: str
     expected: tuple[str, ...]
+    seed: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,6 +97,21 @@ class Example:
 
 
 @dataclass(frozen=True, slots=True)
+class WeightsBefore:
+    """A variable before a step, of which no earlier step is recorded.
+
+    Attributes:
+        variable: Index in `Trace.variables`.
+        norm: Its L2 norm, over the finite elements.
+        sum: The sum of its finite elements.
+    """
+
+    variable: int
+    norm: float
+    sum: float
+
+
+@dataclass(frozen=True, slots=True)
 class StepValues:
     """The measurements of a step other than its gradients.
 
@@ -112,6 +127,7 @@ class StepValues:
         line_searches: Of a step whose loss does not fall; none in older logs.
         interventions: That change a gradient which is not finite, or too small; none in older logs.
         slopes: Of variables whose gradient is in question; none in older logs.
+        weights: Of the first step of a trace, its variables before it; none in older logs.
     """
 
     step: int
@@ -125,3 +141,4 @@ class StepValues:
     line_searches: tuple[LineSearch, ...] = ()
     interventions: tuple[Intervention, ...] = ()
     slopes: tuple[Slope, ...] = ()
+    weights: tuple[WeightsBefore, ...] = ()

@@ -45,6 +45,7 @@ MORE: dict[str, Json] = {
     "deferred": [{"variable": 0, "summed": True, "summed_at": 0, "conditional": True, "condition_at": 0}],
     "replaced": [{"variable": 0, "by": 0, "share": 0.5, "at": 0}],
     "ranges": [{"op": 0, "input": 0, "row": 0}],
+    "passed": [{"op": 0, "input": 0, "row": 0}],
     "notes": ["steps of this kind are not measured"],
 }
 
@@ -92,6 +93,7 @@ MORE_VALUES: dict[str, Json] = {
             "gradients": [{"variable": 0, "before": 0.0, "was_broken": 1, "after": 1.0, "broken": 0}],
         }
     ],
+    "weights": [{"variable": 0, "norm": 1.0, "sum": -0.5}],
     "slopes": [
         {
             "target": 0,
@@ -222,6 +224,7 @@ def test_no_number_of_a_forward_pass_may_be_less_than_none(field: str) -> None:
         *("values.*.op", "gradient_rows.*.op", "gradient_rows.*.target"),
         *("influences.*.target", "influences.*.variable", "line_searches.*.target"),
         *("reactions.*.op", "reactions.*.target", "slopes.*.target", "slopes.*.variable"),
+        "weights.*.variable",
         *("interventions.*.target", "interventions.*.op", "interventions.*.gradients.*.variable"),
     ],
 )

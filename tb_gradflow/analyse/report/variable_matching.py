@@ -8,13 +8,25 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
-
-from tb_gradflow.record.report import VariableReport
+from typing import Literal, Protocol
 
 Match = Literal["name", "number", "guess"]
 """How two variables were matched: by the same name; by names that differ only in the numbers that Keras and TensorFlow
 append to copies; or only by shape, dtype, position and a part of the name."""
+
+
+class Named(Protocol):
+    """A variable of a report, or of a trace."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    @property
+    def dtype(self) -> str: ...
+
 
 # Comparing the spelling of two names takes about 30 µs; with more pairs than this, only the order decides.
 _MOST_SPELT = 50_000
@@ -34,7 +46,7 @@ def unnumbered(name: str) -> str:
     return re.sub(r"_\d+(?=/|$)", "", name)
 
 
-def match(before: Sequence[VariableReport], now: Sequence[VariableReport]) -> tuple[Matched, ...]:
+def match(before: Sequence[Named], now: Sequence[Named]) -> tuple[Matched, ...]:
     """Every variable at most once, in the order of `now`."""
     sure = [*_by_name(before, now)]
     left = _rest(len(before), [pair.before for pair in sure])
@@ -42,7 +54,7 @@ def match(before: Sequence[VariableReport], now: Sequence[VariableReport]) -> tu
     return tuple(sorted([*sure, *_guessed(before, now, left, right, sure)], key=lambda pair: pair.now))
 
 
-def _by_name(before: Sequence[VariableReport], now: Sequence[VariableReport]) -> list[Matched]:
+def _by_name(before: Sequence[Named], now: Sequence[Named]) -> list[Matched]:
     left, right = _families(before), _families(now)
     pairs = []
     for family in left.keys() & right.keys():
@@ -57,20 +69,18 @@ def _by_name(before: Sequence[VariableReport], now: Sequence[VariableReport]) ->
     return pairs
 
 
-def _families(variables: Sequence[VariableReport]) -> dict[str, list[int]]:
+def _families(variables: Sequence[Named]) -> dict[str, list[int]]:
     found: dict[str, list[int]] = defaultdict(list)
     for place, variable in enumerate(variables):
         found[unnumbered(variable.name)].append(place)
     return found
 
 
-def _fit(
-    before: Sequence[VariableReport], now: Sequence[VariableReport], ours: Sequence[int], theirs: Sequence[int]
-) -> bool:
+def _fit(before: Sequence[Named], now: Sequence[Named], ours: Sequence[int], theirs: Sequence[int]) -> bool:
     return all(_kind(before[a]) == _kind(now[b]) for a, b in zip(ours, theirs, strict=True))
 
 
-def _kind(variable: VariableReport) -> tuple[tuple[int, ...], str]:
+def _kind(variable: Named) -> tuple[tuple[int, ...], str]:
     return variable.shape, variable.dtype
 
 
@@ -80,8 +90,8 @@ def _rest(count: int, taken: Sequence[int]) -> list[int]:
 
 
 def _guessed(
-    before: Sequence[VariableReport],
-    now: Sequence[VariableReport],
+    before: Sequence[Named],
+    now: Sequence[Named],
     left: Sequence[int],
     right: Sequence[int],
     sure: Sequence[Matched],

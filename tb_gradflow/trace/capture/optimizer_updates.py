@@ -22,6 +22,9 @@ _SLOTS = frozenset({"momentum", "m", "linear"})
 
 _CLIPS = ("clipnorm", "global_clipnorm", "clipvalue")
 
+# Attributes that describe no setting.
+_STATES = frozenset({"built", *_CLIPS})
+
 # Their updates have about the size of the learning rate, whatever the gradient is. Those of the others are proportional
 # to it.
 _PROPORTIONAL = frozenset({"SGD", "GradientDescentOptimizer"})
@@ -167,8 +170,18 @@ def _applied(optimizer: Any, *, is_scaled: bool) -> Applied:
         accumulates=int(getattr(optimizer, "gradient_accumulation_steps", None) or 1),
         scaled=is_scaled,
         has_slots=callable(getattr(optimizer, "get_slot_names", None)),
+        options=tuple(_options(optimizer)),
     )
     return Applied(known, _rate(optimizer), known.type in _PROPORTIONAL and not known.memory, by=optimizer)
+
+
+def _options(optimizer: Any) -> Iterator[str]:
+    """Its attributes that are numbers. Its class may be the user's own, so no method of it is called."""
+    for name, value in vars(optimizer).items() if hasattr(optimizer, "__dict__") else ():
+        # TensorFlow 1 has `_beta1`. Private ones that are whole count something.
+        is_setting = isinstance(value, float) or (isinstance(value, int) and not name.startswith("_"))
+        if is_setting and name not in _STATES:
+            yield f"{name.lstrip('_')}={value:g}" if isinstance(value, float) else f"{name}={value}"
 
 
 def _given(optimizer: Any, gradient: Any, variable: Any) -> Given:

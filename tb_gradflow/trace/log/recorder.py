@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.eager import context
 
 from tb_gradflow.analyse.diagnose import diagnose
 from tb_gradflow.errors import SetupError
@@ -63,6 +64,7 @@ def new_session(name: str, *, keras: str | None = None, expected: tuple[str, ...
         keras=keras_version() if keras is None else keras,
         model=name,
         expected=expected,
+        seed=context.global_seed(),
     )
 
 

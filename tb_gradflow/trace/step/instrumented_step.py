@@ -14,6 +14,7 @@ import tensorflow as tf
 from tb_gradflow.record.schema import Trace
 from tb_gradflow.trace.capture.collector import Collector, Scope
 from tb_gradflow.trace.capture.optimizer_updates import Moved
+from tb_gradflow.trace.capture.passed_values import passed_values
 from tb_gradflow.trace.capture.patches import gives_way, watching
 from tb_gradflow.trace.capture.term_gradients import TermGradients
 from tb_gradflow.trace.eager.shadow_symbols import ShadowSymbols
@@ -44,6 +45,7 @@ from tb_gradflow.trace.step.more_rows import MoreRows, trace_with
 from tb_gradflow.trace.step.named_inputs import Named, NameInputs, arguments_of
 from tb_gradflow.trace.step.observation import seen_in
 from tb_gradflow.trace.step.settings import Settings
+from tb_gradflow.trace.step.state import weights_before
 from tb_gradflow.trace.step.value_ranges import value_ranges
 
 OnTrace = Callable[[Trace, BaseException | None], None]
@@ -205,7 +207,10 @@ class OpenStep:
         if with_values:
             measured |= forward_values(collector.calls, collector.symbols, numbered, (args, kwargs))
             measured |= examples_of(given) if settings.examples else {}
-        known = {name: value.numpy() for name, value in measured.items()}
+        known: Measured = {name: value.numpy() for name, value in measured.items()}
+        if numbered.trace.index == 0:
+            before = enumerate([*self._before, *self._met()])
+            known["weights"] = tuple(weights_before(number, value) for number, value in before if _is_whole(value))
         return known if with_values else known | self._experiments(numbered, known)
 
     def _experiments(self, numbered: Numbered, measured: Measured) -> Measured:
@@ -225,10 +230,12 @@ class OpenStep:
     def _more_rows(self, given: Named) -> MoreRows:
         collector, before, block = self.collector, self._before, Block()
         collector.rows.append(block)
+        is_all = self._step.settings.tensors == "all"
         more = MoreRows(
             [(name, block.measure(tensor)) for name, tensor in given],
             [(each, block.add(_movement(each, before[each.variable]))) for each in collector.moved(len(before))],
-            value_ranges(collector, block, exact=False) if self._step.settings.tensors == "all" else (),
+            value_ranges(collector, block, exact=False) if is_all else (),
+            passed_values(collector, block, exact=False) if is_all else (),
         )
         block.stack()
         return more
@@ -255,6 +262,11 @@ def _broke(collector: Collector, inputs: Sequence[Row]) -> bool:
     rows = [call.rows.tensor.numpy() for call in collector.calls if isinstance(call.rows.tensor, eager)]
     rows += [row.block.tensor.numpy()[row.place : row.place + 1] for row in inputs]
     return not all(np.all(np.isfinite(loss)) for loss in losses) or any(map(has_nonfinite, rows))
+
+
+def _is_whole(value: Any) -> bool:
+    """Whether the value of a variable before the step is known, and can be summed."""
+    return value is not None and value.dtype.is_floating
 
 
 def _movement(moved: Moved, before: Any) -> Any:

@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from tb_gradflow.record.schema import GRADIENT_STATISTICS, VARIABLE_STATISTICS
 from tb_gradflow.trace.capture.collector import Collector
+from tb_gradflow.trace.capture.passed_values import passed_values
 from tb_gradflow.trace.engine.additions import Additions
 from tb_gradflow.trace.engine.calls import Place, places
 from tb_gradflow.trace.engine.cells import Bundle, Cell
@@ -101,6 +102,7 @@ class Measurements:
         self._listed = [each.anew() for each in additions if any(each.of is graph for graph in graphs)]
         self.additions = [each for each in self._listed if self._leaves(each, settings)]
         self._state = self._state_measured()
+        self._is_begun = False
 
     @property
     def calls(self) -> Sequence[Call]:
@@ -139,6 +141,8 @@ class Measurements:
             each.take(scales, tables, losses, updates, rates)
             self.parts |= each.parts_taken()
         numbers = range(len(self._updates))
+        weights = () if self._is_begun else self._state.weights_before()
+        self._is_begun = True
         norms, moved = self._state.end(
             [updates.get(number) for number in numbers], [rates.get(number) for number in numbers], read
         )
@@ -152,6 +156,7 @@ class Measurements:
             "losses": np.array([losses[id(call)] for call in self._measured_calls()], np.float32),
             "gradients": np.concatenate([np.zeros((0, len(GRADIENT_STATISTICS)), np.float32), *blocks]),
             "variables": variables,
+            "weights": weights,
             **{name: value.numpy() for name, value in values.items() if value is not None},
         }
 
@@ -163,11 +168,15 @@ class Measurements:
             self._arguments = arguments_of_graph(root)
             self._inputs = self._named(inputs, called)
             rows = [(name, block.measure(tensor)) for name, tensor in self._inputs]
-            ranges = value_ranges(collector, block, exact=self._trains) if settings.tensors == "all" else []
+            is_all = settings.tensors == "all"
+            ranges = value_ranges(collector, block, exact=self._trains) if is_all else []
+            # XLA fuses whatever nobody else reads; and a replica has only its part of a value.
+            is_apart = self._replica is None and not any(each is root for each in self._in_xla)
+            passed = passed_values(collector, block, exact=self._trains) if is_all and is_apart else []
             block.stack()
         self._seen.rows.append(block)
         self._seen.rows.append(self._moved)
-        return MoreRows(rows, [(each, self._moved.add()) for each in self._updates], ranges)
+        return MoreRows(rows, [(each, self._moved.add()) for each in self._updates], ranges, passed)
 
     def _named(self, inputs: NameInputs, called: Sequence[Place]) -> Named:
         """The arguments of the step, which may be a function that the user's own step calls."""

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tb_gradflow.record.schema import Input, Movement, ValueRange
+from tb_gradflow.record.schema import Input, Movement, PassedValue, ValueRange
 from tb_gradflow.trace.capture.optimizer_updates import Applied, Moved
+from tb_gradflow.trace.capture.passed_values import MeasuredInput
 from tb_gradflow.trace.graph.build_trace import Looked, Numbered, numbered_trace_of
 from tb_gradflow.trace.graph.flat_ops import Ref
 from tb_gradflow.trace.numerics.statistics_table import Row
-from tb_gradflow.trace.step.value_ranges import Ranged
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,11 +22,13 @@ class MoreRows:
         inputs: The name of each, with its row.
         movements: Each updated variable, with its row.
         ranges: The ranges of values that functions are given.
+        passed: The values that products and the like are given.
     """
 
     inputs: Sequence[tuple[str, Row]] = ()
     movements: Sequence[tuple[Moved, Row]] = ()
-    ranges: Sequence[Ranged] = ()
+    ranges: Sequence[MeasuredInput] = ()
+    passed: Sequence[MeasuredInput] = ()
 
 
 def trace_with(
@@ -52,6 +54,11 @@ def trace_with(
         ranges=tuple(
             ValueRange(op, each.input, number_of_row(each.row))
             for each in more.ranges
+            if (op := numbered.number_of(each.flattener, Ref(each.op, 0))) >= 0
+        ),
+        passed=tuple(
+            PassedValue(op, each.input, number_of_row(each.row))
+            for each in more.passed
             if (op := numbered.number_of(each.flattener, Ref(each.op, 0))) >= 0
         ),
     )

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import tensorflow as tf
 from tensorflow.python.ops.resource_variable_ops import BaseResourceVariable
 
-from tb_gradflow.record.schema import MOVEMENT_STATISTICS, VARIABLE_STATISTICS
+from tb_gradflow.record.schema import MOVEMENT_STATISTICS, VARIABLE_STATISTICS, WeightsBefore
 from tb_gradflow.trace.capture.optimizer_updates import Moved, as_number, is_any_nonzero
 from tb_gradflow.trace.numerics.arrays import (
     flat,
@@ -60,6 +60,11 @@ class State:
         known = {key: read(rate) if isinstance(rate, tf.Variable) else rate for key, rate in rates.items()}
         self._rates = [known[id(each.applied)] for each in self._moved]
 
+    def weights_before(self) -> tuple[WeightsBefore, ...]:
+        """Between the two: the variables before the step."""
+        known = zip(self._variables, self._before, strict=True)
+        return tuple(weights_before(number, value) for number, value in known if not value.dtype.is_complex)
+
     def end(self, gradients: Sequence[Any], rates: Sequence[Any], read: Read = kept) -> tuple[Array, Array]:
         """After it: `[variables, 4]` and `[moved, 6]`. `gradients` are those that the optimizers got, `None` where that
         is not known, and `rates` the learning rates that are tensors of the step, `None` for others."""
@@ -83,6 +88,19 @@ class State:
             for at, movement in zip(places, rows, strict=True):
                 movements[at] = movement
         return norms, movements
+
+
+def weights_before(number: int, value: Any) -> WeightsBefore:
+    """Of the variable with this number, from its value before the step."""
+    if "CPU" in value.device:
+        array = _flat(value)
+        with np.errstate(all="ignore"):
+            total = float(array.sum(dtype=np.float64))
+            total = total if np.isfinite(total) else float(array[np.isfinite(array)].sum(dtype=np.float64))
+        return WeightsBefore(number, variable_columns(array, None, None)[0], total)
+    wide = tf.cast(value, tf.float64)
+    finite = tf.where(tf.math.is_finite(wide), wide, 0.0)
+    return WeightsBefore(number, float(tf.norm(finite)), float(tf.reduce_sum(finite)))
 
 
 _Here = Sequence[tuple[Moved, Any, Sequence[Any], Any]]

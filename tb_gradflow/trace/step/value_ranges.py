@@ -8,7 +8,6 @@ A value is left out if reading it could change how the step rounds (see `fusion`
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -17,9 +16,9 @@ import tensorflow as tf
 
 from tb_gradflow.analyse.graph.op_sets import DIVISIONS, MASKS, SINGULAR_INPUT, SOFTMAX_LOSS
 from tb_gradflow.trace.capture.collector import Collector
-from tb_gradflow.trace.graph.flat_ops import FlatOp, consumers
+from tb_gradflow.trace.capture.passed_values import MeasuredInput, is_own, root_flattener, with_losses
+from tb_gradflow.trace.graph.flat_ops import FlatOp
 from tb_gradflow.trace.graph.flatten import Flattener
-from tb_gradflow.trace.graph.reach import influenced_by, needed_for
 from tb_gradflow.trace.numerics.fusion import may_be_merged_into
 from tb_gradflow.trace.numerics.later import wide
 from tb_gradflow.trace.numerics.statistics_table import Block, Row
@@ -40,29 +39,12 @@ _SAME = frozenset({"Cast", "Reshape", "ExpandDims", "Squeeze", "Identity"})
 _MERGED = frozenset({"Sqrt"})
 
 
-@dataclass(frozen=True, slots=True)
-class Ranged:
-    """An input whose range is measured.
-
-    Attributes:
-        flattener: The graph that contains the op.
-        op: Which of its flat ops takes the input.
-        input: Which of its inputs.
-        row: Its statistics.
-    """
-
-    flattener: Flattener
-    op: int
-    input: int
-    row: Row
-
-
-def value_ranges(collector: Collector, block: Block, *, exact: bool) -> list[Ranged]:
+def value_ranges(collector: Collector, block: Block, *, exact: bool) -> list[MeasuredInput]:
     """Adds to `block` the ranges of inputs that depend on variables. `exact`: see `fusion`."""
-    flattener = next((call.flattener for call in collector.calls if call.flattener.graph is collector.root), None)
+    flattener = root_flattener(collector)
     if flattener is None:
         return []
-    found: list[Ranged] = []
+    found: list[MeasuredInput] = []
     rows: dict[int, Row] = {}
     seen: set[tuple[int, bool]] = set()
     for number, place in _singular(collector, flattener):
@@ -78,12 +60,12 @@ def value_ranges(collector: Collector, block: Block, *, exact: bool) -> list[Ran
         value = collector.symbols.actual(symbol)
         if value is not None:
             row = block.measure(value, of=_magnitudes if is_divisor else _range)
-            found.append(Ranged(flattener, number, place, row))
+            found.append(MeasuredInput(flattener, number, place, row))
     for number, place, argument in islice(_compared(collector, flattener), MOST_COMPARED):
         value = collector.symbols.actual(argument)
         if value is not None:
             rows.setdefault(id(argument), block.measure(value, of=_range))
-            found.append(Ranged(flattener, number, place, rows[id(argument)]))
+            found.append(MeasuredInput(flattener, number, place, rows[id(argument)]))
     return found
 
 
@@ -91,7 +73,7 @@ def _compared(collector: Collector, flattener: Flattener) -> Iterator[tuple[int,
     """Where a result of the model is compared with a part of the batch, the last one first: the op, which of its inputs
     is that part, and the argument of the step that it is."""
     ops = flattener.ops
-    needed, moved = _on_the_way(collector, flattener)
+    needed, moved = with_losses(collector, flattener)
     for number in sorted(needed & moved, reverse=True):
         op = ops[number]
         if op.nested or op.backward or op.known is not None or len(op.op.inputs) != 2:
@@ -117,19 +99,15 @@ def _is_comparison(op: FlatOp, of_model: FlatOp) -> bool:
 
 def _singular(collector: Collector, flattener: Flattener) -> Iterator[tuple[int, int]]:
     ops = flattener.ops
-    needed, moved = _on_the_way(collector, flattener)
+    needed, moved = with_losses(collector, flattener)
     for number in sorted(needed & moved):
         op, place = ops[number], 0 if _is_masked(ops, number) else SINGULAR_INPUT.get(ops[number].type)
-        if place is not None and _is_own(op) and any(each.slot == place and each.ref.op in moved for each in op.inputs):
+        if (
+            place is not None
+            and _is_singular(op)
+            and any(each.slot == place and each.ref.op in moved for each in op.inputs)
+        ):
             yield number, place
-
-
-def _on_the_way(collector: Collector, flattener: Flattener) -> tuple[set[int], set[int]]:
-    """The ops that the losses depend on, and those that depend on a variable."""
-    ops = flattener.ops
-    targets = [ref.op for call in collector.calls if call.flattener is flattener for ref in call.targets]
-    read = [number for number, op in enumerate(ops) if op.reads is not None]
-    return needed_for(ops, targets), influenced_by(ops, consumers(ops), read)
 
 
 def _is_masked(ops: Sequence[FlatOp], number: int) -> bool:
@@ -140,10 +118,8 @@ def _is_masked(ops: Sequence[FlatOp], number: int) -> bool:
     return before.type in MASKS and all(ops[each.ref.op].reads is None for each in before.inputs)
 
 
-def _is_own(op: FlatOp) -> bool:
-    if op.nested or op.backward or op.known is not None or not op.op.inputs[0].dtype.is_floating:
-        return False
-    return op.type != "Pow" or not _is_whole(tf.get_static_value(op.op.inputs[1]))
+def _is_singular(op: FlatOp) -> bool:
+    return is_own(op) and (op.type != "Pow" or not _is_whole(tf.get_static_value(op.op.inputs[1])))
 
 
 def _is_whole(exponent: Any) -> bool:

@@ -70,7 +70,7 @@ MODULES: tuple[Module, ...] = (
     Module(f"{_EAGER}.backprop", ("_gradient_function",)),
     Module(f"{_EAGER}.backprop_util", ("IsTrainable",)),
     Module(f"{_EAGER}.cancellation", ("CancellationManager", "CancellationManagerContext", "context")),
-    Module(f"{_EAGER}.context", ("context",)),
+    Module(f"{_EAGER}.context", ("context", "global_seed")),
     Module(f"{_EAGER}.core", ("_FallbackException",)),
     Module(f"{_EAGER}.execute", ("execute", "execute_with_cancellation", "record_gradient")),
     Module(f"{_EAGER}.forwardprop"),
