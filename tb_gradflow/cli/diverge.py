@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tb_gradflow.api import diverge
 from tb_gradflow.cli.runs import chosen, opened
 from tb_gradflow.cli.terminal import look
+from tb_gradflow.serve.reports.divergence import Divergence
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -34,10 +35,15 @@ def add_parser(commands: Subparsers) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    logs = []
-    for name in (options.a, options.b):
-        [(known, directory)] = chosen(options.logdir, name).items()
-        logs.append(opened(options.logdir, known, directory))
-    divergence = diverge(*logs)
+    divergence = diverged(options.logdir, options.a, options.b)
     print(json.dumps(divergence.to_dict(), indent=2) if options.json else divergence.text(look()))
     return DIFFERENT if divergence.differs else SAME
+
+
+def diverged(logdir: str, a: str, b: str) -> Divergence:
+    """Where two runs of a directory differ first. Raises LogError."""
+    logs = []
+    for name in (a, b):
+        [(known, directory)] = chosen(logdir, name).items()
+        logs.append(opened(logdir, known, directory))
+    return diverge(*logs)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from tb_gradflow.api import Log
 from tb_gradflow.cli.compare import compared
+from tb_gradflow.cli.diverge import diverged
 from tb_gradflow.cli.fix import passages_of
 from tb_gradflow.cli.run import LOGDIR
 from tb_gradflow.cli.runs import chosen, newest_in, opened
@@ -43,7 +44,7 @@ def add_parser(commands: Subparsers) -> None:
         "mcp",
         help="serve the runs of a log directory to programs, by the Model Context Protocol",
         description="A Model Context Protocol server on standard input and output, for programs that help people "
-        "program. Tools: runs, report, evidence, edits and compare. It only reads. Needs the extra `mcp`: "
+        "program. Tools: runs, report, evidence, edits, compare and diverge. It only reads. Needs the extra `mcp`: "
         "`pip install tensorboard-plugin-gradflow[mcp]`. Needs no TensorFlow.",
         epilog="Exit status: 0 when its input ends, or 2 if the extra is not installed.",
     )
@@ -65,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
     server = MCPServer("tb-gradflow", instructions=INSTRUCTIONS, version=VERSION, log_level="WARNING")
     tools = Tools(options.logdir)
     only_reads = ToolAnnotations(read_only_hint=True, open_world_hint=False)
-    for tool in (tools.runs, tools.report, tools.evidence, tools.edits, tools.compare):
+    for tool in (tools.runs, tools.report, tools.evidence, tools.edits, tools.compare, tools.diverge):
         server.add_tool(told(tool, ToolError), description=inspect.getdoc(tool), annotations=only_reads)
     if sys.stdin.isatty():
         print("Speaks the Model Context Protocol on standard input and output. Ctrl-C ends it.", file=sys.stderr)
@@ -161,6 +162,13 @@ class Tools:
         Variables that are better or worse, and findings that are new or gone.
         """
         return compared(self._logdir, before, now).to_dict()
+
+    def diverge(self, run_a: str, run_b: str) -> Json:
+        """The first step, op and direction at which two runs that should be equal differ beyond rounding.
+
+        Also the settings, versions and lines of code that differ.
+        """
+        return diverged(self._logdir, run_a, run_b).to_dict()
 
     def _log(self, run: str | None) -> tuple[str, Log]:
         """A run by its name, or else the one that was written last; with its name in `runs`. Raises LogError."""

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import tb_gradflow
+from tb_gradflow.cli.diverge import diverged
 from tests.demo.training import Trained
 from tests.serve.processes import environment
 
@@ -49,10 +50,15 @@ def answers(logdir: Path, *calls: Call) -> list[Any]:
     return [result.structured_content for result in results]
 
 
+def tb_diverge(logdir: Path) -> Any:
+    """What the command says."""
+    return diverged(str(logdir), "step_filter/broken", "step_filter/fixed").to_dict()
+
+
 def test_a_program_finds_out_what_is_wrong_and_what_to_write(step_filter: Trained) -> None:
     broken = tb_gradflow.open_log(step_filter.logdir / "step_filter" / "broken").report()
 
-    runs, report, of_all, evidence, edits, comparison = answers(
+    runs, report, of_all, evidence, edits, comparison, divergence = answers(
         step_filter.logdir,
         ("runs", {}),
         ("report", {"run": "step_filter/broken"}),
@@ -60,6 +66,7 @@ def test_a_program_finds_out_what_is_wrong_and_what_to_write(step_filter: Traine
         ("evidence", {"run": "step_filter/broken"}),
         ("edits", {"run": "step_filter/broken"}),
         ("compare", {"before": "step_filter/broken", "now": "step_filter/fixed"}),
+        ("diverge", {"run_a": "step_filter/broken", "run_b": "step_filter/fixed"}),
     )
 
     assert [(run["run"], run["health"]) for run in runs["runs"]] == [
@@ -81,12 +88,13 @@ def test_a_program_finds_out_what_is_wrong_and_what_to_write(step_filter: Traine
     assert edits["left_out"] == []
     assert f"\n-{edits['edits'][0]['before']}\n" in edits["patch"]
     assert [each["cause"] for each in comparison["findings"] if each["change"] == "went"] == ["nondiff_comparison"]
+    assert divergence == tb_diverge(step_filter.logdir)
 
 
 def test_the_tools_say_what_they_take_and_that_they_only_read(tmp_path: Path) -> None:
     tools, _ = asked(tmp_path)
 
-    assert [tool.name for tool in tools] == ["runs", "report", "evidence", "edits", "compare"]
+    assert [tool.name for tool in tools] == ["runs", "report", "evidence", "edits", "compare", "diverge"]
     assert all(tool.description and tool.annotations.read_only_hint for tool in tools)
     assert [sorted(tool.input_schema["properties"]) for tool in tools] == [
         [],
@@ -94,6 +102,7 @@ def test_the_tools_say_what_they_take_and_that_they_only_read(tmp_path: Path) ->
         ["run", "step"],
         ["run"],
         ["before", "now"],
+        ["run_a", "run_b"],
     ]
 
 
