@@ -17,7 +17,7 @@ MOST_CHARACTERS = 160
 _CODE = re.compile(
     r"`[^`]+`(?:(?:, then |, and use |, |; where |; if )(?!or )(?:[^`.]*`[^`]+`)+[^`.;]*)?(?P<rest>.*)", re.DOTALL
 )
-_BOUNDS = ("maximum", "minimum", "clip", "clip_by_value")
+_BOUNDS = ("maximum", "minimum", "clip", "clip_by_value", "where")
 _RESTS = (".", "; or", ", or", "; `")
 
 
