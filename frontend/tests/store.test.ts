@@ -50,7 +50,7 @@ class Log implements Source {
     for (let at = 0; at < this.steps.length; at += 2) {
       chunks.push({id: this.steps[at], trace: 0, steps: this.steps.slice(at, at + 2)});
     }
-    const session = {format: 1, id: this.session, tool: "", tensorflow: "", keras: "", model: "", expected: []};
+    const session = {format: 1, id: this.session, tool: "", tensorflow: "", keras: "", model: "", expected: [], seed: null};
     return {
       format: 1,
       run,
