@@ -36,7 +36,7 @@ const row = (norm: number): readonly number[] => [norm, 0, 0, 0, 0, 0];
 async function embedded(kept: number, recorded: number): Promise<Embedded> {
   const {variables, findings, ...rest} = diagnosis(TRACE, {});
   const report = {...rest, step: 3, variables: variables.map((_, at) => at), findings: []};
-  const session = {format: 1, id: "1", tool: "", tensorflow: "", keras: "", model: "", expected: []};
+  const session = {format: 1, id: "1", tool: "", tensorflow: "", keras: "", model: "", expected: [], seed: null};
   const run: EmbeddedRun = {
     recorded,
     kept,
