@@ -77,6 +77,7 @@ ATTRIBUTES: tuple[Attribute, ...] = (
     Attribute("MultiOptimizer", "_inner_optimizers", "which of its optimizers updates a variable", optional=True),
     Attribute("MultiOptimizer", "_optimizer_map", "which of its optimizers updates a variable", optional=True),
     Attribute("MultiOptimizer", "_var_to_optimizer_idx", "which of its optimizers updates a variable", optional=True),
+    Attribute("IteratorSpec", "_element_spec", "the batch of a step whose fixes are tried"),
     Attribute("Model", "_flatten_layers", "the layers of a model"),
     Attribute("Model", "_symbolic_build", "models that build their variables in their first step"),
     Attribute("Model", "_make_function", "how Keras compiles a training step", optional=True),

@@ -285,6 +285,7 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "Operation": operation,
     "EagerTensor": lambda: tf.constant(1.0),
     "FuncGraph": lambda: FuncGraph("made"),
+    "IteratorSpec": lambda: tf.data.IteratorSpec(tf.TensorSpec([])),
     "Function": function,
     "FunctionCache": lambda: function()._function_cache,
     "AtomicFunction": lambda: function().get_concrete_function(tf.constant(1.0))._inference_function,
