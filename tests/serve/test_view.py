@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import re
 import signal
@@ -33,7 +34,10 @@ def start(logdir: Path, *options: str, without: Path | None = None) -> subproces
     if without is not None:
         variables["PYTHONPATH"] = os.pathsep.join((str(without), variables["PYTHONPATH"]))
     command = [sys.executable, "-m", "tb_gradflow", "view", str(logdir), *options]
-    return subprocess.Popen(command, env=variables, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    # A shell that starts the tests in the background lets them ignore Ctrl-C, and what they start.
+    listening = functools.partial(signal.signal, signal.SIGINT, signal.default_int_handler)
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, env=variables, stdout=pipe, stderr=pipe, text=True, preexec_fn=listening)
 
 
 @contextlib.contextmanager

@@ -88,7 +88,8 @@ def _is_lost_in_between(suspect: Suspect) -> bool:
         return False
     op, producer = suspect.op, suspect.topology.trace.ops[suspect.producer]
     arriving = suspect.measured.of_op(suspect.target, suspect.culprit)
-    alone = op.data is False and op.type not in PRODUCTS and len(op.outputs) == len(suspect.edges) == 1
+    mixes = op.type in PRODUCTS or op.type in ("Softmax", "LogSoftmax", "Cumsum", "Cumprod")
+    alone = op.data is False and not mixes and len(op.outputs) == len(suspect.edges) == 1
     kept = alone and len(producer.outputs) == 1 and op.outputs[0].shape == producer.outputs[0].shape
     return kept and arriving is not None and arriving.max_abs >= _ALIVE_AT_ALL
 

@@ -15,10 +15,10 @@ MOST_CHARACTERS = 160
 
 # A code, what is built on it until the clause ends, and the rest.
 _CODE = re.compile(
-    r"`[^`]+`(?:(?:, then |, and use |, |; where |; if )(?!or )(?:[^`.]*`[^`]+`)+[^`.;]*)?(?P<rest>.*)", re.DOTALL
+    r"`[^`]+`(?:(?:, then |, and use |, |; where )(?!or )(?:[^`.;]*`[^`]+`)+[^`.;]*)?(?P<rest>.*)", re.DOTALL
 )
 _BOUNDS = ("maximum", "minimum", "clip", "clip_by_value", "where")
-_RESTS = (".", "; or", ", or", "; `")
+_RESTS = (".", "; or", ", or", "; if", "; `")
 
 
 def with_code_of(edit: Edit | None, fix: str, leads: Sequence[str]) -> str:

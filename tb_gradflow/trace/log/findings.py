@@ -8,9 +8,10 @@ import os
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import FrameType
+from types import FrameType, MethodType
 from typing import Any, Literal
 
 import keras as keras
@@ -80,7 +81,8 @@ class Findings:
         self._on_finding = on_finding
         self._try_fixes = try_fixes
         self._share = None if try_fixes is True else share
-        self._keep = keep
+        # A log lives as long as its recorder, and must not keep that: its model would never be freed.
+        self._keep = weakref.WeakMethod(keep) if isinstance(keep, MethodType) else lambda: keep
         self._began = time.monotonic()
         self._known: set[tuple[object, ...]] = set()
         self._kept: set[tuple[str, int, str]] = set()
@@ -117,7 +119,10 @@ class Findings:
 
     def _keep_now(self, recorder: Any, step: int) -> None:
         try:
-            attempt = self._keep()
+            keep = self._keep()
+            if keep is None:
+                return
+            attempt = keep()
         except NotRepeatable as reason:
             if self._try_fixes is True:
                 warn(f"tb_gradflow: the fixes for this step are not tried: {reason}.")

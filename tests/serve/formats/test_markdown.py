@@ -80,7 +80,8 @@ Tried:
 +        soft(threshold)
 ```
 
-The edit has not been run: `tb\\_gradflow.explain(..., try\\_fixes=True)` tries it on a batch. It is soft.
+The edit has not been run: `tb-gradflow run --try-fixes PROGRAM` tries it, and so does \
+`tb\\_gradflow.explain(..., try\\_fixes=True)` on a batch. It is soft.
 
 Variables: 1 connected, 1 disconnected
 

@@ -122,7 +122,8 @@ def test_what_a_step_does_besides_computing_happens_once(factor: float) -> None:
     assert len(seen) == 1
     assert (w.numpy(), count.numpy()) == (2.0, 0)
     assert found.record is not None
-    assert (found.record.values is not None) == np.isnan(factor)
+    assert found.record.values is not None
+    assert bool(found.record.values.values) == np.isnan(factor)
     if not np.isnan(factor):
         assert norms(found)["w"] == pytest.approx(seen[0], rel=1e-6)
 
