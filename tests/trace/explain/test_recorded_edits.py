@@ -25,6 +25,13 @@ from tests.trace import edited_programs
 from tests.trace.edited_programs import X, Y, rounding
 
 
+@pytest.fixture(autouse=True)
+def no_threads_of_other_tests(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that ran before in this process may have left a server in a thread, which is code of the program's."""
+    if "thread" not in request.node.name:
+        monkeypatch.setattr(ends, "_others_run", lambda: False)
+
+
 @pytest.fixture
 def program() -> Any:
     """Functions that the garbage collector knows: the tests freeze what was imported before."""
