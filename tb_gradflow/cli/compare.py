@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING
 
 from tb_gradflow.api import compare
-from tb_gradflow.cli.runs import chosen, opened
+from tb_gradflow.cli.runs import run_named
 from tb_gradflow.cli.terminal import look
 from tb_gradflow.serve.reports.comparison import Comparison
 
@@ -48,8 +48,4 @@ def run(options: argparse.Namespace) -> int:
 
 def compared(logdir: str, before: str, now: str) -> Comparison:
     """Two runs of a directory, by name. Raises LogError."""
-    logs = []
-    for name in (before, now):
-        [(known, directory)] = chosen(logdir, name).items()
-        logs.append(opened(logdir, known, directory))
-    return compare(*logs)
+    return compare(run_named(logdir, before), run_named(logdir, now))

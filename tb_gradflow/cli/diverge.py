@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING
 
 from tb_gradflow.api import diverge
-from tb_gradflow.cli.runs import chosen, opened
+from tb_gradflow.cli.runs import run_named
 from tb_gradflow.cli.terminal import look
 from tb_gradflow.serve.reports.divergence import Divergence
 
@@ -42,8 +42,4 @@ def run(options: argparse.Namespace) -> int:
 
 def diverged(logdir: str, a: str, b: str) -> Divergence:
     """Where two runs of a directory differ first. Raises LogError."""
-    logs = []
-    for name in (a, b):
-        [(known, directory)] = chosen(logdir, name).items()
-        logs.append(opened(logdir, known, directory))
-    return diverge(*logs)
+    return diverge(run_named(logdir, a), run_named(logdir, b))

@@ -33,8 +33,9 @@ LONGEST = 180
 # A script does not look for modules in the working directory, and neither do these.
 _BEGIN = "import sys\nif sys.path[:1] == ['']: del sys.path[0]\n"
 
+# Where Python ends while TensorBoard's threads import TensorFlow, these may crash it.
 _STARTED = """\
-import json, sys, tempfile, urllib.request
+import json, os, sys, tempfile, urllib.request
 from tensorboard import default, program
 board = program.TensorBoard(plugins=default.get_plugins())
 with tempfile.TemporaryDirectory() as directory:
@@ -43,7 +44,8 @@ with tempfile.TemporaryDirectory() as directory:
     plugins = json.load(direct.open(board.launch() + "data/plugins_listing"))
 if "gradflow" not in plugins:
     sys.exit("the plugin is not among those of TensorBoard: " + ", ".join(plugins))
-print(f"{len(plugins)} plugins, gradflow is one of them")
+print(f"{len(plugins)} plugins, gradflow is one of them", flush=True)
+os._exit(0)
 """
 
 _ENTRY_POINTS = """\

@@ -38,3 +38,9 @@ def chosen(logdir: str, name: str | None) -> dict[str, str]:
 def opened(logdir: str, name: str, directory: str) -> Log:
     """The key of a run from the name that a person uses."""
     return open_run(logdir if name == "." else name, directory)
+
+
+def run_named(logdir: str, name: str) -> Log:
+    """The run with that name. Raises LogError."""
+    [(known, directory)] = chosen(logdir, name).items()
+    return opened(logdir, known, directory)

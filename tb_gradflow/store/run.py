@@ -58,7 +58,7 @@ class RunIndex:
         chunks: By first step.
         earlier: Number of other sessions that recorded something in the same place, and of which nothing is here.
         cost: The cost of recording in this session up to the newest chunk; None in logs that do not contain it.
-        with_values: The steps whose forward pass was measured.
+        with_values: The steps of which more was measured than gradients: see `StepValues`.
         damaged: The parts of the log that cannot be read and are left out.
         tried: Where the results of edits are that were tried.
     """

@@ -37,19 +37,14 @@ def changed_code(edit: Edit) -> str:
     expression is long."""
     before, after = _parsed(edit.before), _parsed(edit.after)
     found = _where_they_differ(before, after) if before is not None and after is not None else None
-    written = ast.get_source_segment(_dedented(edit.after), found) if found is not None else None
+    written = ast.get_source_segment(textwrap.dedent(edit.after), found) if found is not None else None
     code = " ".join(written.split()) if written is not None else ""
     return code if len(code) <= MOST_CHARACTERS else ""
 
 
-def _dedented(lines: str) -> str:
-    # A `def` or an `if` without its block, or a `return`, is no statement of a module, but can be parsed as one.
-    return textwrap.dedent(lines)
-
-
 def _parsed(lines: str) -> ast.Module | None:
     try:
-        return ast.parse(_dedented(lines))
+        return ast.parse(textwrap.dedent(lines))
     except SyntaxError:
         return None
 

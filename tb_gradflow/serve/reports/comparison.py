@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -12,9 +11,10 @@ from tb_gradflow.plain import clean, one_line
 from tb_gradflow.record.codec import encode
 from tb_gradflow.record.report import Finding, VariableReport
 from tb_gradflow.serve.reports.report import Report, finding_as_json
+from tb_gradflow.serve.reports.shown import Shown
 from tb_gradflow.serve.runs.finite import finite
 from tb_gradflow.serve.terminal.report_text import finding_lines, heading
-from tb_gradflow.serve.terminal.text import Look, Printer, Role, count, table
+from tb_gradflow.serve.terminal.text import Look, Role, count, table
 
 FORMAT = 1
 SHOWN = 20
@@ -33,7 +33,7 @@ _ROLES: dict[str, Role] = {
 _ORDER: tuple[Change, ...] = ("worse", "better", "changed", "new", "gone")
 
 
-class Comparison:
+class Comparison(Shown):
     """A comparison of two runs.
 
     Attributes:
@@ -65,24 +65,20 @@ class Comparison:
         }
         return whole
 
-    def text(self, look: Look | None = None) -> str:
-        """The comparison as text; without a look, as plain text of a common width."""
-        return "\n".join(_lines(self, look or Look()))
-
-    def __str__(self) -> str:
-        return self.text()
-
-    def _repr_html_(self) -> str:
-        """The HTML that a notebook shows."""
-        return f"<pre>{html.escape(self.text())}</pre>"
-
-    def _repr_pretty_(self, printer: Printer, cycle: bool) -> None:
-        """The text that IPython shows in a terminal, and a notebook that shows no HTML."""
-        printer.text(self.text())
-
     def __repr__(self) -> str:
         before, now = self.before.run or "a step", self.now.run or "a step"
         return one_line(f"<Comparison of {before} and {now}: {self.summary}>")
+
+    def _lines(self, look: Look) -> Iterator[str]:
+        for label, report in (("before", self.before), ("now", self.now)):
+            yield f"{look.paint(f'{label:<6}', 'dim')}  {heading(report.run, report.step, look)}"
+        yield from (look.paint(line, _verdict_role(self)) for line in look.wrapped(self.summary))
+        for change in self.findings:
+            yield from _finding_change_lines(change, look)
+        yield ""
+        yield from _variable_lines(self.variables, look)
+        yield from _guess_lines(self.variables, look)
+        yield from _ratio_lines(self.variables, look)
 
 
 def _summary(difference: Difference) -> str:
@@ -122,18 +118,6 @@ def _side(variable: VariableReport | None) -> dict[str, Any] | None:
 def _finding_dict(change: FindingChange) -> dict[str, Any]:
     finding = finite(encode(change.finding))
     return {"change": change.fate, "new": change.is_new, **finding_as_json(finding)}
-
-
-def _lines(comparison: Comparison, look: Look) -> Iterator[str]:
-    for label, report in (("before", comparison.before), ("now", comparison.now)):
-        yield f"{look.paint(f'{label:<6}', 'dim')}  {heading(report.run, report.step, look)}"
-    yield from (look.paint(line, _verdict_role(comparison)) for line in look.wrapped(comparison.summary))
-    for change in comparison.findings:
-        yield from _finding_change_lines(change, look)
-    yield ""
-    yield from _variable_lines(comparison.variables, look)
-    yield from _guess_lines(comparison.variables, look)
-    yield from _ratio_lines(comparison.variables, look)
 
 
 def _verdict_role(comparison: Comparison) -> Role:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -11,8 +10,9 @@ from tb_gradflow.analyse.divergence.first import Agreement
 from tb_gradflow.analyse.divergence.first import Divergence as Found
 from tb_gradflow.plain import clean, one_line
 from tb_gradflow.record.schema import Op, Trace
+from tb_gradflow.serve.reports.shown import Shown
 from tb_gradflow.serve.runs.finite import finite
-from tb_gradflow.serve.terminal.text import Look, Printer, Role, count, table
+from tb_gradflow.serve.terminal.text import Look, Role, count, table
 
 FORMAT = 1
 SHOWN = 20
@@ -37,7 +37,7 @@ _STATISTICS = {
 _KNOWN = {"the batch": "knows_batch", "the variables before the step": "knows_weights"}
 
 
-class Divergence:
+class Divergence(Shown):
     """The first step, op and direction at which two runs differ beyond rounding.
 
     Attributes:
@@ -76,21 +76,6 @@ class Divergence:
             "summary": self.summary,
             **(_found_dict(found) if isinstance(found, Found) else {"largest": _value_dict(found.largest, found.step)}),
         }
-
-    def text(self, look: Look | None = None) -> str:
-        """The result as text; without a look, as plain text of a common width."""
-        return "\n".join(self._lines(look or Look()))
-
-    def __str__(self) -> str:
-        return self.text()
-
-    def _repr_html_(self) -> str:
-        """The HTML that a notebook shows."""
-        return f"<pre>{html.escape(self.text())}</pre>"
-
-    def _repr_pretty_(self, printer: Printer, cycle: bool) -> None:
-        """The text that IPython shows in a terminal, and a notebook that shows no HTML."""
-        printer.text(self.text())
 
     def __repr__(self) -> str:
         return one_line(f"<Divergence of {self.runs[0]} and {self.runs[1]}: {self.summary}>")

@@ -100,13 +100,13 @@ class Findings:
                 if key not in self._known:
                     self._known.add(key)
                     self._tell(finding)
-        if self._try_fixes and len(_endings) < MOST_KEPT:
+        if self._try_fixes:
             edits = {
                 (each.file, each.line, each.after)
                 for finding in diagnosis.findings
                 if finding.severity != "info" and (each := finding.edit) is not None
             }
-            if not edits <= self._kept:
+            if not edits <= self._kept and _has_room(asked=self._share is None):
                 self._kept |= edits
                 self._keep_now(recorder, step)
 
@@ -131,6 +131,14 @@ class Findings:
             warn(f"tb_gradflow: the fixes are not tried. Please report this: {type(fault).__name__}: {fault}")
             return
         _endings.append(_Ending(recorder, step, self._began, self._share, attempt))
+
+
+def _has_room(*, asked: bool) -> bool:
+    """Whether another step can be kept; for one that is `asked` for, another one is given up if need be."""
+    if asked and len(_endings) >= MOST_KEPT:
+        unasked = next((each for each in _endings if each.share is not None), None)
+        _endings[:] = [each for each in _endings if each is not unasked]
+    return len(_endings) < MOST_KEPT
 
 
 def never_kept() -> Attempt:

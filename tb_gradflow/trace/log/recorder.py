@@ -9,6 +9,7 @@ import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -128,7 +129,7 @@ class Recorder:
         """Records the trace of a step that raised while it was traced, and reports what is wrong with it."""
         index = self.add_trace(trace)
         self._tell_notes(trace)
-        self._tell(-1, lambda: diagnose(self._traces[index], self._session, None, None, (), -1))
+        self._tell(-1, partial(diagnose, self._traces[index], self._session, None, None, (), -1))
 
     def add_step(self, step: int, trace: int, measurements: dict[str, Any], *, tell: bool = False) -> None:
         """Records the statistics of one step: see `record_of`. The first one is analysed and reported in the terminal,
@@ -149,7 +150,7 @@ class Recorder:
         if tell or not self._told or (self.findings is not None and self.findings.follows_all):
             gradients = np.frombuffer(record.gradients, "<f4").reshape(-1, len(GRADIENT_STATISTICS))
             known, losses, values = self._traces[trace], record.losses, record.values
-            judged = lambda: diagnose(known, self._session, gradients, norms, losses, step, values=values)  # noqa: E731
+            judged = partial(diagnose, known, self._session, gradients, norms, losses, step, values=values)
             self._tell(step, judged, aloud=tell or not self._told)
 
     def _tell_notes(self, trace: Trace) -> None:

@@ -143,7 +143,8 @@ def clipped_gradient() -> Callable[[Any], Any]:
     def clipped(x: Any) -> Any:
         return tf.identity(x), lambda gradient: tf.clip_by_value(gradient, -0.001, 0.001)
 
-    return clipped  # type: ignore[no-any-return]
+    function: Callable[[Any], Any] = clipped  # TensorFlow's decorator has no types
+    return function
 
 
 def loop(log_dir: Path, change: Change) -> None:

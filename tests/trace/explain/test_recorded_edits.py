@@ -25,13 +25,6 @@ from tests.trace import edited_programs
 from tests.trace.edited_programs import X, Y, rounding
 
 
-@pytest.fixture(autouse=True)
-def no_threads_of_other_tests(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that ran before in this process may have left a server in a thread, which is code of the program's."""
-    if "thread" not in request.node.name:
-        monkeypatch.setattr(ends, "_others_run", lambda: False)
-
-
 @pytest.fixture
 def program() -> Any:
     """Functions that the garbage collector knows: the tests freeze what was imported before."""
@@ -147,6 +140,19 @@ def test_a_step_that_does_something_lasting_is_not_run_again(
     assert report(tmp_path / "log").findings[0].tried is None
 
 
+def test_what_was_asked_for_is_not_crowded_out(tmp_path: Path, program: Any) -> None:
+    for number in range(ends.MOST_KEPT):
+        recorder = tb_gradflow.GradFlowCallback(tmp_path / f"auto_{number}")
+        program.rounding().fit(X, Y, epochs=1, verbose=0, callbacks=[recorder])
+    recorder = tb_gradflow.GradFlowCallback(tmp_path / "asked", try_fixes=True)
+    program.rounding().fit(X, Y, epochs=1, verbose=0, callbacks=[recorder])
+
+    ends.try_fixes()
+
+    [finding] = report(tmp_path / "asked").findings
+    assert finding.tried is not None
+
+
 def test_without_time_for_it_nothing_is_tried(tmp_path: Path) -> None:
     model = rounding()
     recorder = tb_gradflow.GradFlowCallback(tmp_path, overhead=1e-6)
@@ -204,12 +210,12 @@ def test_nothing_is_printed_or_logged_and_no_temporary_file_stays(
     with open(tmp_path / "both", "w", encoding="utf-8") as file:
         monkeypatch.setattr(sys, "stdout", _Both(file))
         with silent():
-            print("printed")  # noqa: T201
+            sys.stdout.write("printed\n")
             tf.print("printed")
             logging.getLogger("program").error("logged")
             with tempfile.NamedTemporaryFile(delete=False) as made:
                 pass
-        print("afterwards")  # noqa: T201
+        sys.stdout.write("afterwards\n")
         logging.getLogger("program").error("afterwards")
 
     logging.getLogger().removeHandler(logged)
