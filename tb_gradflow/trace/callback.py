@@ -10,6 +10,8 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+import tensorflow as tf
+
 from tb_gradflow.record.schema import Trial
 from tb_gradflow.trace.capture.collector import Tensors
 from tb_gradflow.trace.engine.repeated import NotRepeatable
@@ -255,7 +257,10 @@ class GradFlowCallback(KerasCallback):
             from tb_gradflow.trace.explain.trials import trials_of
 
             with kept.restored():
-                return trials_of(lambda: explain_batch(model, *kept.args), step, until)
+                [given], _ = kept.given()
+                # A step that has not run was given the iterator, as one execution is.
+                batch = next(given) if isinstance(given, tf.data.Iterator) else given
+                return trials_of(lambda: explain_batch(model, batch), step, until)
 
         return attempt
 

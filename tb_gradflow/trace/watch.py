@@ -209,7 +209,8 @@ class Watched:
             from tb_gradflow.trace.explain.trials import trials_of
 
             with kept.restored():
-                return trials_of(lambda: explain_step(step, kept.args, kept.kwargs, name_of(step)), number, until)
+                args, kwargs = kept.given()
+                return trials_of(lambda: explain_step(step, args, kwargs, name_of(step)), number, until)
 
         return attempt
 

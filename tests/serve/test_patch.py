@@ -75,7 +75,7 @@ TRAINED = replace(TRIED, trained=Trained(20, (0.694, 0.402), (0.693, 0.693)), ke
     ("tried", "said"),
     [
         (TRIED, "`threshold` now gets a gradient of norm 0.021; the loss goes from 0.693 to 0.694."),
-        (replace(TRIED, loss=(None, 0.5)), "norm 0.021; the loss is now finite, 0.5."),
+        (replace(TRIED, loss=(None, 0.5)), "norm 0.021; the loss is now 0.5."),
         (
             replace(TRIED, works=False, loss=(0.5, None), gradient_norm=()),
             "Tried on this batch, but it does not work: no variable gets a gradient; the loss is not finite.",

@@ -56,3 +56,32 @@ class Trainer:
         variables = [self.weight, self.limit]
         self.optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
         return loss
+
+
+class Hard(keras.layers.Layer):
+    def call(self, x: Any) -> Any:
+        return tf.round(x)
+
+
+def stepped(*, is_built: bool) -> keras.Model:
+    """Raises in its first step: no variable gets a gradient."""
+    keras.utils.set_random_seed(3)
+    given = [keras.Input((4,))] if is_built else []
+    model = keras.Sequential([*given, keras.layers.Dense(8, activation="relu"), keras.layers.Dense(1), Hard()])
+    model.compile("adam", "mse")
+    return model
+
+
+class Fit:
+    """Its step raises: its only variable gets no gradient."""
+
+    def __init__(self) -> None:
+        self.weight = tf.Variable([[0.3]] * 4, name="weight")
+        self.optimizer = keras.optimizers.SGD(0.01)
+
+    @tf.function
+    def step(self, x: Any, y: Any) -> Any:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(tf.round(x @ self.weight) - y))
+        self.optimizer.apply_gradients([(tape.gradient(loss, self.weight), self.weight)])
+        return loss

@@ -117,7 +117,7 @@ function keptInWords({keeps}: Tried): string {
 
 function lossInWords(before: number | null, after: number | null): string {
   if (after === null) return "the loss is not finite";
-  if (before === null) return `the loss is now finite, ${figures(after)}`;
+  if (before === null) return `the loss is now ${figures(after)}`;
   return figures(before) === figures(after) ? `the loss stays at ${figures(after)}` : `the loss goes from ${figures(before)} to ${figures(after)}`;
 }
 

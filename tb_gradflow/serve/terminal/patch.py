@@ -108,7 +108,7 @@ def _loss(tried: Tried) -> Iterator[str]:
     if after is None:
         yield "the loss is not finite"
     elif before is None:
-        yield f"the loss is now finite, {after:.3g}"
+        yield f"the loss is now {after:.3g}"
     elif f"{before:.3g}" == f"{after:.3g}":
         yield f"the loss stays at {after:.3g}"
     else:

@@ -31,6 +31,7 @@ from tb_gradflow.trace.eager.compilability import decisions, kept_inside, senten
 from tb_gradflow.trace.experiments.training import Training
 from tb_gradflow.trace.explain.examples import gradients_of_rows
 from tb_gradflow.trace.explain.explanation import Explained
+from tb_gradflow.trace.explain.first_values import give_first_values
 from tb_gradflow.trace.explain.run_mode import Plan, compiled_once, functions_compiled
 from tb_gradflow.trace.explain.traced_step import TracedStep
 from tb_gradflow.trace.fidelity.object_graph import name_of
@@ -88,6 +89,7 @@ def explain_batch(model: Any, batch: Any) -> Explained:
     """One training step of a Keras model that has been trained, on a batch as its `train_step` is given it, and what
     can train it."""
     _check_model(model)
+    give_first_values(model)
     return _explained(_plan_of(model, batch, terms=False, trains=True), eagerly=False)
 
 

@@ -14,6 +14,7 @@ from tb_gradflow.record.report import Diagnosis, Edit, Tried
 from tb_gradflow.record.schema import Trial, TrialNorm
 from tb_gradflow.trace.explain.explanation import Explained
 from tb_gradflow.trace.explain.tried_edits import Seen, seen, with_tried
+from tb_gradflow.trace.log.findings import untried
 
 
 def trials_of(explain: Callable[[], Explained], step: int, until: float | None) -> list[Trial]:
@@ -40,12 +41,14 @@ def _edits(diagnosis: Diagnosis) -> Iterator[tuple[Edit, tuple[Tried | None, str
 
 
 def _trial(edit: Edit, tried: Tried | None, reason: str, step: int) -> Trial:
-    of_edit = edit.file, edit.line, edit.end_line, edit.after
     if tried is None:
-        return Trial(*of_edit, works=False, step=step, not_tried=reason)
+        return untried(edit, reason, step)
     norms = tuple(TrialNorm(each.variable, each.norm) for each in tried.gradient_norm)
     return Trial(
-        *of_edit,
+        edit.file,
+        edit.line,
+        edit.end_line,
+        edit.after,
         tried.works,
         tried.loss,
         norms,

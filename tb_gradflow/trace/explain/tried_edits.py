@@ -271,7 +271,9 @@ class _Trials:
             return replace(found, not_trained="It was not trained: no update of a variable was seen.")
         without = self.course(())
         other = without.losses.get(target, _UNKNOWN) if isinstance(without, Course) else _UNKNOWN
-        works = _trains(course, target, other, [each.variable for each in found.gradient_norm])
+        # A program that raises trains nothing.
+        rise = 0.0 if self.before.raised else _rise(*other)
+        works = _trains(course, target, rise, [each.variable for each in found.gradient_norm])
         losses = (
             tuple(None if _not_finite(each) else each for each in pair) for pair in (course.losses[target], other)
         )
@@ -312,9 +314,9 @@ class _Trials:
         )
 
 
-def _trains(course: Course, target: int, without: Sequence[float], names: Sequence[str]) -> bool:
+def _trains(course: Course, target: int, of_others: float, names: Sequence[str]) -> bool:
     """Whether variables are trained: each has moved, the loss is not worse for it, and their gradients have not died
-    before something was learned.
+    before something was learned. Without the edit, the loss rises by the part `of_others`.
 
     The loss is compared with what it is at first with the same edit, which may scale it; and it may rise where it
     rises without the edit too, or is not finite. One of several losses may rise for another, and one that depends on
@@ -324,7 +326,6 @@ def _trains(course: Course, target: int, without: Sequence[float], names: Sequen
     if _not_finite(last) or not all(course.moved.get(name, math.inf) > _STILL for name in names):
         return False
     rise = _rise(first, last)
-    of_others = _rise(*without)
     is_clear = len(course.losses) == 1 and not course.varies and not _not_finite(of_others)
     if is_clear and rise > max(_WORSE, of_others):
         return False

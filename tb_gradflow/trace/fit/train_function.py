@@ -35,6 +35,8 @@ class StandIn:
         steps, run = self._steps, self._plain
         if isinstance(steps, EagerFit):
             run = protection.attempt(steps.function, run) or run
+        else:
+            steps.given = (iterator,), {}
         return protection.accompany(lambda: run(iterator), looking_on=steps.looking_on)
 
 

@@ -9,14 +9,14 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from types import FrameType, MethodType
 from typing import Any, Literal
 
 import keras as keras
 
-from tb_gradflow.record.report import Diagnosis, Finding
+from tb_gradflow.record.report import Diagnosis, Edit, Finding
 from tb_gradflow.record.schema import Trial, Trials
 from tb_gradflow.trace.engine.repeated import NotRepeatable
 from tb_gradflow.trace.protection.foreign import faults
@@ -64,6 +64,9 @@ class _Ending:
 
 
 _endings: list[_Ending] = []
+_untried: list[tuple[Any, Trial]] = []
+"""Of edits whose step cannot be kept: the log and the reason."""
+
 _process = os.getpid()
 
 
@@ -85,7 +88,7 @@ class Findings:
         self._keep = weakref.WeakMethod(keep) if isinstance(keep, MethodType) else lambda: keep
         self._began = time.monotonic()
         self._known: set[tuple[object, ...]] = set()
-        self._kept: set[tuple[str, int, str]] = set()
+        self._kept: set[Edit] = set()
 
     @property
     def follows_all(self) -> bool:
@@ -102,13 +105,16 @@ class Findings:
                     self._tell(finding)
         if self._try_fixes:
             edits = {
-                (each.file, each.line, each.after)
+                edit
                 for finding in diagnosis.findings
-                if finding.severity != "info" and (each := finding.edit) is not None
+                if finding.severity != "info"
+                for edit in (finding.edit, *(each.edit for each in finding.alternatives))
+                if edit is not None
             }
             if not edits <= self._kept and _has_room(asked=self._share is None):
+                new = edits - self._kept
                 self._kept |= edits
-                self._keep_now(recorder, step)
+                self._keep_now(recorder, step, new)
 
     def _tell(self, finding: Finding) -> None:
         assert self._on_finding is not None
@@ -117,7 +123,7 @@ class Findings:
         except (Exception, SystemExit) as error:  # of the user's, which is none of the training's
             warn(f"tb_gradflow: on_finding raised {type(error).__name__}: {error}. The training goes on.")
 
-    def _keep_now(self, recorder: Any, step: int) -> None:
+    def _keep_now(self, recorder: Any, step: int, edits: Iterable[Edit]) -> None:
         try:
             keep = self._keep()
             if keep is None:
@@ -126,11 +132,14 @@ class Findings:
         except NotRepeatable as reason:
             if self._try_fixes is True:
                 warn(f"tb_gradflow: the fixes for this step are not tried: {reason}.")
+            told = f"It was not tried in this step: {reason}."
+            _untried.extend((recorder, untried(each, told, max(step, 0))) for each in edits)
             return
         except faults() as fault:
             warn(f"tb_gradflow: the fixes are not tried. Please report this: {type(fault).__name__}: {fault}")
             return
-        _endings.append(_Ending(recorder, step, self._began, self._share, attempt))
+        # A step that raises while it is traced has no number; it is the first one, or the first of its shapes.
+        _endings.append(_Ending(recorder, max(step, 0), self._began, self._share, attempt))
 
 
 def _has_room(*, asked: bool) -> bool:
@@ -141,6 +150,11 @@ def _has_room(*, asked: bool) -> bool:
     return len(_endings) < MOST_KEPT
 
 
+def untried(edit: Edit, reason: str, step: int) -> Trial:
+    """For the log: an edit is not tried, for this reason, a sentence."""
+    return Trial(edit.file, edit.line, edit.end_line, edit.after, works=False, step=step, not_tried=reason)
+
+
 def never_kept() -> Attempt:
     """Of steps that cannot be run again."""
     raise NotRepeatable("its Python code would have to run again, and it is no function")
@@ -149,25 +163,22 @@ def never_kept() -> Attempt:
 def try_fixes() -> None:
     """Tries the edits of the steps that were kept: when the program has ended, so that nothing in it is changed."""
     listed, _endings[:] = list(_endings), []
+    found, _untried[:] = list(_untried), []
     if os.getpid() != _process or getattr(sys, "last_type", None) is KeyboardInterrupt:
         return  # another process has the log, or somebody is waiting for the end
     if listed and _others_run():
         if any(each.share is None for each in listed):
             warn("tb_gradflow: the fixes are not tried: another thread of the program runs, and may use its weights.")
-        return
-    by_recorder: dict[int, list[Trial]] = {}
+        listed = []
     for ending in listed:
         try:
-            found = _tried(ending)
+            found += ((ending.recorder, trial) for trial in _tried(ending))
         except KeyboardInterrupt:
             break
         except Exception as fault:
             warn(f"tb_gradflow: the fixes were not tried. Please report this: {type(fault).__name__}: {fault}")
-            continue
-        by_recorder.setdefault(id(ending.recorder), []).extend(found)
-    for recorder in {id(each.recorder): each.recorder for each in listed}.values():
-        if trials := by_recorder.get(id(recorder)):
-            recorder.add_trials(Trials(tuple(trials)))
+    for recorder in {id(each): each for each, _ in found}.values():
+        recorder.add_trials(Trials(tuple(trial for each, trial in found if each is recorder)))
 
 
 def _others_run() -> bool:

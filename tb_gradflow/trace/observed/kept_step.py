@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.core.framework.function_pb2 import FunctionDef
+from tensorflow.python.ops.resource_variable_ops import BaseResourceVariable
 
 from tb_gradflow.trace.engine.calls import places
 from tb_gradflow.trace.engine.definitions import Definition
@@ -25,19 +27,20 @@ _NEXT = ("IteratorGetNext", "IteratorGetNextSync")
 _REPEATABLE = ("Assert", "Print", "LookupTableFind", "LookupTableFindV2", "LookupTableSizeV2")
 """These do nothing that lasts."""
 
+_PYTHON = ("PyFunc", "PyFuncStateless", "EagerPyFunc")
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeptStep:
     """A step of a training, before or after its update.
 
     Attributes:
-        args: What its function was given, by position; an iterator returns the step's batch each time.
-        kwargs: The same by name.
+        given: Returns what its function was given, by position and by name; an iterator returns the step's batch each
+            time.
         state: The resource of each variable, and the value that it had, as an array.
     """
 
-    args: Sequence[Any]
-    kwargs: Mapping[str, Any]
+    given: Callable[[], tuple[Sequence[Any], Mapping[str, Any]]]
     state: Sequence[tuple[Any, Any]]
 
     @contextlib.contextmanager
@@ -72,9 +75,74 @@ def kept_step(units: Sequence[Unit], caught: Caught | None, function: Any, name:
         raise NotRepeatable(f"its batch and variables take more than {MOST_BYTES / 2**30:.0f} GiB")
     if caught is None and any(value.dtype.is_floating and _is_broken(value) for _, value in state):
         raise NotRepeatable("its weights are no longer finite")
-    args, kwargs = _arguments(step)
+    arguments = _arguments(step)
     # Copies: otherwise TensorFlow would copy each variable when it changes the next time, and keep both on its device.
-    return KeptStep(args, kwargs, [(handle, np.array(value.numpy())) for handle, value in state])
+    return KeptStep(lambda: arguments, [(handle, np.array(value.numpy())) for handle, value in state])
+
+
+def step_that_raised(
+    graphs: Iterable[Any], args: Sequence[Any], kwargs: Mapping[str, Any], variables: Iterable[Any]
+) -> KeptStep:
+    """A step that has raised while these graphs of it were traced, so that nothing in it has run.
+
+    Raises:
+        NotRepeatable: it cannot be run, or not without doing something that lasts.
+    """
+    iterators = [each for each in tf.nest.flatten((args, dict(kwargs))) if isinstance(each, tf.data.Iterator)]
+    if not all(map(_draws_no_python, iterators)):
+        raise NotRepeatable("its batch comes from Python code, which may wait for something")
+    if lasting := sorted({kind for graph in graphs for kind in _lasting_in(graph)}):
+        raise NotRepeatable(f"it contains {', '.join(lasting)}, which would happen")
+    state = [(each.handle, each) for each in variables if isinstance(each, BaseResourceVariable)]
+    if sum(_bytes(variable) for _, variable in state) > MOST_BYTES:
+        raise NotRepeatable(f"its variables take more than {MOST_BYTES / 2**30:.0f} GiB")
+    with tf.init_scope():
+        values = [(handle, np.array(each.numpy())) for handle, each in state if each.is_initialized()]
+
+    def given() -> tuple[Sequence[Any], Mapping[str, Any]]:
+        # Only when the program has ended: until then it may take these batches itself.
+        positional, named = tf.nest.map_structure(_with_its_next, (tuple(args), dict(kwargs)))
+        return positional, named
+
+    return KeptStep(given, values)
+
+
+def _with_its_next(given: Any) -> Any:
+    """An iterator that returns its next batch each time; anything else as it is."""
+    if not isinstance(given, tf.data.Iterator):
+        return given
+    try:
+        batch = next(given)
+    except StopIteration:
+        raise NotRepeatable("its iterator has no other batch") from None
+    return iter(tf.data.Dataset.from_tensors(batch).repeat())
+
+
+def _draws_no_python(iterator: Any) -> bool:
+    """Whether it is certain that no Python code runs when a batch is taken."""
+    datasets = [getattr(iterator, "_dataset", None)]
+    for dataset in datasets:
+        if not isinstance(dataset, tf.data.Dataset):
+            return False
+        if any(node.op in _PYTHON for each in dataset._functions() for node in _all_nodes(each.function.graph)):
+            return False
+        datasets += dataset._inputs()
+    return True
+
+
+def _lasting_in(graph: Any) -> Iterator[str]:
+    """As `_lasting`, in a graph that is being made."""
+    while graph is not None and getattr(graph, "building_function", False):
+        yield from _lasting_of(FunctionDef(node_def=_all_nodes(graph)))
+        graph = graph.outer_graph
+
+
+def _all_nodes(graph: Any) -> Iterator[Any]:
+    """Those of a graph, and of all functions that may run in it."""
+    known = graph.as_graph_def()
+    yield from known.node
+    for each in known.library.function:
+        yield from each.node_def
 
 
 def _bytes(value: Any) -> int:
@@ -88,10 +156,14 @@ def _is_broken(value: Any) -> bool:
 def _lasting(function: Any) -> Iterator[str]:
     """The types of the ops that do something outside of it."""
     for place in places(function):
-        for node in effects_of(Definition(place.definition)):
-            prints = node.op == "PrintV2" and not node.attr["output_stream"].s.startswith(b"file:")
-            if node.op not in (*_NEXT, *_REPEATABLE) and not prints and not is_random(node):
-                yield node.op
+        yield from _lasting_of(place.definition)
+
+
+def _lasting_of(definition: Any) -> Iterator[str]:
+    for node in effects_of(Definition(definition)):
+        prints = node.op == "PrintV2" and not node.attr["output_stream"].s.startswith(b"file:")
+        if node.op not in (*_NEXT, *_REPEATABLE) and not prints and not is_random(node):
+            yield node.op
 
 
 def _arguments(step: Caught) -> tuple[Sequence[Any], Mapping[str, Any]]:

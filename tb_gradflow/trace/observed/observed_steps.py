@@ -25,7 +25,7 @@ from tb_gradflow.trace.graph.variables import Variables
 from tb_gradflow.trace.nonfinite.guard import Caught
 from tb_gradflow.trace.nonfinite.replayed_step import replayed
 from tb_gradflow.trace.observed.forms import Forms, Told
-from tb_gradflow.trace.observed.kept_step import KeptStep, kept_step
+from tb_gradflow.trace.observed.kept_step import KeptStep, kept_step, step_that_raised
 from tb_gradflow.trace.observed.seen_again import observed_again, without_gradient
 from tb_gradflow.trace.protection.foreign import faults, suppressed
 from tb_gradflow.trace.protection.substitutes import Ours
@@ -68,6 +68,7 @@ class ObservedSteps:
         is_first: Whether it took longer than other recorded steps, as the first one of each function does.
         ago: To which step that belongs: 1 is the last one, 2 the one before.
         tells: Whether it is the first one that is not finite.
+        given: The arguments of the step that runs, by position and by name.
         not_recorded: Why steps that were compiled when nobody looked on cannot be recorded; empty if they can, or there
             are none.
     """
@@ -101,6 +102,8 @@ class ObservedSteps:
         self._step = step
         self._without_gradients: Observation | None = None
         self._observation: Observation | None = None
+        self._raising: Collector | None = None
+        self.given: tuple[Sequence[Any], Mapping[str, Any]] = (), {}
         self.not_recorded = ""
         self._is_unseen = True  # until a step has run
         self._is_in_dataset = False
@@ -161,6 +164,7 @@ class ObservedSteps:
     def begins(self, *, is_due: bool, args: Sequence[Any] = (), kwargs: Mapping[str, Any] = {}) -> None:
         """Before the next step."""
         self.is_due, self._last, self.ago, self.is_first = is_due, None, 1, False
+        self.given = args, kwargs
         self.has_recorded = self.is_rented = self.tells = False
 
     def raised(self, error: BaseException) -> None:
@@ -168,6 +172,7 @@ class ObservedSteps:
 
     def measured(self) -> Measured | None:
         """After it: what was recorded of it; `None` if it was not recorded."""
+        self.given = (), {}  # the program may need the memory
         if self._last is None:
             self._is_unseen = self._is_unseen or self.is_due
             if self._is_in_dataset:
@@ -198,6 +203,9 @@ class ObservedSteps:
         Raises:
             NotRepeatable: it cannot be run again.
         """
+        if self._raising is not None:
+            graphs = [call.flattener.graph for call in self._raising.calls]
+            return step_that_raised(graphs, *self.given, [each.variable for each in self._raising.variables])
         if self._last is None:
             raise NotRepeatable("it did not run to its end")
         function, _, forms = self._last
@@ -285,7 +293,11 @@ class ObservedSteps:
                 self._observation.finish()
                 trace = trace_of(seen_in(collector), self._traces, keep_source=self._settings.source)
                 self._traces += 1
-                self._on_trace(trace, error)
+                self._raising = collector
+                try:
+                    self._on_trace(trace, error)
+                finally:
+                    self._raising = None
 
 
 _OWN_DRAWS = (

@@ -99,6 +99,74 @@ def test_a_method_that_takes_its_batch_out_of_an_iterator(tmp_path: Path, progra
     assert finding.tried.trained is not None
 
 
+@pytest.mark.parametrize("is_built", [True, False])
+def test_a_fit_that_raises_in_its_first_step(tmp_path: Path, program: Any, is_built: bool) -> None:
+    """Its weights may have no values yet, and nothing was taken out of its data set."""
+    model = program.stepped(is_built=is_built)
+    recorder = tb_gradflow.GradFlowCallback(tmp_path, try_fixes=True)
+    with pytest.raises(ValueError, match="No gradients provided"):
+        model.fit(X, Y, epochs=2, verbose=0, callbacks=[recorder])
+    before = [each.numpy() for each in model.variables] if is_built else []
+
+    ends.try_fixes()
+
+    for was, now in zip(before, model.variables if is_built else (), strict=True):
+        np.testing.assert_array_equal(was, now.numpy())
+    [finding] = report(tmp_path).findings
+    assert finding.tried is not None
+    assert (finding.tried.works, finding.tried.step) == (True, 0)
+    assert {each.variable for each in finding.tried.gradient_norm} == set(finding.variables)
+    assert finding.tried.trained is not None
+    first, last = finding.tried.trained.loss
+    assert first is not None
+    assert last is not None
+    assert last < first
+
+
+def test_a_watched_step_that_raises_when_it_is_traced(tmp_path: Path, program: Any) -> None:
+    trainer = program.Fit()
+    step = tb_gradflow.watch(tmp_path, try_fixes=True)(trainer.step)
+    with pytest.raises(ValueError, match="No gradients provided"):
+        step(tf.constant(X), tf.constant(Y))
+
+    ends.try_fixes()
+
+    [finding] = report(tmp_path).findings
+    assert finding.tried is not None
+    assert finding.tried.works
+    assert finding.tried.trained is not None
+
+
+def test_no_batch_is_taken_from_python_code(tmp_path: Path, program: Any) -> None:
+    """It might wait forever for something."""
+    taken: list[int] = []
+
+    def batches() -> Any:
+        while True:
+            taken.append(1)
+            yield X[:8], Y[:8]
+
+    given = tf.data.Dataset.from_generator(
+        batches, output_signature=(tf.TensorSpec((8, 4)), tf.TensorSpec((8, 1)))
+    ).map(lambda x, y: (x * 1.0, y))
+    recorder = tb_gradflow.GradFlowCallback(tmp_path, try_fixes=True)
+    with (
+        pytest.warns(RuntimeWarning, match="not tried: its batch comes from Python code, which may wait"),
+        pytest.raises(ValueError, match="No gradients provided"),
+    ):
+        program.stepped(is_built=True).fit(given, steps_per_epoch=2, verbose=0, callbacks=[recorder])
+    before = len(taken)
+
+    ends.try_fixes()
+
+    assert len(taken) == before
+    [finding] = report(tmp_path).findings
+    assert finding.tried is None
+    assert finding.not_tried == (
+        "It was not tried in this step: its batch comes from Python code, which may wait for something."
+    )
+
+
 def _writes(x: Any, path: str) -> Any:
     tf.io.write_file(path, "again")
     return x
