@@ -20,7 +20,9 @@ from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 from tb_gradflow.record.report import Edit
+from tb_gradflow.trace.engine.repeated import NotRepeatable
 from tb_gradflow.trace.explain.wider_closures import UnknownValueError, apart, values_of, with_globals
+from tb_gradflow.trace.program.loop_body import BODY, Body
 from tb_gradflow.trace.protection.living_objects import functions
 from tb_gradflow.trace.source.user_line import is_users, path_in_log, working_directory
 from tb_gradflow.trace.tf_internals.function_caches import traced_anew
@@ -110,6 +112,12 @@ def edited(edits: Sequence[Edit], variables: Mapping[str, Any] | None = None) ->
             pairs = _Pairs(old, with_globals(new_text[file], file, cells, _TOP_LEVEL_AWAIT), listed)
         changed |= pairs.changed
         swaps += [(each, each.__code__, now) for each in by_file[file] if (now := pairs.of(each.__code__)) is not None]
+        for each, body in ((each, vars(each)[BODY]) for each in by_file[file] if BODY in vars(each)):
+            now = pairs.code_of(body, new_text[file])
+            swaps.append((each, each.__code__, now))
+            if _own(now) != _own(each.__code__) and all(map(body.has, listed)):
+                # They are a part of it that runs again without the rest.
+                changed = (changed - {pairs.of(body.origin)}) | {now}
     for function, _, now in swaps:
         if function.__code__.co_freevars != now.co_freevars:
             raise _closes_over(now)
@@ -241,6 +249,17 @@ class _Pairs:
         # For example, code that pytest has rewritten keeps its position.
         found = self._by_place.get((live.co_firstlineno, live.co_name), [])
         return found[0] if len(found) == 1 else None
+
+    def code_of(self, body: Body, text: str) -> CodeType:
+        """The new code of statements that run alone, in the edited text.
+
+        Raises:
+            CannotApplyError: with the edits they do not.
+        """
+        try:
+            return body.code(text, self._line_now)
+        except NotRepeatable as reason:
+            raise CannotApplyError(f"It was not tried in this step: {reason}.") from None
 
     def _pair(self, old: CodeType, new: CodeType) -> None:
         self._new[old] = new

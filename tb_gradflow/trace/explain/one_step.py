@@ -28,6 +28,7 @@ from tb_gradflow.record.schema import PYTHON, SNAPSHOT, VARIABLE_STATISTICS, Ste
 from tb_gradflow.trace.capture.requested_tensors import user_frame, was_variable, written_sources
 from tb_gradflow.trace.custom_gradient_checks.step_checks import GradientChecks
 from tb_gradflow.trace.eager.compilability import decisions, kept_inside, sentence_of
+from tb_gradflow.trace.engine.repeated import NotRepeatable
 from tb_gradflow.trace.experiments.training import Training
 from tb_gradflow.trace.explain.examples import gradients_of_rows
 from tb_gradflow.trace.explain.explanation import Explained
@@ -48,6 +49,7 @@ from tb_gradflow.trace.graph.variables import (
     raw_variable,
 )
 from tb_gradflow.trace.log.recorder import index_of, new_session, record_of, with_failure
+from tb_gradflow.trace.observed.kept_step import check_effects
 from tb_gradflow.trace.protection.attention import left_alone
 from tb_gradflow.trace.source.frames import Frame, stack_now
 from tb_gradflow.trace.source.variable_names import names_in
@@ -111,6 +113,37 @@ def explain_step(step: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[
     )
     found = _explained(plan, eagerly=False)
     return replace(found, trace=with_requested(found.trace))
+
+
+@left_alone()
+def explain_statements(step: Callable[[], Any], name: str) -> Explained:
+    """One run of the statements of an eager step, compiled, and what can train it.
+
+    Raises:
+        NotRepeatable: it cannot be compiled, or does something that lasts.
+    """
+
+    def compiled(traced: Callable[..., Any]) -> Any:
+        function = compiled_once(traced).get_concrete_function()
+        check_effects(function)
+        return function()
+
+    plan = Plan(
+        traced=step,
+        compiled=compiled,
+        eager=step,
+        args=(),
+        variables=lambda: Variables(meets=is_trainable, called=functools.partial(names_in, [step])),
+        name=name,
+        inputs=arguments_of(step),
+        undone=lambda: undone([], [step]),
+        terms=False,
+        trains=True,
+    )
+    found = _Seen(plan, eager=False)
+    if found.error is not None and not found.raised_inside:
+        raise NotRepeatable(f"as a compiled step it raises {type(found.error).__name__}") from found.error
+    return replace(found.explained, trace=with_requested(found.explained.trace))
 
 
 def _plan_of(model: Any, batch: Any, *, terms: bool, trains: bool) -> Plan:

@@ -12,22 +12,34 @@ from typing import Any
 
 from tb_gradflow.record.report import Diagnosis, Edit, Tried
 from tb_gradflow.record.schema import Trial, TrialNorm
+from tb_gradflow.trace.engine.repeated import NotRepeatable
 from tb_gradflow.trace.explain.explanation import Explained
+from tb_gradflow.trace.explain.outside import nothing_outside
 from tb_gradflow.trace.explain.tried_edits import Seen, seen, with_tried
 from tb_gradflow.trace.log.findings import untried
 
 
 def trials_of(explain: Callable[[], Explained], step: int, until: float | None) -> list[Trial]:
-    """What the edits of a recorded step do, for its log, the best first. `explain` runs it."""
+    """What the edits of a recorded step do, for its log, the best first. `explain` runs it.
+
+    Raises:
+        NotRepeatable: it cannot be run, or its Python code does something that lasts.
+    """
 
     def run() -> Seen:
         explained = explain()
         return seen(explained, explained.diagnosis())
 
-    with silent():
-        before = run()
-        offered = dict(_edits(before.diagnosis))
-        left = dict(_edits(with_tried(before, run, until=until))) if offered else {}
+    with silent(), nothing_outside() as refused:
+        try:
+            before = run()
+            offered = dict(_edits(before.diagnosis))
+            left = dict(_edits(with_tried(before, run, until=until))) if offered else {}
+        except Exception:
+            if not refused:
+                raise
+        if refused:
+            raise NotRepeatable(f"its Python code would {refused[0]} again")
     found = [_trial(edit, tried, reason, step) for edit, (tried, reason) in left.items() if tried or reason]
     return [*found, *(_trial(edit, Tried(False, (), ()), "", step) for edit in offered if edit not in left)]
 

@@ -9,6 +9,7 @@ work, it is tried together with those of the other findings: a path may be cut t
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 import time
@@ -29,6 +30,7 @@ from tb_gradflow.trace.engine.repeated import NotRepeatable
 from tb_gradflow.trace.experiments.training import Course, Training
 from tb_gradflow.trace.explain.edited_code import RUN_BEFORE, CannotApplyError, Ran, edited
 from tb_gradflow.trace.explain.explanation import Explained
+from tb_gradflow.trace.explain.extended_optimizers import extended, unknown_noted
 from tb_gradflow.trace.graph.variables import listed_sources
 
 MOST_RUNS = 30
@@ -144,6 +146,7 @@ class _Trials:
     known: dict[tuple[Edit, ...], Seen | str | None] = field(default_factory=dict)
     courses: dict[tuple[Edit, ...], Course | str | None] = field(default_factory=dict)
     originals: dict[tuple[Edit, ...], Mapping[int, float]] = field(default_factory=dict)
+    lent: list[Any] = field(default_factory=list)
     seconds: float = _MOST_SECONDS_OF_ALL
     until: float | None = None
 
@@ -165,6 +168,18 @@ class _Trials:
         return self.known[key]
 
     def _seen(self, edits: Sequence[Edit]) -> Seen | str | None:
+        with unknown_noted() as unknown:
+            now = self._ran(edits)
+        if now != _NOT_BUILT or not unknown:
+            return now
+        with contextlib.ExitStack() as undo:
+            try:
+                self.lent += undo.enter_context(extended(unknown))
+            except Exception:  # an optimizer of the user's may have no configuration
+                return now
+            return self._ran(edits)
+
+    def _ran(self, edits: Sequence[Edit]) -> Seen | str | None:
         ran: Ran | None = None
         try:
             with edited(edits, self.variables) as ran:

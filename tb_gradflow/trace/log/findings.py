@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from types import FrameType, MethodType
 from typing import Any, Literal
@@ -53,7 +53,8 @@ class _Ending:
         step: Its number.
         began: When the training began, on the monotonic clock.
         share: The part of the time since then that this may take; None if it may take as long as it takes.
-        attempt: Tries its edits.
+        attempt: Tries its edits. Raises NotRepeatable if it cannot be run.
+        edits: Those of its findings.
     """
 
     recorder: Any
@@ -61,6 +62,7 @@ class _Ending:
     began: float
     share: float | None
     attempt: Attempt
+    edits: Collection[Edit]
 
 
 _endings: list[_Ending] = []
@@ -114,7 +116,8 @@ class Findings:
             if not edits <= self._kept and _has_room(asked=self._share is None):
                 new = edits - self._kept
                 self._kept |= edits
-                self._keep_now(recorder, step, new)
+                # A step that raises while it is traced has no number; it is the first one, or the first of its shapes.
+                self._keep_now(recorder, max(step, 0), new)
 
     def _tell(self, finding: Finding) -> None:
         assert self._on_finding is not None
@@ -123,7 +126,7 @@ class Findings:
         except (Exception, SystemExit) as error:  # of the user's, which is none of the training's
             warn(f"tb_gradflow: on_finding raised {type(error).__name__}: {error}. The training goes on.")
 
-    def _keep_now(self, recorder: Any, step: int, edits: Iterable[Edit]) -> None:
+    def _keep_now(self, recorder: Any, step: int, edits: Collection[Edit]) -> None:
         try:
             keep = self._keep()
             if keep is None:
@@ -132,14 +135,12 @@ class Findings:
         except NotRepeatable as reason:
             if self._try_fixes is True:
                 warn(f"tb_gradflow: the fixes for this step are not tried: {reason}.")
-            told = f"It was not tried in this step: {reason}."
-            _untried.extend((recorder, untried(each, told, max(step, 0))) for each in edits)
+            _untried.extend((recorder, trial) for trial in _not_run(edits, reason, step))
             return
         except faults() as fault:
             warn(f"tb_gradflow: the fixes are not tried. Please report this: {type(fault).__name__}: {fault}")
             return
-        # A step that raises while it is traced has no number; it is the first one, or the first of its shapes.
-        _endings.append(_Ending(recorder, max(step, 0), self._began, self._share, attempt))
+        _endings.append(_Ending(recorder, step, self._began, self._share, attempt, edits))
 
 
 def _has_room(*, asked: bool) -> bool:
@@ -155,9 +156,13 @@ def untried(edit: Edit, reason: str, step: int) -> Trial:
     return Trial(edit.file, edit.line, edit.end_line, edit.after, works=False, step=step, not_tried=reason)
 
 
+def _not_run(edits: Collection[Edit], reason: NotRepeatable, step: int) -> list[Trial]:
+    return [untried(each, f"It was not tried in this step: {reason}.", step) for each in edits]
+
+
 def never_kept() -> Attempt:
     """Of steps that cannot be run again."""
-    raise NotRepeatable("its Python code would have to run again, and it is no function")
+    raise NotRepeatable("its graph is run by a session")
 
 
 def try_fixes() -> None:
@@ -172,11 +177,15 @@ def try_fixes() -> None:
         listed = []
     for ending in listed:
         try:
-            found += ((ending.recorder, trial) for trial in _tried(ending))
+            trials = _tried(ending)
         except KeyboardInterrupt:
             break
+        except NotRepeatable as reason:
+            trials = _not_run(ending.edits, reason, ending.step)
         except Exception as fault:
             warn(f"tb_gradflow: the fixes were not tried. Please report this: {type(fault).__name__}: {fault}")
+            continue
+        found += ((ending.recorder, trial) for trial in trials)
     for recorder in {id(each): each for each, _ in found}.values():
         recorder.add_trials(Trials(tuple(trial for each, trial in found if each is recorder)))
 

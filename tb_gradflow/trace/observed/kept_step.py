@@ -67,14 +67,13 @@ def kept_step(units: Sequence[Unit], caught: Caught | None, function: Any, name:
         raise NotRepeatable("it is one of several in a loop of the function that the program calls")
     if unit.function is not function and (not name or name not in tf.compat.as_str(unit.function.name)):
         raise NotRepeatable("its gradients are taken in a function that the program does not call itself")
-    if lasting := sorted(_lasting(unit.function)):
-        raise NotRepeatable(f"it contains {', '.join(lasting)}, which would happen again")
+    check_effects(unit.function)
     step = caught or unit.taken()
     state = [(unit.resource(number), step.arguments[number]) for number in unit.variables]
     if sum(map(_bytes, (*step.arguments.values(), *step.effects.values()))) > MOST_BYTES:
         raise NotRepeatable(f"its batch and variables take more than {MOST_BYTES / 2**30:.0f} GiB")
-    if caught is None and any(value.dtype.is_floating and _is_broken(value) for _, value in state):
-        raise NotRepeatable("its weights are no longer finite")
+    if caught is None:
+        _check_finite(value for _, value in state)
     arguments = _arguments(step)
     # Copies: otherwise TensorFlow would copy each variable when it changes the next time, and keep both on its device.
     return KeptStep(lambda: arguments, [(handle, np.array(value.numpy())) for handle, value in state])
@@ -93,18 +92,45 @@ def step_that_raised(
         raise NotRepeatable("its batch comes from Python code, which may wait for something")
     if lasting := sorted({kind for graph in graphs for kind in _lasting_in(graph)}):
         raise NotRepeatable(f"it contains {', '.join(lasting)}, which would happen")
-    state = [(each.handle, each) for each in variables if isinstance(each, BaseResourceVariable)]
-    if sum(_bytes(variable) for _, variable in state) > MOST_BYTES:
-        raise NotRepeatable(f"its variables take more than {MOST_BYTES / 2**30:.0f} GiB")
-    with tf.init_scope():
-        values = [(handle, np.array(each.numpy())) for handle, each in state if each.is_initialized()]
+    state = state_of(variables)
 
     def given() -> tuple[Sequence[Any], Mapping[str, Any]]:
         # Only when the program has ended: until then it may take these batches itself.
         positional, named = tf.nest.map_structure(_with_its_next, (tuple(args), dict(kwargs)))
         return positional, named
 
-    return KeptStep(given, values)
+    return KeptStep(given, state)
+
+
+def step_of_statements(variables: Iterable[Any]) -> KeptStep:
+    """An eager step that has just run.
+
+    Raises:
+        NotRepeatable: it cannot be run again.
+    """
+    state = state_of(variables)
+    _check_finite(value for _, value in state)
+    return KeptStep(lambda: ((), {}), state)
+
+
+def state_of(variables: Iterable[Any]) -> list[tuple[Any, Any]]:
+    """The `state` of a step: those that have a value. Raises NotRepeatable if they are too large."""
+    own = [each for each in variables if isinstance(each, BaseResourceVariable)]
+    if sum(map(_bytes, own)) > MOST_BYTES:
+        raise NotRepeatable(f"its variables take more than {MOST_BYTES / 2**30:.0f} GiB")
+    with tf.init_scope():
+        return [(each.handle, np.array(each.numpy())) for each in own if each.is_initialized()]
+
+
+def check_effects(function: Any) -> None:
+    """Raises NotRepeatable if a `ConcreteFunction` or `AtomicFunction` does something that lasts."""
+    if lasting := sorted(_lasting(getattr(function, "_inference_function", function))):
+        raise NotRepeatable(f"it contains {', '.join(lasting)}, which would happen again")
+
+
+def _check_finite(values: Iterable[Any]) -> None:
+    if any(tf.as_dtype(value.dtype).is_floating and _is_broken(value) for value in values):
+        raise NotRepeatable("its weights are no longer finite")
 
 
 def _with_its_next(given: Any) -> Any:

@@ -14,18 +14,21 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import CodeType, FrameType
 from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.eager import record
 
-from tb_gradflow.record.schema import Trace
+from tb_gradflow.record.schema import Trace, Trial
 from tb_gradflow.trace.graph.variables import Variables
+from tb_gradflow.trace.log.findings import Attempt
 from tb_gradflow.trace.log.recorder import Tracing, fault_message
 from tb_gradflow.trace.log.watched_run import WatchedRun
+from tb_gradflow.trace.observed.kept_step import step_of_statements
 from tb_gradflow.trace.program import hooks
+from tb_gradflow.trace.program.loop_body import Opened, body_of, opened_in
 from tb_gradflow.trace.program.recording import Recording
 from tb_gradflow.trace.protection.attention import claim, is_left_alone, is_over_elsewhere, release
 from tb_gradflow.trace.protection.beside import surely
@@ -170,7 +173,7 @@ def _begin(recording: Recording, frame: FrameType) -> None:
         loop = loops[place] = Loop(recording, _name(frame), frame.f_code)
     if not loop.is_left_alone:
         _of_thread.loop = loop
-        loop.begins()
+        loop.begins(frame)
 
 
 def _name(frame: FrameType) -> str:
@@ -202,6 +205,7 @@ class Loop:
         self._owner: threading.Thread | None = None
         self._run: WatchedRun | None = None
         self._open: OpenStep | None = None
+        self._opened_in: Sequence[Opened] = ()
         self._recorded = False
         self._has_steps = False
         self._began = 0.0
@@ -225,8 +229,8 @@ class Loop:
             self._run.discard()
             self._run = None
 
-    def begins(self) -> None:
-        """Called when the step's outermost tape opens."""
+    def begins(self, frame: FrameType) -> None:
+        """Called when the step's outermost tape opens in a function of the program."""
         self._began = time.perf_counter()
         self._recorded = False
         self._unasked = []
@@ -235,6 +239,8 @@ class Loop:
                 self._count_before()
                 self._owner = threading.current_thread()
                 self._open = self._opened()
+                if self.recording.options["try_fixes"]:
+                    self._opened_in = opened_in(frame)
             finally:
                 if self._open is None:
                     release()
@@ -381,17 +387,18 @@ class Loop:
                 self._vain += 1
                 self.is_left_alone = self._run is None and self._vain >= MOST_VAIN_LOOKS
                 return
+            self._remember(step.collector)
             if fault is None and all(map(_is_refused, calls)):
                 step.abandon(step.collector.raised)
                 return
             measured = step.closed((), {})
-            self._remember(step.collector)
             if self._run is not None and measured and not self._run.protection.is_over:
                 self._recorded = self._has_steps = True
                 self._uncounted = self._owner
                 self._run.protection.attempt(self._run.write, measured, self._tracing)
             self.is_left_alone = self._run is None or self._run.protection.is_over
         finally:
+            self._opened_in = ()
             step.patches.close()  # even if something fails above
             release()
 
@@ -400,8 +407,11 @@ class Loop:
         step = self._taken()
         if step is not None:
             try:
+                if error is not None:
+                    self._remember(step.collector)
                 step.abandon(error)
             finally:
+                self._opened_in = ()
                 release()
 
     def _taken(self) -> OpenStep | None:
@@ -409,6 +419,20 @@ class Loop:
         with self._ending:
             step, self._open = self._open, None
             return step
+
+    def _keep(self) -> Attempt:
+        """Keeps the step that was recorded last."""
+        body = body_of(self._opened_in, sys._getframe())
+        kept, name = step_of_statements(kept() for _, kept in self._known), self._name
+
+        def attempt(step: int, until: float | None) -> list[Trial]:
+            from tb_gradflow.trace.explain.one_step import explain_statements  # which takes long to load
+            from tb_gradflow.trace.explain.trials import trials_of
+
+            with kept.restored():
+                return trials_of(lambda: explain_statements(body, name), step, until)
+
+        return attempt
 
     def _remember(self, collector: Any) -> None:
         """Drops what the step has read. A loop must not keep alive what its program has released."""
@@ -422,7 +446,7 @@ class Loop:
         if self._run is None or self._tracing is None:
             self._run = self.recording.run(self._name)
             self._run.options.cadence.is_eager = True
-            self._tracing = Tracing(self._run.recorder(self._name))
+            self._tracing = Tracing(self._run.recorder(self._name, self._keep))
         asked = {each.variable for each in trace.variable_gradients if each.outcome != "not_asked"}
         # The first step builds layers, as any first call of a model does. Only a later step shows whether it creates
         # them anew.
