@@ -753,8 +753,12 @@ export interface Edit {
 
 /** The norm of a variable's gradient. */
 export interface VariableNorm {
+  /** Its name. */
   readonly variable: string;
+  /** The norm. */
   readonly norm: number;
+  /** As of a `VariableReport`. */
+  readonly written: string;
 }
 
 /** The result of an edit in the step that was explained, which was run again with the edit applied in memory. */

@@ -108,10 +108,17 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class VariableNorm:
-    """The norm of a variable's gradient."""
+    """The norm of a variable's gradient.
+
+    Attributes:
+        variable: Its name.
+        norm: The norm.
+        written: As of a `VariableReport`.
+    """
 
     variable: str
     norm: float
+    written: str = ""
 
 
 @dataclass(frozen=True, slots=True)

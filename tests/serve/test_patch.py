@@ -76,6 +76,7 @@ TRAINED = replace(TRIED, trained=Trained(20, (0.694, 0.402), (0.693, 0.693)), ke
     [
         (TRIED, "`threshold` now gets a gradient of norm 0.021; the loss goes from 0.693 to 0.694."),
         (replace(TRIED, loss=(None, 0.5)), "norm 0.021; the loss is now 0.5."),
+        (replace(TRIED, gradient_norm=(VariableNorm("Variable", 0.5, "w"),)), "`w` now gets a gradient of norm 0.5;"),
         (
             replace(TRIED, works=False, loss=(0.5, None), gradient_norm=()),
             "Tried on this batch, but it does not work: no variable gets a gradient; the loss is not finite.",
@@ -142,7 +143,7 @@ def test_the_page_is_tested_by_what_is_said_here() -> None:
     alone = replace(TRIED, trained=Trained(20, (0.5, None), (None, None)), keeps=("forward", "shape", "checkpoint"))
     untrained = replace(TRIED, not_trained="It was not trained: it calls Python.", keeps=("shape",))
     tries = [TRIED, failed, replace(TRIED, loss=(None, 2.0)), replace(TRIED, with_others=True), began, same]
-    tries += [TRAINED, untrained, alone]
+    tries += [TRAINED, untrained, alone, replace(TRIED, gradient_norm=(VariableNorm("Variable", 0.5, "w"),))]
 
     known = {
         "patches": [

@@ -80,7 +80,7 @@ function path(side: string, file: string): string {
 /** The result of the edit in the step that was explained, and in the steps that were trained with it. */
 export function triedInWords(tried: Tried): string {
   const {works, loss, gradient_norm, with_others, step} = tried;
-  const norms = gradient_norm.slice(0, NAMED).map(({variable, norm}) => `\`${variable}\` now gets a gradient of norm ${figures(norm)}`);
+  const norms = gradient_norm.slice(0, NAMED).map(({variable, norm, written}) => `\`${written === "" ? variable : written}\` now gets a gradient of norm ${figures(norm)}`);
   const more = gradient_norm.length - NAMED;
   const [before = null, after = null] = loss;
   const said = [

@@ -3,7 +3,7 @@ trials, which are the best first; those that do not work are left out."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tb_gradflow.analyse.edits.widths import with_other_widths
 from tb_gradflow.analyse.user_code.candidate import Candidate
@@ -16,6 +16,7 @@ def as_tried(trace: Trace, candidates: Sequence[Candidate]) -> tuple[list[Altern
     known = {(each.file, each.line, each.end_line, each.after): each for each in trace.trials}
     working: dict[int, Alternative] = {}
     untried: list[tuple[Alternative, str]] = []
+    written = {each.name: each.written for each in trace.variables}
     for each in candidates:
         tried = [
             (edit, trial)
@@ -23,7 +24,7 @@ def as_tried(trace: Trace, candidates: Sequence[Candidate]) -> tuple[list[Altern
             if (trial := known.get((edit.file, edit.line, edit.end_line, edit.after))) is not None
         ]
         working.update(
-            (trace.trials.index(trial), Alternative(edit, each.cost, _tried(trial)))
+            (trace.trials.index(trial), Alternative(edit, each.cost, _tried(trial, written)))
             for edit, trial in tried
             if trial.works
         )
@@ -34,8 +35,10 @@ def as_tried(trace: Trace, candidates: Sequence[Candidate]) -> tuple[list[Altern
     return left, "" if working else next((reason for _, reason in untried if reason), "")
 
 
-def _tried(trial: Trial) -> Tried:
-    norms = tuple(VariableNorm(each.variable, each.norm) for each in trial.gradient_norm)
+def _tried(trial: Trial, written: Mapping[str, str]) -> Tried:
+    norms = tuple(
+        VariableNorm(each.variable, each.norm, written.get(each.variable, "")) for each in trial.gradient_norm
+    )
     return Tried(
         trial.works,
         trial.loss,

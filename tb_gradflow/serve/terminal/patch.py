@@ -97,7 +97,7 @@ def _gradients(tried: Tried) -> Iterator[str]:
     if not tried.gradient_norm:
         yield "no variable gets a gradient"
     for each in tried.gradient_norm[:_NAMED]:
-        yield f"`{each.variable}` now gets a gradient of norm {each.norm:.3g}"
+        yield f"`{each.written or each.variable}` now gets a gradient of norm {each.norm:.3g}"
     more = len(tried.gradient_norm) - _NAMED
     if more > 0:
         yield f"so {'does' if more == 1 else 'do'} {more} more"

@@ -257,7 +257,7 @@ class _Trials:
         reports = {each.name: each for each in now.diagnosis.variables}
         named = [reports[name] for name in finding.variables if name in reports]
         norms = [
-            VariableNorm(each.name, each.gradient.norm)
+            VariableNorm(each.name, each.gradient.norm, each.written)
             for each in named
             if each.gradient is not None and each.gradient.norm > 0 and not _not_finite(each.gradient.norm)
         ]
