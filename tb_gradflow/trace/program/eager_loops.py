@@ -239,7 +239,9 @@ class Loop:
                 self._count_before()
                 self._owner = threading.current_thread()
                 self._open = self._opened()
-                if self.recording.options["try_fixes"]:
+                asked = self.recording.options["try_fixes"]
+                # Unless it is asked for, only the first step is diagnosed; later it would keep old tensors alive.
+                if asked is True or (asked and not self._has_steps):
                     self._opened_in = opened_in(frame)
             finally:
                 if self._open is None:
