@@ -57,6 +57,10 @@ export interface Trained {
   readonly loss: readonly (number | null)[];
   /** The same without the edit; null as well if the program could not be trained without it. */
   readonly without: readonly (number | null)[];
+  /** The loss of each step with the edit, and the last one again; null if it was not finite. None in older logs. */
+  readonly curve: readonly (number | null)[];
+  /** The same without the edit. */
+  readonly curve_without: readonly (number | null)[];
 }
 
 /** The result of an edit that was applied in memory on a batch of the training, and rolled back. */

@@ -76,11 +76,16 @@ class Trained:
         steps: Their number.
         loss: With the edit: the first, and the one after the last step; null if it was not finite.
         without: The same without the edit; null as well if the program could not be trained without it.
+        curve: The loss of each step with the edit, and the last one again; null if it was not finite. None in older
+            logs.
+        curve_without: The same without the edit.
     """
 
     steps: int
     loss: tuple[float | None, ...]
     without: tuple[float | None, ...]
+    curve: tuple[float | None, ...] = ()
+    curve_without: tuple[float | None, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,9 @@ import {fileName, plural} from "../model/format.ts";
 import {patchOf, shownLines, triedInWords, untriedInWords} from "../model/patch.ts";
 import type {Stop} from "../model/stops.ts";
 import {SEVERITY} from "../model/words.ts";
-import type {Diagnosis, Edit, Finding, Passage, Severity, Source, SourceReport} from "../record.ts";
+import type {Diagnosis, Edit, Finding, Passage, Severity, Source, SourceReport, Tried} from "../record.ts";
 import {block, codeStyles, diff, line as coloured} from "./code.ts";
+import {courses, coursesStyles} from "./courses.ts";
 import {findingsStyles} from "./findings_styles.ts";
 import {follow, followStyles} from "./follow.ts";
 import {codeIn, firstSentence, instruction, prose} from "./prose.ts";
@@ -50,7 +51,7 @@ export class FindingsPanel extends LitElement {
   /** Whether to scroll to the chosen card, once it exists. */
   #mustShow = false;
 
-  static override styles = [shared, codeStyles, findingsStyles, followStyles, termsStyles];
+  static override styles = [shared, codeStyles, findingsStyles, coursesStyles, followStyles, termsStyles];
 
   constructor() {
     super();
@@ -197,14 +198,14 @@ export class FindingsPanel extends LitElement {
       return nothing;
     }
     const said = tried === null ? untriedInWords(finding) : triedInWords(tried);
-    return html`${this.#edit(`edit ${keyOf(finding)}`, "The edit", edit, [said, cost])} ${this.#alternatives(finding)}`;
+    return html`${this.#edit(`edit ${keyOf(finding)}`, "The edit", edit, tried, [said, cost])} ${this.#alternatives(finding)}`;
   }
 
   /**
    * The removed and added lines; the copied patch also has the lines around them, for `git apply`. Then the result of
    * the edit, and its cost.
    */
-  #edit(key: string, title: string, edit: Edit, said: readonly string[]): TemplateResult {
+  #edit(key: string, title: string, edit: Edit, tried: Tried | null, said: readonly string[]): TemplateResult {
     const {old, fresh} = shownLines(edit);
     return html`<div class="fix edit">
       <span class="title">${title}</span>
@@ -216,6 +217,7 @@ export class FindingsPanel extends LitElement {
         ${diff(old, fresh)}
       </div>
       <p class="tried">${prose(said.filter((sentence) => sentence !== "").join(" "))}</p>
+      ${tried === null || tried.trained === null ? nothing : courses(tried.trained)}
     </div>`;
   }
 
@@ -226,7 +228,7 @@ export class FindingsPanel extends LitElement {
       : html`<details class="alternatives" @click=${(event: Event) => event.stopPropagation()}>
           <summary>${alternatives.length === 1 ? "Another edit" : `${alternatives.length} other edits`}</summary>
           ${alternatives.map(({edit, cost, tried}, place) =>
-            this.#edit(`edit ${place} ${keyOf(finding)}`, `Or: ${cost}`, edit, [tried === null ? "" : triedInWords(tried)]),
+            this.#edit(`edit ${place} ${keyOf(finding)}`, `Or: ${cost}`, edit, tried, [tried === null ? "" : triedInWords(tried)]),
           )}
         </details>`;
   }

@@ -22,6 +22,7 @@ from tb_gradflow.serve.terminal.report_text import lines_of
 from tb_gradflow.serve.terminal.text import Look, Printer
 
 _TRIED_KEYS = ("works", "loss", "gradient_norm", "trained", "keeps")
+_TRAINED_KEYS = ("steps", "loss", "without")
 _VARIABLE_KEYS = ("name", "status", "shape", "dtype", "gradient")
 FINDING_KEYS = (
     *("cause", "severity", "variables", "op", "source", "message", "fix", "edit", "tried", "evidence", "examples"),
@@ -150,6 +151,8 @@ def finding_as_json(finding: dict[str, Any]) -> dict[str, Any]:
     if public["tried"] is not None:
         norms = {each["variable"]: each["norm"] for each in public["tried"]["gradient_norm"]}
         public["tried"] = {key: public["tried"][key] for key in _TRIED_KEYS} | {"gradient_norm": norms}
+        if (trained := public["tried"]["trained"]) is not None:
+            public["tried"]["trained"] = {key: trained[key] for key in _TRAINED_KEYS}
     return public
 
 

@@ -47,15 +47,15 @@ class Course:
     """What some steps of training did.
 
     Attributes:
-        losses: By target: the first, and the one after the last step, computed like the first: with the same random
-            numbers, counters, and variables that are not trained.
+        losses: By target: that of each step, and the one after the last step, computed like the first: with the same
+            random numbers, counters, and variables that are not trained.
         moved: By the name of a variable: the largest change of an element, in parts of the largest element.
         gradients: By the name of a variable: the largest element of its gradient in each step.
         values: By the name of a variable: its value after the last step.
         varies: Whether the losses depend on random numbers that cannot be drawn again.
     """
 
-    losses: Mapping[int, tuple[float, float]]
+    losses: Mapping[int, Sequence[float]]
     moved: Mapping[str, float]
     gradients: Mapping[str, Sequence[float]]
     values: Mapping[str, Any]
@@ -204,8 +204,10 @@ class _Run:
         values = {name: self._now(number) for name, number in self._trained.items()}
         moved = {name: _moved(before[name], after) for name, after in values.items()}
         last = self._loss_as_at_first()
-        pairs = {each: (first, last.get(each, np.nan)) for each, first in losses[0].items()}
-        return Course(pairs, moved, gradients, values, self._varies)
+        curves = {
+            target: [*(each.get(target, np.nan) for each in losses), last.get(target, np.nan)] for target in losses[0]
+        }
+        return Course(curves, moved, gradients, values, self._varies)
 
     def losses_with(self, values: Mapping[str, Any]) -> dict[int, float]:
         """See `Training.losses_with`."""

@@ -71,8 +71,6 @@ _TOO_MANY = f"It was not tried: the step has already been run {MOST_RUNS} times 
 
 _RUN_EAGERLY = "the step runs eagerly, and its Python would run again in each step"
 
-_UNKNOWN = (math.nan, math.nan)
-
 _NO_INFLUENCE = frozenset({"shift_invariant_parameter"})
 
 # A variable with one of these had a gradient before.
@@ -228,7 +226,7 @@ class _Trials:
             return math.inf, math.inf
         original = self.originals[key].get(target, math.inf)
         before = self.before.losses[target] if target < len(self.before.losses) else math.nan
-        rises = _rise(before, original), _rise(*course.losses[target])
+        rises = _rise(before, original), _rise(*_ends(course.losses[target]))
         left, own = (math.inf if _not_finite(each) else round(1.0 + each, 2) for each in rises)
         return left, own
 
@@ -285,13 +283,12 @@ class _Trials:
         if not any(course.moved.values()):
             return replace(found, not_trained="It was not trained: no update of a variable was seen.")
         without = self.course(())
-        other = without.losses.get(target, _UNKNOWN) if isinstance(without, Course) else _UNKNOWN
+        curve = course.losses[target]
+        other = without.losses.get(target, ()) if isinstance(without, Course) else ()
         # A program that raises trains nothing.
-        rise = 0.0 if self.before.raised else _rise(*other)
+        rise = 0.0 if self.before.raised else _rise(*_ends(other))
         works = _trains(course, target, rise, [each.variable for each in found.gradient_norm])
-        losses = (
-            tuple(None if _not_finite(each) else each for each in pair) for pair in (course.losses[target], other)
-        )
+        losses = map(_finite, (_ends(curve), _ends(other), curve, other))
         return replace(found, works=works, trained=Trained(STEPS, *losses))
 
     def reaches(self, finding: Finding, edits: Sequence[Edit]) -> bool:
@@ -337,7 +334,7 @@ def _trains(course: Course, target: int, of_others: float, names: Sequence[str])
     rises without the edit too, or is not finite. One of several losses may rise for another, and one that depends on
     random numbers that cannot be repeated by chance.
     """
-    first, last = course.losses[target]
+    first, last = _ends(course.losses[target])
     if _not_finite(last) or not all(course.moved.get(name, math.inf) > _STILL for name in names):
         return False
     rise = _rise(first, last)
@@ -347,6 +344,11 @@ def _trains(course: Course, target: int, of_others: float, names: Sequence[str])
     histories = [course.gradients[name] for name in names if name in course.gradients]
     is_dead = bool(histories) and all(max(each[-len(each) // 4 :]) <= _DEAD * max(each) for each in histories)
     return not is_dead or rise < min(0.0 if _not_finite(of_others) else of_others, 0.0) - _LEARNED
+
+
+def _ends(curve: Sequence[float]) -> tuple[float, float]:
+    """The first and the last value; NaN if there are none."""
+    return (curve[0], curve[-1]) if curve else (math.nan, math.nan)
 
 
 def _rise(first: float, last: float) -> float:
