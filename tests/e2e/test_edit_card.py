@@ -40,18 +40,6 @@ def test_the_edit_says_what_goes_and_what_comes_without_the_indentation_of_both(
     assert edit.locator("ins mark").inner_text().startswith("sigmoid")
 
 
-def test_the_losses_with_the_edit_and_without_it_are_drawn(tab: Tab) -> None:
-    drawn = tab.findings.first.get_by_role("img", name="The loss in 20 steps with the edit and without it")
-
-    # The first loss, that of each other step, and the last one again.
-    points = [
-        len(points.split())
-        for points in drawn.locator("polyline").evaluate_all("all => all.map(e => e.getAttribute('points'))")
-    ]
-    assert points == [21, 21]
-    expect(tab.findings.first.locator("figcaption").first).to_have_text("with the editwithout it")
-
-
 @pytest.mark.parametrize("width", [1440, 900, 600])
 def test_all_of_the_code_is_in_sight(tab: Tab, width: int) -> None:
     """Also of lines that are wider than the card: they go on below, further to the right than they begin."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from tests.demo.training import Trained
 from tests.e2e.tab import KERNEL, LESS, THRESHOLD, Tab
 from tests.e2e.test_running import HOSTILE, with_hostile_names
 from tests.store.samples import open_writer, step, trace
+from tests.trace import edited_programs
+from tests.trace.edited_programs import X, Y
 
 Opens = Callable[..., Tab]
 
@@ -125,6 +128,19 @@ def test_what_explain_found_has_a_page_too(step_filter: Trained, tmp_path: Path,
 
     tab.show(tab.findings.first)
     assert tab.items()[LESS].kind == "op"
+
+
+def test_the_losses_with_an_edit_and_without_it_are_drawn(page: Page, tmp_path: Path) -> None:
+    program = importlib.reload(edited_programs)  # the garbage collector must know its functions
+    tb_gradflow.explain(program.rounding(), X, Y, try_fixes=True).save_html(tmp_path / "page.html")
+
+    page.goto((tmp_path / "page.html").as_uri())
+
+    lines = page.get_by_role("img", name="The loss in 20 steps with the edit and without it").locator("polyline")
+    expect(lines).to_have_count(2)
+    # The loss of each step, and the last one again.
+    for place in range(2):
+        assert len((lines.nth(place).get_attribute("points") or "").split()) == 21
 
 
 def test_a_notebook_shows_the_graph_and_folds_the_text_away(step_filter: Trained, tmp_path: Path, opens: Opens) -> None:
