@@ -48,8 +48,9 @@ class Recorded:
         self._waiting.install()
         self._start()
 
-    def stop(self) -> None:
-        """Makes everything recorded readable. If another recording was active before, it continues."""
+    def stop(self, *, ended: bool = False) -> None:
+        """Makes everything recorded readable. If another recording was active before, it continues. The fixes of what
+        has to run Python code again are tried only when the program has `ended`, or if they are asked for."""
         self._waiting.remove()
         hooks, self._hooks = self._hooks, None
         if hooks is None:
@@ -60,7 +61,7 @@ class Recorded:
 
         try:
             surely(hooks.stop, self._outer)
-            try_fixes()
+            try_fixes(goes_on=not ended)
         except faults() as error:
             _say("the end of this recording may be missing", error)
 

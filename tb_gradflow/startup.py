@@ -40,7 +40,7 @@ def begin(told: Mapping[str, Any]) -> None:
         # those that TensorFlow has registered by now.
         import atexit
 
-        atexit.register(recorded.stop)
+        atexit.register(recorded.stop, ended=True)
         where: str = told["log_dir"]
         return where
 

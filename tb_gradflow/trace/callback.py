@@ -262,7 +262,7 @@ class GradFlowCallback(KerasCallback):
                 batch = next(given) if isinstance(given, tf.data.Iterator) else given
                 return trials_of(lambda: explain_batch(model, batch), step, until)
 
-        return attempt
+        return Attempt(attempt)
 
     def _is_alone(self) -> bool:
         """Whether no other recorder has this fit. Two would replace each other's function, so the first records."""

@@ -212,7 +212,7 @@ class Watched:
                 args, kwargs = kept.given()
                 return trials_of(lambda: explain_step(step, args, kwargs, name_of(step)), number, until)
 
-        return attempt
+        return Attempt(attempt)
 
 
 class NotRecorded:

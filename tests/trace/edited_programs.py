@@ -85,3 +85,16 @@ class Fit:
             loss = tf.reduce_mean(tf.square(tf.round(x @ self.weight) - y))
         self.optimizer.apply_gradients([(tape.gradient(loss, self.weight), self.weight)])
         return loss
+
+
+def eager_loop(seen: list[Any]) -> None:
+    """Keeps a tensor of each step, which a compiled one would not have."""
+    weight, scale = tf.Variable([[0.3]] * 4, name="weight"), tf.Variable(1.0, name="scale")
+    for _ in range(3):
+        with tf.GradientTape() as tape:
+            out = scale * tf.round(X @ weight)
+            seen.append(out)
+            loss = tf.reduce_mean(tf.square(out - Y))
+        for variable, gradient in zip((weight, scale), tape.gradient(loss, (weight, scale)), strict=True):
+            if gradient is not None:
+                variable.assign_sub(0.01 * gradient)

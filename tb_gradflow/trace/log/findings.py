@@ -36,9 +36,21 @@ _MOST_SECONDS = 60.0
 _LEAST_TRACES = 2
 """How often a step is compiled at least to try an edit: without it and with it."""
 
-Attempt = Callable[[int, float | None], list[Trial]]
-"""Tries the edits of a step that was kept, which has this number; until this time on the monotonic clock, if it is
-given."""
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """Tries the edits of a step that was kept.
+
+    Attributes:
+        run: Does so, for the step with this number; until this time on the monotonic clock, if it is given. Raises
+            NotRepeatable if it cannot be run.
+        repeats_python: Whether Python code runs that has run in the step, not only when it was traced. It may change
+            objects of the program.
+    """
+
+    run: Callable[[int, float | None], list[Trial]]
+    repeats_python: bool = False
+
 
 Keep = Callable[[], Attempt]
 """Keeps the step that was recorded last. Raises NotRepeatable if that is impossible."""
@@ -53,7 +65,7 @@ class _Ending:
         step: Its number.
         began: When the training began, on the monotonic clock.
         share: The part of the time since then that this may take; None if it may take as long as it takes.
-        attempt: Tries its edits. Raises NotRepeatable if it cannot be run.
+        attempt: Tries its edits.
         edits: Those of its findings.
     """
 
@@ -165,8 +177,9 @@ def never_kept() -> Attempt:
     raise NotRepeatable("its graph is run by a session")
 
 
-def try_fixes() -> None:
-    """Tries the edits of the steps that were kept: when the program has ended, so that nothing in it is changed."""
+def try_fixes(*, goes_on: bool = False) -> None:
+    """Tries the edits of the steps that were kept: when the program has ended, so that nothing in it is changed, or
+    between two trainings of one that `goes_on`, such as a notebook."""
     listed, _endings[:] = list(_endings), []
     found, _untried[:] = list(_untried), []
     if os.getpid() != _process or getattr(sys, "last_type", None) is KeyboardInterrupt:
@@ -177,7 +190,7 @@ def try_fixes() -> None:
         listed = []
     for ending in listed:
         try:
-            trials = _tried(ending)
+            trials = _tried(ending, goes_on=goes_on)
         except KeyboardInterrupt:
             break
         except NotRepeatable as reason:
@@ -201,15 +214,17 @@ def _others_run() -> bool:
     return False
 
 
-def _tried(ending: _Ending) -> list[Trial]:
+def _tried(ending: _Ending, *, goes_on: bool) -> list[Trial]:
     until = None
+    if goes_on and ending.share is not None and ending.attempt.repeats_python:
+        raise NotRepeatable("the program goes on, and its Python code would run again")
     if ending.share is not None:
         seconds = min(ending.share * (time.monotonic() - ending.began), _MOST_SECONDS)
         meter = ending.recorder.meter
         if meter is None or seconds < _LEAST_TRACES * meter.cost().set_up:
             return []
         until = time.monotonic() + seconds
-    return ending.attempt(ending.step, until)
+    return ending.attempt.run(ending.step, until)
 
 
 # Handlers that are registered later run before this one, and must not see what it does: so this is as early as

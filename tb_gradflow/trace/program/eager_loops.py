@@ -434,7 +434,7 @@ class Loop:
             with kept.restored():
                 return trials_of(lambda: explain_statements(body, name), step, until)
 
-        return attempt
+        return Attempt(attempt, repeats_python=True)
 
     def _remember(self, collector: Any) -> None:
         """Drops what the step has read. A loop must not keep alive what its program has released."""

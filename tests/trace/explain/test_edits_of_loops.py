@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+import tensorflow as tf
 
 import tb_gradflow
+from tb_gradflow.recorded import Recorded
 from tb_gradflow.trace.program.loop_body import Body
+from tests.trace import edited_programs
 
 HEAD = """
 import keras, numpy as np, tensorflow as tf
@@ -197,6 +201,24 @@ def test_what_cannot_run_again_says_why(tmp_path: Path) -> None:
     assert (tmp_path / "scores").read_text(encoding="utf-8") == "scored " * 6
     assert found["decides"].tried is None
     assert "as a compiled step it raises OperatorNotAllowedInGraphError" in found["decides"].not_tried
+
+
+@pytest.mark.parametrize("asked", [True, "auto"])
+def test_while_the_program_goes_on_no_python_code_runs_again_unasked(tmp_path: Path, asked: Any) -> None:
+    program = importlib.reload(edited_programs)  # the garbage collector must know its functions
+    seen: list[Any] = []
+    recorded = Recorded(lambda: str(tmp_path), {"try_fixes": asked})
+    recorded.start()
+
+    program.eager_loop(seen)
+    recorded.stop()
+
+    [run] = recorded.names
+    [finding] = tb_gradflow.open_log(tmp_path / run).report().findings
+    is_tried = asked is True
+    assert (finding.tried is not None) == is_tried
+    assert ("the program goes on" in finding.not_tried) != is_tried
+    assert is_tried != all(isinstance(each, tf.__internal__.EagerTensor) for each in seen)
 
 
 SOURCE = """
