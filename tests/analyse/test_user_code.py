@@ -161,6 +161,7 @@ def test_a_statement_behind_another_on_its_line_gets_none_in_front() -> None:
         ("import tensorflow.compat.v1 as tf1", "y = tf1.round(x)", "tf1.nn.softmax(x)"),
         ("import keras", "y = keras.ops.round(x)", "keras.ops.softmax(x)"),
         ("from keras import ops", "y = ops.round(x)", "ops.softmax(x)"),
+        ("from helpers import *", "y = tf.round(x)", "tf.nn.softmax(x)"),
         ("from tensorflow.keras import backend as K\nimport tensorflow as tf", "y = K.round(x)", "tf.nn.softmax(x)"),
     ],
 )

@@ -88,7 +88,7 @@ class Fit:
 
 
 def eager_loop(seen: list[Any]) -> None:
-    """Keeps a tensor of each step, which a compiled one would not have."""
+    """Keeps a tensor of each step."""
     weight, scale = tf.Variable([[0.3]] * 4, name="weight"), tf.Variable(1.0, name="scale")
     for _ in range(3):
         with tf.GradientTape() as tape:

@@ -211,6 +211,10 @@ class Program:
         found: dict[str, str] = {}
         for code in self.of_file(file):
             found.update(code.imports)
+        if "*" in found:  # the usual names, if they are used, come from there
+            trees = [ast.walk(code.tree) for code in self.of_file(file)]
+            used = {node.id for nodes in trees for node in nodes if isinstance(node, ast.Name)}
+            found = {**{name: module for name, module in _USUAL.items() if name in used}, **found}
         return found
 
 
@@ -227,6 +231,8 @@ def program_of(trace: Trace) -> Program:
     lines = frozenset(source.file for source in trace.sources)
     return _of_step(trace.passages, frozenset(names), types, lines)
 
+
+_USUAL = {"tf": "tensorflow", "keras": "keras"}
 
 # Names that the variables of any model have do not identify a file.
 _GIVEN_BY_KERAS = frozenset(

@@ -7,8 +7,10 @@ import logging
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
+
+import numpy as np
 
 from tb_gradflow.record.report import Diagnosis, Edit, Tried
 from tb_gradflow.record.schema import Trial, TrialNorm
@@ -19,8 +21,11 @@ from tb_gradflow.trace.explain.tried_edits import Seen, seen, with_tried
 from tb_gradflow.trace.log.findings import untried
 
 
-def trials_of(explain: Callable[[], Explained], step: int, until: float | None) -> list[Trial]:
-    """What the edits of a recorded step do, for its log, the best first. `explain` runs it.
+def trials_of(
+    explain: Callable[[], Explained], step: int, until: float | None, losses: Sequence[float] = ()
+) -> list[Trial]:
+    """What the edits of a recorded step do, for its log, the best first. `explain` runs it; it had these losses, if
+    they are known.
 
     Raises:
         NotRepeatable: it cannot be run, or its Python code does something that lasts.
@@ -33,6 +38,10 @@ def trials_of(explain: Callable[[], Explained], step: int, until: float | None) 
     with silent(), nothing_outside() as refused:
         try:
             before = run()
+            # If it has another loss, and not another one each time, its Python code depends on what has changed since.
+            if losses and not _are_close(before.losses, losses) and _are_close(before.losses, run().losses):
+                again = f"{before.losses[0]:.3g}" if before.losses else "unknown"
+                raise NotRepeatable(f"its loss would be {again} instead of {losses[0]:.3g}")
             offered = dict(_edits(before.diagnosis))
             left = dict(_edits(with_tried(before, run, until=until))) if offered else {}
         except Exception:
@@ -42,6 +51,12 @@ def trials_of(explain: Callable[[], Explained], step: int, until: float | None) 
             raise NotRepeatable(f"its Python code would {refused[0]} again")
     found = [_trial(edit, tried, reason, step) for edit, (tried, reason) in left.items() if tried or reason]
     return [*found, *(_trial(edit, Tried(False, (), ()), "", step) for edit in offered if edit not in left)]
+
+
+def _are_close(one: Sequence[float], other: Sequence[float]) -> bool:
+    """As far as both are known: as a whole, a step may have more losses than when it was recorded."""
+    pairs = list(zip(one, other, strict=False))
+    return bool(pairs) and all(np.allclose(*pair, rtol=1e-3, atol=1e-7, equal_nan=True) for pair in pairs)
 
 
 def _edits(diagnosis: Diagnosis) -> Iterator[tuple[Edit, tuple[Tried | None, str]]]:

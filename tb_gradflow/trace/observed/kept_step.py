@@ -102,13 +102,14 @@ def step_that_raised(
     return KeptStep(given, state)
 
 
-def step_of_statements(variables: Iterable[Any]) -> KeptStep:
-    """An eager step that has just run.
+def step_of_statements(variables: Iterable[Any], before: Iterable[tuple[Any, Any]]) -> KeptStep:
+    """An eager step that has just run, or raised: its variables, and the values that some of them had before it.
 
     Raises:
         NotRepeatable: it cannot be run again.
     """
-    state = state_of(variables)
+    known = {id(variable.handle): np.array(value) for variable, value in before if hasattr(variable, "handle")}
+    state = [(handle, known.get(id(handle), value)) for handle, value in state_of(variables)]
     _check_finite(value for _, value in state)
     return KeptStep(lambda: ((), {}), state)
 

@@ -205,7 +205,10 @@ class Loop:
         self._owner: threading.Thread | None = None
         self._run: WatchedRun | None = None
         self._open: OpenStep | None = None
+        # Of the step that is recorded now, if its fixes may be tried.
         self._opened_in: Sequence[Opened] = ()
+        self._before: Sequence[tuple[Any, Any]] = ()
+        self._losses: Sequence[float] = ()
         self._recorded = False
         self._has_steps = False
         self._began = 0.0
@@ -394,13 +397,15 @@ class Loop:
                 step.abandon(step.collector.raised)
                 return
             measured = step.closed((), {})
+            if self._opened_in:
+                self._before, self._losses = step.before, [float(each) for each in measured.get("losses", ())]
             if self._run is not None and measured and not self._run.protection.is_over:
                 self._recorded = self._has_steps = True
                 self._uncounted = self._owner
                 self._run.protection.attempt(self._run.write, measured, self._tracing)
             self.is_left_alone = self._run is None or self._run.protection.is_over
         finally:
-            self._opened_in = ()
+            self._opened_in, self._before, self._losses = (), (), ()
             step.patches.close()  # even if something fails above
             release()
 
@@ -425,14 +430,15 @@ class Loop:
     def _keep(self) -> Attempt:
         """Keeps the step that was recorded last."""
         body = body_of(self._opened_in, sys._getframe())
-        kept, name = step_of_statements(kept() for _, kept in self._known), self._name
+        kept = step_of_statements([kept() for _, kept in self._known], self._before)
+        name, losses = self._name, self._losses
 
         def attempt(step: int, until: float | None) -> list[Trial]:
             from tb_gradflow.trace.explain.one_step import explain_statements  # which takes long to load
             from tb_gradflow.trace.explain.trials import trials_of
 
             with kept.restored():
-                return trials_of(lambda: explain_statements(body, name), step, until)
+                return trials_of(lambda: explain_statements(body, name), step, until, losses)
 
         return Attempt(attempt, repeats_python=True)
 

@@ -20,6 +20,11 @@ _VALUES = "__tb_gradflow_values__"
 _CHANGING = frozenset({"apply", "apply_gradients", "minimize", "assign", "assign_add", "assign_sub", "gradient"})
 """Methods that an update is made with."""
 
+_CONTAINERS = (list, dict, set)
+
+_MOST_ELEMENTS = 10_000
+"""Of a container that is copied: a larger one holds data."""
+
 _FUTURE = 0x1FF0000  # the flags of `from __future__ import …`, which all compilers of Python take
 
 
@@ -41,14 +46,28 @@ class Opened:
 def opened_in(frame: FrameType) -> list[Opened]:
     """The functions that are running, the innermost first."""
     return [
-        Opened(each, each.f_lineno, dict(each.f_locals)) for each in _stack(frame) if is_users(each.f_code.co_filename)
+        Opened(each, each.f_lineno, {name: _copy(value) for name, value in each.f_locals.items()})
+        for each in _stack(frame)
+        if is_users(each.f_code.co_filename)
     ]
+
+
+def _copy(value: Any) -> Any:
+    """A value, or a copy of what the step may put something into."""
+    return value.copy() if type(value) in _CONTAINERS and len(value) <= _MOST_ELEMENTS else value
 
 
 def _stack(frame: FrameType | None) -> Iterator[FrameType]:
     while frame is not None:
         yield frame
         frame = frame.f_back
+
+
+class _Fresh(dict[str, Any]):
+    """Values, and copies of those that a step may put its tensors into: each run begins with what there was."""
+
+    def __getitem__(self, name: str) -> Any:
+        return _copy(super().__getitem__(name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +94,9 @@ class Body:
         """
         tree = ast.parse(text)
         kept = self._statements(tree, line_now)
-        stored = sorted({name for each in kept for name in _stored(each)} & self.values.keys())
-        head = "".join(f"\n    {name} = {_VALUES}[{name!r}]" for name in stored)
+        stored = {name for each in kept for name in _stored(each)} & self.values.keys()
+        stored |= {name for name, value in self.values.items() if type(value) in _CONTAINERS}
+        head = "".join(f"\n    {name} = {_VALUES}[{name!r}]" for name in sorted(stored))
         module = ast.parse(f"def step():{head or ' pass'}")
         for node in ast.walk(module):
             if hasattr(node, "lineno"):
@@ -141,7 +161,7 @@ class Body:
         # No more than that: a program may need the memory.
         values = {name: value for name, value in self.values.items() if name in used}
         own = Body(self.origin, self.first, self.last, values)
-        function = FunctionType(own.code(text), {**around, **values, _VALUES: values}, "step")
+        function = FunctionType(own.code(text), {**around, **values, _VALUES: _Fresh(values)}, "step")
         vars(function)[BODY] = own
         return function
 

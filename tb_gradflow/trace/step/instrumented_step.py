@@ -136,6 +136,7 @@ class OpenStep:
         collector: Observes it.
         patches: The replacements of functions in the meantime.
         is_lost: Whether its observation has ended before it was over.
+        before: When it is closed: the variables that it has read, and the values that they had when it began.
     """
 
     def __init__(self, step: InstrumentedStep) -> None:
@@ -147,6 +148,7 @@ class OpenStep:
         self.collector = Collector(variables, self._symbols, scope, terms)
         self.collector.keeps_gradients = settings.checks is not None  # `explain` shows the rows of the batch
         self.is_lost = False
+        self.before: list[tuple[Any, Any]] = []
         self._step = step
         self._before = [item.variable.read_value() if is_floating(item) else None for item in variables]
         self._thread = threading.current_thread()
@@ -208,9 +210,14 @@ class OpenStep:
             measured |= forward_values(collector.calls, collector.symbols, numbered, (args, kwargs))
             measured |= examples_of(given) if settings.examples else {}
         known: Measured = {name: value.numpy() for name, value in measured.items()}
+        before = [*self._before, *self._met()]
+        self.before = [
+            (item.variable, value) for item, value in zip(collector.variables, before, strict=True) if value is not None
+        ]
         if numbered.trace.index == 0:
-            before = enumerate([*self._before, *self._met()])
-            known["weights"] = tuple(weights_before(number, value) for number, value in before if _is_whole(value))
+            known["weights"] = tuple(
+                weights_before(number, value) for number, value in enumerate(before) if _is_whole(value)
+            )
         return known if with_values else known | self._experiments(numbered, known)
 
     def _experiments(self, numbered: Numbered, measured: Measured) -> Measured:
