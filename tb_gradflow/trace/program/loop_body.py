@@ -4,6 +4,7 @@ to the line at which it ended, without those that neither its gradient nor its u
 from __future__ import annotations
 
 import ast
+import inspect
 import linecache
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -123,6 +124,8 @@ class Body:
         code: CodeType = whole
         for _ in range(1 if owner is None else 2):
             code = next(each for each in code.co_consts if isinstance(each, CodeType))
+        if code.co_flags & inspect.CO_GENERATOR:
+            raise NotRepeatable("it is no function of its own (`yield`)")
         if code.co_freevars:
             raise NotRepeatable(f"it is no function of its own (`{code.co_freevars[0]}`)")
         return code
