@@ -20,9 +20,9 @@ from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 from tb_gradflow.record.report import Edit
+from tb_gradflow.trace.eager.loop_body import BODY, Body
 from tb_gradflow.trace.engine.repeated import NotRepeatable
 from tb_gradflow.trace.explain.wider_closures import UnknownValueError, apart, values_of, with_globals
-from tb_gradflow.trace.program.loop_body import BODY, Body
 from tb_gradflow.trace.protection.living_objects import functions
 from tb_gradflow.trace.source.user_line import is_users, path_in_log, working_directory
 from tb_gradflow.trace.tf_internals.function_caches import traced_anew

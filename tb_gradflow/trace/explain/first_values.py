@@ -22,7 +22,8 @@ def give_first_values(model: Any) -> None:
 
 
 def _owners(model: Any) -> Iterator[Any]:
-    yield from (each for each in model._flatten_layers(include_self=False) if not each._layers)
+    layers = model._flatten_layers(include_self=False)
+    yield from (each for each in layers if not list(each._flatten_layers(include_self=False)))
     yield from model.metrics
     yield from (each for each in vars(model).values() if isinstance(each, keras.optimizers.Optimizer))
 

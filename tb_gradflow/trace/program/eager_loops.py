@@ -22,13 +22,13 @@ import tensorflow as tf
 from tensorflow.python.eager import record
 
 from tb_gradflow.record.schema import Trace, Trial
+from tb_gradflow.trace.eager.loop_body import Opened, body_of, opened_in
 from tb_gradflow.trace.graph.variables import Variables
 from tb_gradflow.trace.log.findings import Attempt
 from tb_gradflow.trace.log.recorder import Tracing, fault_message
 from tb_gradflow.trace.log.watched_run import WatchedRun
 from tb_gradflow.trace.observed.kept_step import step_of_statements
 from tb_gradflow.trace.program import hooks
-from tb_gradflow.trace.program.loop_body import Opened, body_of, opened_in
 from tb_gradflow.trace.program.recording import Recording
 from tb_gradflow.trace.protection.attention import claim, is_left_alone, is_over_elsewhere, release
 from tb_gradflow.trace.protection.beside import surely

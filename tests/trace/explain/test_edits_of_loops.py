@@ -13,7 +13,7 @@ import tensorflow as tf
 
 import tb_gradflow
 from tb_gradflow.recorded import Recorded
-from tb_gradflow.trace.program.loop_body import Body
+from tb_gradflow.trace.eager.loop_body import Body
 from tests.trace import edited_programs
 
 HEAD = """

@@ -284,6 +284,8 @@ def iterator_of_replicas() -> Any:
 EXAMPLES: dict[str, Callable[[], Any]] = {
     "Operation": operation,
     "EagerTensor": lambda: tf.constant(1.0),
+    "Dataset": lambda: tf.data.Dataset.range(1),
+    "Iterator": lambda: iter(tf.data.Dataset.range(1)),
     "FuncGraph": lambda: FuncGraph("made"),
     "IteratorSpec": lambda: tf.data.IteratorSpec(tf.TensorSpec([])),
     "Function": function,
