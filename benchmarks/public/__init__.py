@@ -1,1 +1,1 @@
-"""Public benchmarks of faulty training programs, run from a checkout of theirs: what is reported, against what is wrong."""
+"""Public benchmarks of faulty training programs, from a checkout: what is reported, against what is wrong."""

@@ -100,11 +100,10 @@ def _kept(out: Path | None) -> Iterator[Path]:
 
 def outcome_of(name: str, program: Path, out: Path, limit: float) -> Outcome:
     """With the first version of Keras that trains it."""
-    outcome = Outcome(name, "", [], "")
-    for keras in ("3", "2"):
-        outcome = _run(name, program, out, limit, keras)
-        if outcome.reports or outcome.error == _TOO_SLOW:
-            break
+    outcome = _run(name, program, out, limit, "3")
+    if not outcome.reports and outcome.error != _TOO_SLOW:
+        older = _run(name, program, out, limit, "2")
+        outcome = older if older.reports else outcome
     (out / f"{name}.json").write_text(json.dumps(outcome.reports, indent=1))
     return outcome
 
@@ -118,13 +117,14 @@ def _run(name: str, program: Path, out: Path, limit: float, keras: str) -> Outco
     gradflow = [sys.executable, "-m", "tb_gradflow.cli.main"]
     loader = [str(Path(__file__).with_name("loader.py")), "--keras", keras, str(program.resolve())]
     with (out / f"{name}.txt").open("w+b") as said:
-        status = _ended(gradflow + ["run", "--logdir", str(logs), *loader], environment, said, limit)
+        status = _ended([*gradflow, "run", "--logdir", str(logs), *loader], environment, said, limit)
         said.seek(0)
         lines = [each for each in said.read().decode(errors="replace").splitlines() if each.strip()]
     found = subprocess.run(
         [*gradflow, "report", str(logs), "--json"], env=environment, capture_output=True, check=False
     )
-    reports = list(json.loads(found.stdout)["runs"].values()) if found.stdout.startswith(b"{") else []
+    runs = json.loads(found.stdout)["runs"].values() if found.stdout.startswith(b"{") else []
+    reports = [each for each in runs if any(of["status"] != "not_measured" for of in each["variables"])]
     errors = [each for each in lines if "Error" in each.split(":")[0]]
     error = _TOO_SLOW if status is None else errors[-1] if status and errors else ""
     return Outcome(name, keras, reports, error)

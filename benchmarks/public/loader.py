@@ -10,6 +10,7 @@ import argparse
 import importlib
 import importlib.abc
 import importlib.machinery
+import importlib.util
 import os
 import runpy
 import sys
@@ -57,7 +58,8 @@ class _OldNames(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             return f"{self.keras}.wrappers"
         rest = _MOVED.get(rest, rest)
         module = f"{self.keras}.{rest}" if rest else self.keras
-        return None if module == name else module
+        # TensorFlow has parts of an old Keras of its own.
+        return None if module == name or not _exists(module) else module
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
         module = self.module_for(spec.name)
@@ -66,6 +68,13 @@ class _OldNames(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         pass
+
+
+def _exists(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
 
 
 def _wrappers() -> ModuleType:
@@ -127,7 +136,8 @@ _DATA = {
 
 def _replace_downloads(keras: Any) -> None:
     for name, (shape, classes) in _DATA.items():
-        getattr(keras.datasets, name).load_data = _made_up(shape, classes)
+        for module in (getattr(keras.datasets, name), importlib.import_module(f"{keras.__name__}.datasets.{name}")):
+            module.load_data = _made_up(shape, classes)
     for name in ("VGG16", "VGG19", "ResNet50", "InceptionV3", "MobileNetV2"):
         setattr(keras.applications, name, _without_weights(getattr(keras.applications, name)))
     keras.applications.vgg16.VGG16 = keras.applications.VGG16
@@ -141,14 +151,25 @@ def _without_weights(build: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _accept_old_options(keras: Any) -> None:
-    """`lr` and `decay` of optimizers."""
+    """`lr` and `decay` of optimizers, the shape of a whole batch of layers, and `Input` where it was."""
+    keras.models.Input = keras.Input
+    keras.layers.Layer.__init__ = _with_batch_shape(keras.layers.Layer.__init__)
     for name in ("SGD", "Adam", "RMSprop", "Adagrad", "Adadelta", "Nadam", "Adamax"):
         optimizer = getattr(keras.optimizers, name)
         optimizer.__init__ = _with_old_options(optimizer.__init__, keras)
 
 
+def _with_batch_shape(init: Callable[..., None]) -> Callable[..., None]:
+    def with_batch_shape(self: Any, *args: Any, **options: Any) -> None:
+        if "batch_input_shape" in options:
+            options["batch_shape"] = options.pop("batch_input_shape")
+        init(self, *args, **options)
+
+    return with_batch_shape
+
+
 def _with_old_options(init: Callable[..., None], keras: Any) -> Callable[..., None]:
-    def __init__(self: Any, *args: Any, **options: Any) -> None:
+    def with_old_options(self: Any, *args: Any, **options: Any) -> None:
         if "lr" in options:
             options["learning_rate"] = options.pop("lr")
         if decay := options.pop("decay", 0.0):
@@ -157,7 +178,7 @@ def _with_old_options(init: Callable[..., None], keras: Any) -> Callable[..., No
             options["learning_rate"] = keras.optimizers.schedules.InverseTimeDecay(rate, 1, decay)
         init(self, *args, **options)
 
-    return __init__
+    return with_old_options
 
 
 def _end_early(keras: Any, batches: int, seconds: float) -> None:
@@ -194,7 +215,8 @@ def main(arguments: Sequence[str]) -> None:
     keras = importlib.import_module(name)
     sys.meta_path.insert(0, _OldNames(name))
     _replace_downloads(keras)
-    _accept_old_options(keras)
+    if options.keras == "3":
+        _accept_old_options(keras)
     _end_early(keras, options.batches, options.seconds)
     sys.argv = [str(program)]
     runpy.run_path(str(program), run_name="__main__")

@@ -27,6 +27,7 @@ OF_CAUSES: Mapping[str, frozenset[str]] = {
         "softmax_single_class": "activation",
         "targets_out_of_reach": "activation labels loss",
         "probabilities_as_logits": "loss activation",
+        "not_a_distribution": "loss activation",
         "labels_broadcast": "labels loss",
         "vanishing_depth": "hidden",
         "outlying_rows": "inputs",
@@ -42,7 +43,7 @@ OF_CAUSES: Mapping[str, frozenset[str]] = {
 }
 """What a cause says. That of a saturated or dead activation depends on where it is."""
 
-_BY_PLACE = ("dead_relu", "dead_units", "saturation_sigmoid", "saturation_softmax", "local_saturation", "zero_gradient")
+_BY_PLACE = ("dead_relu", "dead_units", "saturation_sigmoid", "saturation_softmax", "local_saturation")
 
 
 def truths_of(text: str) -> dict[str, tuple[frozenset[str], frozenset[str]]]:

@@ -100,6 +100,7 @@ from tb_gradflow.analyse.causes.wrong_value import (
     custom_gradient_wrong,
     labels_broadcast,
     normalised_over_batch,
+    not_a_distribution,
     probabilities_as_logits,
     targets_out_of_reach,
 )
@@ -325,6 +326,7 @@ CONNECTED: tuple[Rule, ...] = (
     gradient_not_applied.nothing_applied,
     loss_not_scaled.rule,
     saturation_clip.no_probability,
+    not_a_distribution.rule,
     saturation_clip.elements_outside,
     mask_multiplies_to_zero.masked_in_part,
     mask_multiplies_to_zero.masked_by_hand,

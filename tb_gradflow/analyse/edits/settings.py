@@ -191,6 +191,15 @@ def logits_instead(group: Group) -> Iterator[Candidate]:
         yield from candidates(cost.format(_activation(given)), Draft(layer.code).replace(given, "None").edit())
 
 
+def softmax_instead(group: Group) -> Iterator[Candidate]:
+    """A softmax as the activation of the last layer."""
+    cost = "The results of a row add up to one: a row has one class."
+    yield from candidates(cost, _other_activation(group, _NO_SOFTMAX, "softmax"))
+
+
+_NO_SOFTMAX = ("sigmoid", "relu", "relu6", "elu", "selu", "tanh", "softplus")
+
+
 def without_activation(group: Group) -> Iterator[Candidate]:
     """The results of a layer, or the argument of a call, without the activation that limits them."""
     cost = "The results have no limits any more, and may be ones that make no sense."
