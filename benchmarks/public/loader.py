@@ -136,8 +136,9 @@ _DATA = {
 
 def _replace_downloads(keras: Any) -> None:
     for name, (shape, classes) in _DATA.items():
-        for module in (getattr(keras.datasets, name), importlib.import_module(f"{keras.__name__}.datasets.{name}")):
-            module.load_data = _made_up(shape, classes)
+        # The name and the module of that name may be two.
+        for module in (importlib.import_module(f"{keras.__name__}.datasets.{name}"), getattr(keras.datasets, name)):
+            vars(module)["load_data"] = _made_up(shape, classes)
     for name in ("VGG16", "VGG19", "ResNet50", "InceptionV3", "MobileNetV2"):
         setattr(keras.applications, name, _without_weights(getattr(keras.applications, name)))
     keras.applications.vgg16.VGG16 = keras.applications.VGG16
@@ -182,7 +183,7 @@ def _with_old_options(init: Callable[..., None], keras: Any) -> Callable[..., No
 
 
 def _end_early(keras: Any, batches: int, seconds: float) -> None:
-    class EndEarly(keras.callbacks.Callback):  # type: ignore[misc]
+    class EndEarly(keras.callbacks.Callback):
         def on_train_begin(self, logs: Any = None) -> None:
             self.left, self.end = batches, time.monotonic() + seconds
 

@@ -30,6 +30,7 @@ OF_CAUSES: Mapping[str, frozenset[str]] = {
         "not_a_distribution": "loss activation",
         "labels_broadcast": "labels loss",
         "vanishing_depth": "hidden",
+        "linear_layers": "capacity hidden",
         "outlying_rows": "inputs",
         "zero_input": "inputs",
         "nonfinite_input": "inputs",

@@ -913,6 +913,7 @@ export type VerdictKind =
   | "labels"
   | "updates"
   | "terms"
+  | "capacity"
   | "learned"
   | "nothing_found";
 

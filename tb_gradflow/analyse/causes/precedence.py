@@ -85,6 +85,7 @@ from tb_gradflow.analyse.causes.tape import (
 )
 from tb_gradflow.analyse.causes.unused import (
     frozen_by_flag,
+    linear_layers,
     non_trainable_state,
     output_not_used,
     recurrent_weight_single_step,
@@ -327,6 +328,7 @@ CONNECTED: tuple[Rule, ...] = (
     loss_not_scaled.rule,
     saturation_clip.no_probability,
     not_a_distribution.rule,
+    linear_layers.rule,
     saturation_clip.elements_outside,
     mask_multiplies_to_zero.masked_in_part,
     mask_multiplies_to_zero.masked_by_hand,

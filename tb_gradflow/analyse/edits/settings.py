@@ -200,6 +200,25 @@ def softmax_instead(group: Group) -> Iterator[Candidate]:
 _NO_SOFTMAX = ("sigmoid", "relu", "relu6", "elu", "selu", "tanh", "softplus")
 
 
+def with_activations(group: Group) -> Iterator[Candidate]:
+    """A ReLU in all dense layers of the variables but the last."""
+    program, names = program_of(group.trace).passages, list(layers_of_group(group))
+    last = layer_of(group.trace, group.culprit)
+    found = [definition_of_layer(program, group.trace, name) for name in names if name != last]
+    layers = [each for each in found if each is not None and name_of(each.call.func) == "Dense"]
+    if not layers or any(each.code is not layers[0].code for each in layers):
+        return
+    draft = Draft(layers[0].code)
+    for each in layers:
+        given = argument_of(each.call, 1, "activation")
+        if given is not None:
+            draft.replace(given, '"relu"')
+        else:
+            _, end = each.code.span(each.call)
+            draft.replace_between(end - 1, end - 1, ', activation="relu"')
+    yield from candidates("This is a different model: train it from scratch.", draft.edit())
+
+
 def without_activation(group: Group) -> Iterator[Candidate]:
     """The results of a layer, or the argument of a call, without the activation that limits them."""
     cost = "The results have no limits any more, and may be ones that make no sense."

@@ -14,6 +14,8 @@ from tb_gradflow.analyse.graph.topology import Topology
 # The usual distance at which probabilities are kept from zero and one, so that their logarithm is finite.
 _MARGIN = 1e-2
 
+_OF_KERAS = "/binary_crossentropy/"
+
 _SHAPED = COPIES | {"Reshape", "Squeeze", "ExpandDims", "Cast"}
 _PRODUCTS = frozenset({"MatMul", "BatchMatMulV2", "Einsum", "Conv1D", "Conv2D", "Conv3D"})
 _BOUNDED = frozenset({"Softmax", "Sigmoid"})
@@ -39,7 +41,7 @@ class Unbounded:
 
 
 def unbounded_in(suspect: Suspect) -> list[Unbounded]:
-    """Those that are partly clipped in this step."""
+    """Those that are partly clipped in this step; in a binary cross-entropy of Keras also others, which may be."""
     topology, target = suspect.topology, suspect.target
     return suspect.measured.once(
         ("unbounded", target), lambda: [each for each in _unbounded(topology) if _cuts(suspect, each)]
@@ -49,7 +51,10 @@ def unbounded_in(suspect: Suspect) -> list[Unbounded]:
 def _cuts(suspect: Suspect, found: Unbounded) -> bool:
     arriving = suspect.measured.of_op(suspect.target, found.last)
     left = suspect.measured.of_op(suspect.target, found.given)
-    return arriving is not None and left is not None and arriving.zero_fraction < left.zero_fraction < 1
+    if arriving is None or left is None or arriving.zero_fraction == 1 or left.zero_fraction == 1:
+        return False
+    is_meant = _OF_KERAS in suspect.topology.trace.ops[found.clip].name
+    return is_meant or arriving.zero_fraction < left.zero_fraction
 
 
 def _unbounded(topology: Topology) -> Iterator[Unbounded]:

@@ -79,7 +79,7 @@ def _mismatches(topology: Topology) -> Iterator[_Mismatch]:
 
 def _has_several(topology: Topology, op: int) -> bool:
     shape = topology.trace.ops[op].outputs[0].shape if topology.trace.ops[op].outputs else None
-    return bool(shape) and shape[-1] != 1
+    return shape is not None and len(shape) > 1 and shape[-1] != 1
 
 
 def _first_input(topology: Topology, op: int) -> int:

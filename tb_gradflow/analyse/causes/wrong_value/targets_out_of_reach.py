@@ -42,6 +42,8 @@ part of the range of all, and by more than the second of what lies between the l
 
 _ROUNDING = 1e-3
 
+_POISSON = "/poisson/"
+
 
 @dataclass(frozen=True, slots=True)
 class _Mismatch:
@@ -93,6 +95,9 @@ def _out_of_reach(measured: Measured, target: int) -> Iterator[_Mismatch]:
             # A policy gradient weights one-hot vectors with advantages of any size, but leaves their zeros.
             if targets[0] > _ROUNDING and targets[1] > 1 + _ROUNDING:
                 yield _Mismatch(each.op, each.op, targets, (0.0, 1.0))
+        elif op.type == "Mul" and _POISSON in op.name:
+            if targets[0] < -_ROUNDING:
+                yield _Mismatch(each.op, each.op, targets, (0.0, inf))
         elif op.type == "Mul":
             if _is_binary(measured, each.op) and max(-targets[0], targets[1] - 1) > _ROUNDING:
                 yield _Mismatch(each.op, each.op, targets, (0.0, 1.0))
@@ -164,6 +169,16 @@ def message_and_fix(group: Group) -> Text:
             "`sparse_categorical_crossentropy`; if they are numbers to predict, use a last layer without an "
             "activation, and `mse`.",
         )
+    if found.made == found.op and found.limits[1] == inf:
+        return Text(
+            filled(
+                "{they_get} a gradient that leads nowhere: the loss of a Poisson distribution expects counts, and the "
+                "targets of this step go {targets}. For a negative target it falls without end as the prediction goes "
+                "to zero.",
+                names,
+            ),
+            "Use `mse` for numbers of both signs, and a last layer without an activation.",
+        )
     if found.made == found.op:
         return Text(
             filled(
@@ -210,8 +225,9 @@ CAUSE = Cause(
     name="targets_out_of_reach",
     meaning="targets of this step that the last activation cannot give: a sigmoid, a softmax, a tanh or a ReLU in "
     "front of a squared or absolute error, and targets beyond its limits by more than 0.4 of their range. Or "
-    "targets outside of 0 and 1 in a binary cross-entropy; or a cross-entropy of several classes whose targets are all "
-    "greater than zero, and some greater than one. The gradient arrives, and trains towards the limit",
+    "targets outside of 0 and 1 in a binary cross-entropy; negative ones in the loss of a Poisson distribution; or a "
+    "cross-entropy of several classes whose targets are all greater than zero, and some greater than one. The gradient "
+    "arrives, and trains towards the limit",
     severity="warning",
     fix="another activation, or other units for the targets",
     text=message_and_fix,
