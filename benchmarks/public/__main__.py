@@ -82,7 +82,7 @@ def main() -> None:
     truths, counts = truths_of(benchmark.truths), Counter[str]()
     print("| program | expected | | Keras | reported |\n|---|---|---|---|---|")
     with _kept(options.out) as out, ThreadPoolExecutor(options.jobs) as pool:
-        for outcome in pool.map(lambda each: outcome_of(*each, out, options.limit), chosen):
+        for outcome in pool.map(lambda each: outcome_of(each[0], each[1], out, options.limit), chosen):
             right, part = truths.get(outcome.name, (frozenset(), frozenset()))
             known = grade(outcome.reports, right, part) if outcome.reports else "cannot run"
             counts[known] += 1
