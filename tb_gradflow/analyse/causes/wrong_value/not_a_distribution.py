@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.edits.settings import softmax_instead
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
-from tb_gradflow.analyse.graph.op_sets import has_single_class
 from tb_gradflow.analyse.graph.probabilities import SAME_VALUES, SOFTMAX_LOSSES
 from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.words.fields import Template
@@ -61,12 +60,14 @@ def rule(suspect: Suspect) -> Verdict | None:
 def _mismatches(topology: Topology) -> Iterator[_Mismatch]:
     ops = topology.trace.ops
     for loss in (place for kind in sorted(SOFTMAX_LOSSES) for place in topology.by_type.get(kind, ())):
-        if _OF_KERAS in ops[loss].name and not has_single_class(ops[loss]):
+        if _OF_KERAS in ops[loss].name:
             logits = _first_input(topology, loss)
             while logits >= 0 and ops[logits].type in SAME_VALUES:
                 logits = _first_input(topology, logits)
             beside = topology.onward(logits) if logits >= 0 else ()
-            yield from (_Mismatch(loss, op) for op in beside if ops[op].type == "Sigmoid")
+            yield from (
+                _Mismatch(loss, op) for op in beside if ops[op].type == "Sigmoid" and _has_several(topology, op)
+            )
     for division in topology.by_type.get("RealDiv", ()):
         if _OF_KERAS in ops[division].name and len(ops[division].inputs) == 2:
             above, below = (edge.op for edge in ops[division].inputs)
