@@ -78,9 +78,9 @@ def _exists(module: str) -> bool:
 
 
 def _wrappers() -> ModuleType:
-    module = ModuleType("keras.wrappers.scikit_learn")
+    module, base = ModuleType("keras.wrappers.scikit_learn"), importlib.import_module("sklearn.base").BaseEstimator
 
-    class Estimator:
+    class Estimator(base):  # type: ignore[misc]
         """Builds and fits a model, as scikit-learn expects it."""
 
         def __init__(self, build_fn: Callable[[], Any], **options: Any) -> None:
@@ -210,10 +210,14 @@ def main(arguments: Sequence[str]) -> None:
     options = parser.parse_args(arguments)
     program = options.program.resolve()
     os.chdir(program.parent)
+    name = {"2": "tf_keras", "3": "keras"}[options.keras]
     if options.keras == "2":
         os.environ["TF_USE_LEGACY_KERAS"] = "1"
-    name = {"2": "tf_keras", "3": "keras"}[options.keras]
     keras = importlib.import_module(name)
+    if options.keras == "2":
+        # TensorFlow imports today's Keras itself.
+        for module in [each for each in sys.modules if each == "keras" or each.startswith("keras.")]:
+            del sys.modules[module]
     sys.meta_path.insert(0, _OldNames(name))
     _replace_downloads(keras)
     if options.keras == "3":
