@@ -31,7 +31,6 @@ _MOVED = {
     "utils.np_utils": "utils",
     "utils.vis_utils": "utils",
     "initializers.initializers_v1": "initializers",
-    "preprocessing": "_preprocessing",
 }
 """Modules of Keras that have moved, behind `keras.`."""
 
@@ -134,11 +133,19 @@ _DATA = {
 }
 
 
+def _irises(name: str) -> Any:
+    flowers = importlib.import_module("sklearn.datasets").load_iris(as_frame=True)
+    return flowers.data.assign(species=flowers.target_names[flowers.target])
+
+
 def _replace_downloads(keras: Any) -> None:
     for name, (shape, classes) in _DATA.items():
         # The name and the module of that name may be two.
         for module in (importlib.import_module(f"{keras.__name__}.datasets.{name}"), getattr(keras.datasets, name)):
             vars(module)["load_data"] = _made_up(shape, classes)
+    seaborn = ModuleType("seaborn")
+    vars(seaborn)["load_dataset"] = _irises
+    sys.modules.setdefault("seaborn", seaborn)
     for name in ("VGG16", "VGG19", "ResNet50", "InceptionV3", "MobileNetV2"):
         setattr(keras.applications, name, _without_weights(getattr(keras.applications, name)))
     keras.applications.vgg16.VGG16 = keras.applications.VGG16
