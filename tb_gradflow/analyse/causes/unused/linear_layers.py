@@ -19,7 +19,8 @@ _KERNELS = frozenset({"MatMul", "BatchMatMulV2", "Einsum", "Conv1D", "Conv2D", "
 
 def rule(suspect: Suspect) -> Verdict | None:
     """All layers of a model are dense ones, and nothing but the last has an activation. A layer that is narrower than
-    what it gets and than what follows has a purpose: it limits the rank, as in a linear autoencoder."""
+    what it gets and than what follows has a purpose: it limits the rank, as in a linear autoencoder. Or several heads
+    share it."""
     if suspect.target < 0:
         return None
     topology, readers = suspect.topology, suspect.topology.readers[suspect.state.variable]
@@ -35,7 +36,7 @@ def _chains(topology: Topology, target: int) -> Iterator[list[int]]:
     ops = topology.trace.ops
     arrives = topology.gradient(target).hops
     for last in topology.by_type.get("MatMul", ()):
-        if arrives[last] < 0 or ops[last].backward or any(ops[op].type in _KERNELS for op in _behind(topology, last)):
+        if arrives[last] < 0 or ops[last].backward or any(True for _ in _products_behind(topology, last)):
             continue
         before = [op for op in topology.made_by(last) if topology.of_variables[op]]
         products = [*sorted(op for op in before if ops[op].type == "MatMul"), last]
@@ -43,14 +44,16 @@ def _chains(topology: Topology, target: int) -> Iterator[list[int]]:
         if (
             len(products) > 1
             and all(ops[op].type in _LINEAR for op in before)
+            and all(set(_products_behind(topology, op)) < {*products} for op in products)
             and all(layer_of(topology.trace, op) for op in products)
             and all(one and two and one[1] == two[0] >= min(one[0], two[1]) for one, two in pairwise(widths))
         ):
             yield products
 
 
-def _behind(topology: Topology, op: int) -> Iterator[int]:
-    return (each for each in walked([op], topology.onward) if each != op)
+def _products_behind(topology: Topology, op: int) -> Iterator[int]:
+    ops = topology.trace.ops
+    return (each for each in walked([op], topology.onward) if each != op and ops[each].type in _KERNELS)
 
 
 def _widths(topology: Topology, product: int) -> Sequence[int]:
