@@ -12,7 +12,7 @@ import importlib.abc
 import importlib.machinery
 import importlib.util
 import os
-import runpy
+import re
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -35,6 +35,7 @@ _MOVED = {
 """Modules of Keras that have moved, behind `keras.`."""
 
 _ROOTS = ("tensorflow.python.keras", "tensorflow.keras", "keras")
+"""Under which names programs import Keras; Keras 2 has one more beside today's."""
 
 
 class _OldNames(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -42,6 +43,7 @@ class _OldNames(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def __init__(self, keras: str) -> None:
         self.keras = keras
+        self.roots = _ROOTS if keras == "keras" else (*_ROOTS[:-1], keras)
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
         if self.module_for(name) is None:
@@ -49,7 +51,7 @@ class _OldNames(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return importlib.machinery.ModuleSpec(name, self, is_package=True)
 
     def module_for(self, name: str) -> str | None:
-        root = next((each for each in _ROOTS if name == each or name.startswith(each + ".")), None)
+        root = next((each for each in self.roots if name == each or name.startswith(each + ".")), None)
         if root is None:
             return None
         rest = name[len(root) + 1 :]
@@ -159,21 +161,11 @@ def _without_weights(build: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _accept_old_options(keras: Any) -> None:
-    """`lr` and `decay` of optimizers, the shape of a whole batch of layers, and `Input` where it was."""
+    """`lr` and `decay` of optimizers, and `Input` where it was."""
     keras.models.Input = keras.Input
-    keras.layers.Layer.__init__ = _with_batch_shape(keras.layers.Layer.__init__)
     for name in ("SGD", "Adam", "RMSprop", "Adagrad", "Adadelta", "Nadam", "Adamax"):
         optimizer = getattr(keras.optimizers, name)
         optimizer.__init__ = _with_old_options(optimizer.__init__, keras)
-
-
-def _with_batch_shape(init: Callable[..., None]) -> Callable[..., None]:
-    def with_batch_shape(self: Any, *args: Any, **options: Any) -> None:
-        if "batch_input_shape" in options:
-            options["batch_shape"] = options.pop("batch_input_shape")
-        init(self, *args, **options)
-
-    return with_batch_shape
 
 
 def _with_old_options(init: Callable[..., None], keras: Any) -> Callable[..., None]:
@@ -221,17 +213,18 @@ def main(arguments: Sequence[str]) -> None:
     if options.keras == "2":
         os.environ["TF_USE_LEGACY_KERAS"] = "1"
     keras = importlib.import_module(name)
-    if options.keras == "2":
-        # TensorFlow imports today's Keras itself.
-        for module in [each for each in sys.modules if each == "keras" or each.startswith("keras.")]:
-            del sys.modules[module]
     sys.meta_path.insert(0, _OldNames(name))
     _replace_downloads(keras)
     if options.keras == "3":
         _accept_old_options(keras)
     _end_early(keras, options.batches, options.seconds)
     sys.argv = [str(program)]
-    runpy.run_path(str(program), run_name="__main__")
+    # The same lines at the same places.
+    text = program.read_text(encoding="utf-8")
+    if options.keras == "2":
+        text = re.sub(r"^(\s*)from\s+keras\b", r"\1from tf_keras", text, flags=re.MULTILINE)
+        text = re.sub(r"^(\s*)import\s+keras\b", r"\1import tf_keras as keras, tf_keras", text, flags=re.MULTILINE)
+    exec(compile(text, str(program), "exec"), {"__name__": "__main__", "__file__": str(program)})
 
 
 if __name__ == "__main__":
