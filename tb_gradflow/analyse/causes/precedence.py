@@ -339,6 +339,7 @@ CONNECTED: tuple[Rule, ...] = (
 EXPLODING: tuple[Rule, ...] = (
     custom_gradient_wrong.own_gradient_differs,
     normalise_zero_vector.rule,
+    targets_out_of_reach.rule,
     exploding_recurrence.rule,
 )
 """The gradient arrives, but is huge."""

@@ -49,6 +49,7 @@ def of_fit(
         ("sigmoid", "mse", X),
         ("softmax", "mse", 10 * X),
         ("softmax", "poisson", X),
+        (None, "mape", IS_LARGE),
         ("sigmoid", "binary_crossentropy", 2 * IS_LARGE - 1),
         ("sigmoid", "binary_crossentropy", 1 + IS_LARGE),
         (None, keras.losses.BinaryCrossentropy(from_logits=True), 2 * IS_LARGE - 1),

@@ -74,7 +74,7 @@ def _mismatches(topology: Topology) -> Iterator[_Mismatch]:
             if below >= 0 and ops[below].type == "Sum" and [edge.op for edge in ops[below].inputs] == [above]:
                 while above >= 0 and ops[above].type in SAME_VALUES:
                     above = _first_input(topology, above)
-                if above >= 0 and ops[above].type in _NAMES and _has_several(topology, above):
+                if above >= 0 and ops[above].type in _NAMES and _has_several(topology, division):
                     yield _Mismatch(division, above)
 
 

@@ -44,6 +44,8 @@ _ROUNDING = 1e-3
 
 _POISSON = "/poisson/"
 
+_PERCENT = "/mean_absolute_percentage_error/", "/mape/"
+
 
 @dataclass(frozen=True, slots=True)
 class _Mismatch:
@@ -87,6 +89,10 @@ def _out_of_reach(measured: Measured, target: int) -> Iterator[_Mismatch]:
         op = topology.trace.ops[each.op]
         targets = measured.range_of(each.op, each.input)
         if targets is None or way.hops[each.op] < 0 or op.type not in (*DIFFERENCES, "Mul", SOFTMAX_LOSS):
+            continue
+        if any(name in op.name for name in _PERCENT):
+            if op.type in DIFFERENCES and 0.0 in targets and targets != (0.0, 0.0):
+                yield _Mismatch(each.op, each.op, targets, (-inf, inf))
             continue
         # Weights of rows may leave out those whose targets only say that there is none.
         if not (is_averaged(topology, each.op, target) and is_scaled_as_a_whole(topology, way.from_op(each.op))):
@@ -169,6 +175,16 @@ def message_and_fix(group: Group) -> Text:
             "`sparse_categorical_crossentropy`; if they are numbers to predict, use a last layer without an "
             "activation, and `mse`.",
         )
+    if found.limits == (-inf, inf):
+        return Text(
+            filled(
+                "{they_get} a gradient of some rows alone: a percentage error divides by the target, the targets of "
+                "this step go {targets}, and instead of zero it divides by 1e-7. Rows with a target of zero count "
+                "millions of times as much as the others.",
+                names,
+            ),
+            'For numbers that may be zero, use `loss="mae"`; for labels of 0 and 1, `loss="binary_crossentropy"`.',
+        )
     if found.made == found.op and found.limits[1] == inf:
         return Text(
             filled(
@@ -225,9 +241,9 @@ CAUSE = Cause(
     name="targets_out_of_reach",
     meaning="targets of this step that the last activation cannot give: a sigmoid, a softmax, a tanh or a ReLU in "
     "front of a squared or absolute error, and targets beyond its limits by more than 0.4 of their range. Or "
-    "targets outside of 0 and 1 in a binary cross-entropy; negative ones in the loss of a Poisson distribution; or a "
-    "cross-entropy of several classes whose targets are all greater than zero, and some greater than one. The gradient "
-    "arrives, and trains towards the limit",
+    "targets outside of 0 and 1 in a binary cross-entropy; negative ones in the loss of a Poisson distribution; zero "
+    "in a percentage error; or a cross-entropy of several classes whose targets are all greater than zero, and some "
+    "greater than one. The gradient arrives, and trains towards the limit",
     severity="warning",
     fix="another activation, or other units for the targets",
     text=message_and_fix,
