@@ -61,11 +61,14 @@ def _broadcast(topology: Topology, target: int) -> Iterator[int]:
             yield op
 
 
+_BINARY = (SIGMOID_LOSS, "binary_crossentropy/")
+
+
 def _one_for_all(measured: Measured, target: int) -> Iterator[int]:
     topology = measured.topology
     for each in topology.trace.ranges:
         op = topology.trace.ops[each.op]
-        if op.type not in DIFFERENCES and not (op.type == "Mul" and SIGMOID_LOSS in op.name):
+        if op.type not in DIFFERENCES and not (op.type == "Mul" and any(each in op.name for each in _BINARY)):
             continue
         count, targets = _outputs_for_one(topology, each.op, each.input), measured.range_of(each.op, each.input)
         if count > 1 and targets is not None and is_averaged(topology, each.op, target):
