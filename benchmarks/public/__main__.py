@@ -124,7 +124,7 @@ def _run(name: str, program: Path, out: Path, limit: float, keras: str) -> Outco
         [*gradflow, "report", str(logs), "--json"], env=environment, capture_output=True, check=False
     )
     runs = json.loads(found.stdout)["runs"].values() if found.stdout.startswith(b"{") else []
-    reports = [each for each in runs if any(of["status"] not in ("not_measured", "frozen") for of in each["variables"])]
+    reports = [each for each in runs if all(of["cause"] != "not_measured" for of in each["findings"])]
     errors = [each for each in lines if "Error" in each.split(":")[0]]
     error = _TOO_SLOW if status is None else errors[-1] if status and errors else ""
     return Outcome(name, keras, reports, error)

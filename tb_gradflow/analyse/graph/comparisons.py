@@ -30,7 +30,7 @@ def is_averaged(topology: Topology, op: int, target: int) -> bool:
     way = [topology.trace.ops[place].type for place in path]
     if way and (way[0] in PRODUCTS or way[0] == SOFTMAX_LOSS):
         return set(way[1:]) <= _LINEAR and not _MEANS.isdisjoint(way) and is_scaled_as_a_whole(topology, path)
-    if any(name in topology.trace.ops[op].name for name in _OF_KERAS):
+    if any(scope in f"/{topology.trace.ops[op].name}" for scope in _OF_KERAS):
         return not _MEANS.isdisjoint(way)
     return set(way[1:]) <= _AVERAGED and not _BENT.isdisjoint(way) and not _MEANS.isdisjoint(way)
 

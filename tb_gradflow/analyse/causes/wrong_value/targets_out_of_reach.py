@@ -90,7 +90,7 @@ def _out_of_reach(measured: Measured, target: int) -> Iterator[_Mismatch]:
         targets = measured.range_of(each.op, each.input)
         if targets is None or way.hops[each.op] < 0 or op.type not in (*DIFFERENCES, "Mul", SOFTMAX_LOSS):
             continue
-        if any(name in op.name for name in _PERCENT):
+        if any(scope in f"/{op.name}" for scope in _PERCENT):
             if op.type in DIFFERENCES and 0.0 in targets and targets != (0.0, 0.0):
                 yield _Mismatch(each.op, each.op, targets, (-inf, inf))
             continue
@@ -101,7 +101,7 @@ def _out_of_reach(measured: Measured, target: int) -> Iterator[_Mismatch]:
             # A policy gradient weights one-hot vectors with advantages of any size, but leaves their zeros.
             if targets[0] > _ROUNDING and targets[1] > 1 + _ROUNDING:
                 yield _Mismatch(each.op, each.op, targets, (0.0, 1.0))
-        elif op.type == "Mul" and _POISSON in op.name:
+        elif op.type == "Mul" and _POISSON in f"/{op.name}":
             if targets[0] < -_ROUNDING:
                 yield _Mismatch(each.op, each.op, targets, (0.0, inf))
         elif op.type == "Mul":
