@@ -79,9 +79,10 @@ def _exists(module: str) -> bool:
 
 
 def _wrappers() -> ModuleType:
-    module, base = ModuleType("keras.wrappers.scikit_learn"), importlib.import_module("sklearn.base").BaseEstimator
+    module = ModuleType("keras.wrappers.scikit_learn")
+    base: Any = importlib.import_module("sklearn.base").BaseEstimator
 
-    class Estimator(base):  # type: ignore[misc]
+    class Estimator(base):
         """Builds and fits a model, as scikit-learn expects it."""
 
         def __init__(self, build_fn: Callable[[], Any], **options: Any) -> None:
