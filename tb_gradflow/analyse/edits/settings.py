@@ -194,7 +194,13 @@ def logits_instead(group: Group) -> Iterator[Candidate]:
 def softmax_instead(group: Group) -> Iterator[Candidate]:
     """A softmax as the activation of the last layer."""
     cost = "The results of a row add up to one: a row has one class."
-    yield from candidates(cost, _other_activation(group, _NO_SOFTMAX, "softmax"))
+    layer = definition_of_layer(program_of(group.trace).passages, group.trace, layer_of(group.trace, group.culprit))
+    if layer is None:
+        return
+    place = {"Dense": 1, "Activation": 0}.get(name_of(layer.call.func), -1)
+    given = argument_of(layer.call, place, "activation")
+    if given is not None and _activation(given) in _NO_SOFTMAX:
+        yield from candidates(cost, Draft(layer.code).replace(given, '"softmax"').edit())
 
 
 _NO_SOFTMAX = ("sigmoid", "relu", "relu6", "elu", "selu", "tanh", "softplus")

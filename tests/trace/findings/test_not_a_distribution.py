@@ -88,6 +88,25 @@ def test_the_edit_ends_the_model_with_a_softmax(tmp_path: Path) -> None:
     assert 'layers.Dense(3, activation="softmax", name="scored")' in finding.edit.after
 
 
+def test_the_edit_changes_no_other_layer(tmp_path: Path) -> None:
+    network = keras.Sequential(
+        [
+            keras.Input((5,)),
+            layers.Dense(8, activation="relu", name="in_front_of_scores"),
+            layers.Dense(3, name="the_scores"),
+            layers.Activation("sigmoid", name="each_of_scores"),
+        ]
+    )
+    network.compile("sgd", "categorical_crossentropy")
+
+    network.fit(X, ONE_HOT, verbose=0, callbacks=[tb_gradflow.GradFlowCallback(tmp_path)])
+
+    [finding] = tb_gradflow.open_log(tmp_path).report().findings
+    assert finding.edit is not None
+    assert 'layers.Activation("softmax", name="each_of_scores")' in finding.edit.after
+    assert 'activation="softmax"' not in finding.edit.after
+
+
 @pytest.mark.parametrize(
     ("last", "loss", "y"),
     [
