@@ -57,10 +57,11 @@ def _products_behind(topology: Topology, op: int) -> Iterator[int]:
 
 
 def _widths(topology: Topology, product: int) -> Sequence[int]:
-    """Of the kernel that an op multiplies by: its rows and columns; none if there is none, or several."""
+    """Of the kernel that an op multiplies by: its rows and columns; none if there is none, or several, or if it is
+    frozen: what is computed with it is data then."""
     trace = topology.trace
     read = [trace.ops[edge.op].reads for edge in trace.ops[product].inputs if edge.op >= 0]
-    kernels = [trace.variables[each].shape for each in read if each is not None]
+    kernels = [trace.variables[each].shape for each in read if each is not None and trace.variables[each].trainable]
     sizes = [size for size in kernels[0] if size is not None] if len(kernels) == 1 else []
     return sizes if len(sizes) == 2 else ()
 
