@@ -921,6 +921,7 @@ export type VerdictKind =
   | "labels"
   | "updates"
   | "terms"
+  | "capacity"
   | "learned"
   | "nothing_found";
 

@@ -85,6 +85,7 @@ from tb_gradflow.analyse.causes.tape import (
 )
 from tb_gradflow.analyse.causes.unused import (
     frozen_by_flag,
+    linear_layers,
     non_trainable_state,
     output_not_used,
     recurrent_weight_single_step,
@@ -100,6 +101,7 @@ from tb_gradflow.analyse.causes.wrong_value import (
     custom_gradient_wrong,
     labels_broadcast,
     normalised_over_batch,
+    not_a_distribution,
     probabilities_as_logits,
     targets_out_of_reach,
 )
@@ -325,6 +327,8 @@ CONNECTED: tuple[Rule, ...] = (
     gradient_not_applied.nothing_applied,
     loss_not_scaled.rule,
     saturation_clip.no_probability,
+    not_a_distribution.rule,
+    linear_layers.rule,
     saturation_clip.elements_outside,
     mask_multiplies_to_zero.masked_in_part,
     mask_multiplies_to_zero.masked_by_hand,
@@ -335,6 +339,7 @@ CONNECTED: tuple[Rule, ...] = (
 EXPLODING: tuple[Rule, ...] = (
     custom_gradient_wrong.own_gradient_differs,
     normalise_zero_vector.rule,
+    targets_out_of_reach.rule,
     exploding_recurrence.rule,
 )
 """The gradient arrives, but is huge."""

@@ -191,6 +191,40 @@ def logits_instead(group: Group) -> Iterator[Candidate]:
         yield from candidates(cost.format(_activation(given)), Draft(layer.code).replace(given, "None").edit())
 
 
+def softmax_instead(group: Group) -> Iterator[Candidate]:
+    """A softmax as the activation of the last layer."""
+    cost = "The results of a row add up to one: a row has one class."
+    layer = definition_of_layer(program_of(group.trace).passages, group.trace, layer_of(group.trace, group.culprit))
+    if layer is None:
+        return
+    place = {"Dense": 1, "Activation": 0}.get(name_of(layer.call.func), -1)
+    given = argument_of(layer.call, place, "activation")
+    if given is not None and _activation(given) in _NO_SOFTMAX:
+        yield from candidates(cost, Draft(layer.code).replace(given, '"softmax"').edit())
+
+
+_NO_SOFTMAX = ("sigmoid", "relu", "relu6", "elu", "selu", "tanh", "softplus")
+
+
+def with_activations(group: Group) -> Iterator[Candidate]:
+    """A ReLU in all dense layers of the variables but the last."""
+    program, names = program_of(group.trace).passages, list(layers_of_group(group))
+    last = layer_of(group.trace, group.culprit)
+    found = [definition_of_layer(program, group.trace, name) for name in names if name != last]
+    layers = [each for each in found if each is not None and name_of(each.call.func) == "Dense"]
+    if not layers or any(each.code is not layers[0].code for each in layers):
+        return
+    draft = Draft(layers[0].code)
+    for each in layers:
+        given = argument_of(each.call, 1, "activation")
+        if given is not None:
+            draft.replace(given, '"relu"')
+        else:
+            _, end = each.code.span(each.call)
+            draft.replace_between(end - 1, end - 1, ', activation="relu"')
+    yield from candidates("This is a different model: train it from scratch.", draft.edit())
+
+
 def without_activation(group: Group) -> Iterator[Candidate]:
     """The results of a layer, or the argument of a call, without the activation that limits them."""
     cost = "The results have no limits any more, and may be ones that make no sense."

@@ -16,6 +16,9 @@ _MEANS = frozenset({"Mean", "Sum"})
 # Through these a difference becomes the mean error of a loss, whatever else is added to the loss.
 _AVERAGED = _BENT | _MEANS | {"Mul", "RealDiv", "DivNoNan", "AddV2", "AddN", "Identity", "Reshape", "Cast"}
 
+_OF_KERAS = ("/log_cosh/", "/logcosh/", "/huber/", "/huber_loss/")
+"""Losses that bend a difference in several ops, by the scope of these."""
+
 # The mean of what only goes through these is that of one factor times that of the other.
 _LINEAR = _MEANS | {"Neg", "AddV2", "AddN", "Add", "Sub", "Identity", "Reshape", "Cast", "Mul", "RealDiv", "DivNoNan"}
 
@@ -27,6 +30,8 @@ def is_averaged(topology: Topology, op: int, target: int) -> bool:
     way = [topology.trace.ops[place].type for place in path]
     if way and (way[0] in PRODUCTS or way[0] == SOFTMAX_LOSS):
         return set(way[1:]) <= _LINEAR and not _MEANS.isdisjoint(way) and is_scaled_as_a_whole(topology, path)
+    if any(scope in f"/{topology.trace.ops[op].name}" for scope in _OF_KERAS):
+        return not _MEANS.isdisjoint(way)
     return set(way[1:]) <= _AVERAGED and not _BENT.isdisjoint(way) and not _MEANS.isdisjoint(way)
 
 

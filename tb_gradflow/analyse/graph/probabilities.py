@@ -15,7 +15,7 @@ SIGMOID_LOSS = "logistic_loss"
 _OF_LOGITS = frozenset({"Neg"})
 
 # The values stay the same.
-_SAME = frozenset({"Identity", "Reshape", "Squeeze", "ExpandDims", "Cast"})
+SAME_VALUES = frozenset({"Identity", "Reshape", "Squeeze", "ExpandDims", "Cast"})
 
 
 def applied_twice(topology: Topology) -> Iterator[tuple[int, int]]:
@@ -34,6 +34,6 @@ def probabilities_before(topology: Topology, loss: int) -> int:
         first = next((edge.op for edge in ops[op].inputs if edge.input == 0), -1)
         if first < 0 or ops[first].type in _PROBABILITIES:
             return first
-        if ops[first].type not in _SAME:
+        if ops[first].type not in SAME_VALUES:
             return -1
         op = first

@@ -265,7 +265,16 @@ class Topology:
     @cached_property
     def single_class_ops(self) -> list[int]:
         """Softmaxes, and losses with one inside, over an axis of length one."""
-        return [op for kind in SOFTMAX for op in self.by_type.get(kind, ()) if has_single_class(self.trace.ops[op])]
+        return [op for kind in SOFTMAX for op in self.by_type.get(kind, ()) if self._has_single_class(op)]
+
+    def _has_single_class(self, op: int) -> bool:
+        """TensorFlow's loss gives the logits another shape first, which is known only at run time."""
+        ops = self.trace.ops
+        before = next((edge.op for edge in ops[op].inputs if edge.input == 0), -1)
+        is_reshaped = before >= 0 and ops[before].type == "Reshape" and "softmax_cross_entropy" in ops[before].name
+        given = next((edge.op for edge in ops[before].inputs if edge.input == 0), -1) if is_reshaped else -1
+        shape = ops[given].outputs[0].shape if given >= 0 and ops[given].outputs else None
+        return has_single_class(ops[op]) or (shape is not None and shape[-1:] == (1,))
 
     def entries_of(self, variable: int) -> Sequence[VariableGradient]:
         """What the tape answered for a variable, for each target."""

@@ -27,6 +27,8 @@ _PARTS = {0.1: "a tenth", 0.01: "a hundredth", 0.001: "a thousandth"}
 _OF_CAUSES: dict[str, VerdictKind] = {
     "labels_broadcast": "labels",
     "probabilities_as_logits": "labels",
+    "not_a_distribution": "labels",
+    "linear_layers": "capacity",
     "targets_out_of_reach": "labels",
     "nonfinite_input": "inputs",
     "gradient_not_applied": "updates",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import tensorflow as tf
 
+from tb_gradflow.analyse.graph.probabilities import SAME_VALUES, SOFTMAX_LOSSES
 from tb_gradflow.record.schema import (
     SNAPSHOT,
     Deferred,
@@ -195,8 +196,9 @@ class _Builder:
         kept.update(delicate, (op for op in beside if exceeds_half(ops[op], ops)))
         if self._with_data:
             kept.update(op for op in needed & self._data[graph] if _computes_floats(ops[op]))
-        # Keras computes the loss from the input of a model's last softmax, and the softmax itself is unused.
+        # Keras computes the loss from the input of a model's last activation, and the activation itself is unused.
         kept.update(user for op in list(kept) for user in users.get(op, ()) if ops[user].type == "Softmax")
+        kept.update(list(_sigmoids_of_logits(ops, users, kept)))
         kept.update(unused_slices(ops, users, kept))
         self._chosen.update(_Key(graph, op) for op in kept)
 
@@ -507,3 +509,13 @@ def _computes_floats(op: FlatOp) -> bool:
 
 def _tensor(tensor: Any) -> Tensor:
     return Tensor(shape_of(tensor), tensor.dtype.name)
+
+
+def _sigmoids_of_logits(ops: Sequence[FlatOp], users: Mapping[int, list[int]], kept: Collection[int]) -> Iterator[int]:
+    """The sigmoids of what a cross-entropy of several classes gets."""
+    for op in kept:
+        if ops[op].type in SOFTMAX_LOSSES and ops[op].inputs:
+            logits = ops[op].inputs[0].ref.op
+            while ops[logits].type in SAME_VALUES and ops[logits].inputs:
+                logits = ops[logits].inputs[0].ref.op
+            yield from (user for user in users.get(logits, ()) if ops[user].type == "Sigmoid")

@@ -85,9 +85,10 @@ def _compared(collector: Collector, flattener: Flattener) -> Iterator[tuple[int,
         given = op.op.inputs[place]
         while given.op.type in _SAME:
             given = given.op.inputs[0]
-        # The shadow of an eager step has small tensors as constants.
+        # The shadow of an eager step has small tensors as constants. A step of Keras 2 takes its batch itself.
         is_given = given.op.type == "Placeholder" or collector.symbols.actual(given) is not given
-        if is_given and not given.op.inputs and (given.dtype.is_floating or given.dtype.is_integer):
+        is_given = (is_given and not given.op.inputs) or given.op.type == "IteratorGetNext"
+        if is_given and (given.dtype.is_floating or given.dtype.is_integer):
             yield number, place, given
 
 

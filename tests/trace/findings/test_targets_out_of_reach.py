@@ -48,6 +48,8 @@ def of_fit(
         ("relu", "mae", WIDE - 5),
         ("sigmoid", "mse", X),
         ("softmax", "mse", 10 * X),
+        ("softmax", "poisson", X),
+        (None, "mape", IS_LARGE),
         ("sigmoid", "binary_crossentropy", 2 * IS_LARGE - 1),
         ("sigmoid", "binary_crossentropy", 1 + IS_LARGE),
         (None, keras.losses.BinaryCrossentropy(from_logits=True), 2 * IS_LARGE - 1),

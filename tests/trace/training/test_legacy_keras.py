@@ -270,3 +270,24 @@ def test_loading_the_recorder_draws_no_numbers() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
     assert done.stdout.split()[-1] == "True"
+
+
+@pytest.mark.parametrize(
+    ("units", "loss", "y", "cause"),
+    [
+        (1, "mse", np.arange(24.0), "targets_out_of_reach"),
+        (2, "mse", np.arange(24) % 2, "labels_broadcast"),
+        (2, "mse", np.eye(2)[np.arange(24) % 2], None),
+    ],
+)
+def test_targets_that_the_step_takes_from_its_iterator_are_measured(
+    tmp_path: Path, units: int, loss: str, y: Any, cause: str | None
+) -> None:
+    model = tf_keras.Sequential([tf_keras.Input((6,)), layers.Dense(units, "sigmoid")])
+    model.compile("sgd", loss)
+
+    x = np.random.default_rng(0).normal(size=(24, 6))
+    model.fit(x, y, batch_size=8, epochs=2, verbose=0, callbacks=[GradFlowCallback(tmp_path)])
+
+    said = tb_gradflow.open_log(tmp_path).report().findings
+    assert [each.cause for each in said if each.severity != "info"] == ([cause] if cause else [])

@@ -51,12 +51,12 @@ def at_a_minimum(suspect: Suspect) -> Verdict | None:
 
 
 def in_balance(suspect: Suspect) -> bool:
-    """Whether the gradient of a single offset is a sum of values of the same size, such as those of an absolute error:
-    it is zero if as many rows lie above their target as below.
+    """Whether the gradient of an offset is a sum of values of the same size, such as those of an absolute error: it is
+    zero if as many rows lie above their target as below.
     """
     arriving = suspect.measured.of_op(suspect.target, suspect.culprit)
-    single = suspect.topology.trace.variables[suspect.state.variable].shape in ((), (1,))
-    if not single or suspect.op.type not in _OFFSETS or arriving is None or not arriving.max_abs:
+    is_offset = len(suspect.topology.trace.variables[suspect.state.variable].shape) < 2
+    if not is_offset or suspect.op.type not in _OFFSETS or arriving is None or not arriving.max_abs:
         return False
     return math.isclose(arriving.mean_abs, arriving.max_abs * (1 - arriving.zero_fraction), rel_tol=1e-5)
 

@@ -261,13 +261,15 @@ def _no_probability(group: Group) -> Text:
         "taker": f"`{loss[0]}`" if loss is not None else blamed(group),
         "share": f"{outside:.0%}" if outside >= 0.01 else "less than 1%",
     }
+    message = (
+        "{they_get} no gradient from part of the batch: {taker} expects probabilities, but nothing keeps the output of "
+        "{maker} between 0 and 1. In this step {share} of it lies outside and is clipped, so that its gradient is zero."
+        if outside > 0
+        else "{they_get} a gradient that is lost where the output of {maker} leaves 0 and 1: {taker} expects "
+        "probabilities, and clips what is none, but nothing keeps the output between these. In this step all of it is."
+    )
     return Text(
-        filled(
-            "{they_get} no gradient from part of the batch: {taker} expects probabilities, but nothing keeps the "
-            "output of {maker} between 0 and 1. In this step {share} of it lies outside and is clipped, so that its "
-            "gradient is zero.",
-            names,
-        ),
+        filled(message, names),
         "End the model with `sigmoid`, or with `softmax` for mutually exclusive classes; or with no activation and "
         + FROM_LOGITS
         + ".",

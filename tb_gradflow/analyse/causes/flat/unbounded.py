@@ -14,6 +14,9 @@ from tb_gradflow.analyse.graph.topology import Topology
 # The usual distance at which probabilities are kept from zero and one, so that their logarithm is finite.
 _MARGIN = 1e-2
 
+_OF_KERAS = "binary_crossentropy/clip_by_value"
+"""The scope in which a loss of Keras clips. Of the upper limit only Keras 3 makes a constant."""
+
 _SHAPED = COPIES | {"Reshape", "Squeeze", "ExpandDims", "Cast"}
 _PRODUCTS = frozenset({"MatMul", "BatchMatMulV2", "Einsum", "Conv1D", "Conv2D", "Conv3D"})
 _BOUNDED = frozenset({"Softmax", "Sigmoid"})
@@ -39,7 +42,7 @@ class Unbounded:
 
 
 def unbounded_in(suspect: Suspect) -> list[Unbounded]:
-    """Those that are partly clipped in this step."""
+    """Those that are partly clipped in this step; in a binary cross-entropy of Keras also others, which may be."""
     topology, target = suspect.topology, suspect.target
     return suspect.measured.once(
         ("unbounded", target), lambda: [each for each in _unbounded(topology) if _cuts(suspect, each)]
@@ -49,7 +52,10 @@ def unbounded_in(suspect: Suspect) -> list[Unbounded]:
 def _cuts(suspect: Suspect, found: Unbounded) -> bool:
     arriving = suspect.measured.of_op(suspect.target, found.last)
     left = suspect.measured.of_op(suspect.target, found.given)
-    return arriving is not None and left is not None and arriving.zero_fraction < left.zero_fraction < 1
+    if arriving is None or left is None or arriving.zero_fraction == 1 or left.zero_fraction == 1:
+        return False
+    is_meant = _OF_KERAS in suspect.topology.trace.ops[found.clip].name
+    return is_meant or arriving.zero_fraction < left.zero_fraction
 
 
 def _unbounded(topology: Topology) -> Iterator[Unbounded]:
@@ -60,7 +66,7 @@ def _unbounded(topology: Topology) -> Iterator[Unbounded]:
             continue
         low, high = (last, first) if ops[last].type == "Maximum" else (first, last)
         given = _only_input(topology, first)
-        if given >= 0 and _is_margin(_limit(topology, low)) and _is_margin(_from_one(_limit(topology, high))):
+        if given >= 0 and _is_margin(_limit(topology, low)) and _is_near_one(topology, high):
             layer = _linear_layer(topology, given)
             if layer >= 0 and _goes_into_a_logarithm(topology, last) and not _divides(topology, last):
                 yield Unbounded(first, last, given, layer)
@@ -76,8 +82,9 @@ def _limit(topology: Topology, op: int) -> float | None:
     return next((value for place in (0, 1) if (value := constant_of(each, place)) is not None), None)
 
 
-def _from_one(limit: float | None) -> float | None:
-    return None if limit is None else 1.0 - limit
+def _is_near_one(topology: Topology, op: int) -> bool:
+    limit = _limit(topology, op)
+    return _OF_KERAS in topology.trace.ops[op].name if limit is None else _is_margin(1.0 - limit)
 
 
 def _is_margin(distance: float | None) -> bool:

@@ -64,6 +64,13 @@ def message_and_fix(group: Group) -> Text:
             f"Stay in log space: use `{logsumexp(group)}(log_terms)` for a sum of exponentials, and subtract where "
             "{op} divides.",
         )(group)
+    if group.op is not None and "/categorical_crossentropy/" in group.op.name:
+        return Template(
+            BROKEN
+            + "{op} divides each row of the predictions by its sum, and that of some rows is zero: a categorical "
+            "cross-entropy expects probabilities.",
+            'End the model with `activation="softmax"`.',
+        )(group)
     call = call_of(group)
     over = ", ".join(call.arguments[:2]) if call and call.head == "/" else "total, count"
     return Template(BROKEN + "{op} divides zero by zero.", f"Divide safely: `tf.math.divide_no_nan({over})`.")(group)

@@ -9,7 +9,9 @@ from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.graph.comparisons import DIFFERENCES, PRODUCTS, is_averaged
 from tb_gradflow.analyse.graph.op_sets import passes_gradient, shape_along
 from tb_gradflow.analyse.graph.paths import walked
+from tb_gradflow.analyse.graph.probabilities import SAME_VALUES, SIGMOID_LOSS
 from tb_gradflow.analyse.graph.topology import Topology
+from tb_gradflow.analyse.step.measured import Measured
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import Group, Text
 from tb_gradflow.record.schema import Edge
@@ -29,11 +31,17 @@ def rule(suspect: Suspect) -> Verdict | None:
     Only a difference that is averaged directly is reported: intended distances of all pairs go through a minimum or an
     exponential. The same for a product, such as labels times logarithms, or advantages times log-probabilities: its
     mean is the product of two means, so that no row counts with its own factor.
+
+    Or several outputs for a row, each of which is compared with its one target, where that makes no sense: the outputs
+    are those of a softmax, which add up to one, or the targets go from zero to their number, as classes do.
     """
     if suspect.target < 0:
         return None
     topology, readers = suspect.topology, suspect.topology.readers[suspect.state.variable]
-    for op in suspect.measured.once(("broadcast", suspect.target), lambda: list(_broadcast(topology, suspect.target))):
+    measured, target = suspect.measured, suspect.target
+    for op in measured.once(
+        ("broadcast", target), lambda: [*_broadcast(topology, target), *_one_for_all(measured, target)]
+    ):
         if not topology.made_by(op).isdisjoint(readers):
             return Verdict("labels_broadcast", "warning", op)
     return None
@@ -51,6 +59,39 @@ def _broadcast(topology: Topology, target: int) -> Iterator[int]:
             and not _on_purpose(topology, op, [edge.op for edge in sides])
         ):
             yield op
+
+
+_BINARY = (SIGMOID_LOSS, "binary_crossentropy/")
+
+
+def _one_for_all(measured: Measured, target: int) -> Iterator[int]:
+    topology = measured.topology
+    for each in topology.trace.ranges:
+        op = topology.trace.ops[each.op]
+        if op.type not in DIFFERENCES and not (op.type == "Mul" and any(each in op.name for each in _BINARY)):
+            continue
+        count, targets = _outputs_for_one(topology, each.op, each.input), measured.range_of(each.op, each.input)
+        if count > 1 and targets is not None and is_averaged(topology, each.op, target):
+            side = next((edge.op for edge in op.inputs if edge.input != each.input), -1)
+            if _is_softmax(topology, side) or targets == (0.0, count - 1.0):
+                yield each.op
+
+
+def _outputs_for_one(topology: Topology, op: int, place: int) -> int:
+    """How many outputs of a row an op compares with the same number; 1 if each has a target of its own."""
+    trace = topology.trace
+    result = trace.ops[op].outputs[0].shape if trace.ops[op].outputs else None
+    given = next((each.shape for each in trace.ops[op].given if each.input == place), None)
+    if not result or given is None or len(given) != len(result) or given[-1] != 1:
+        return 1
+    return result[-1]
+
+
+def _is_softmax(topology: Topology, op: int) -> bool:
+    ops = topology.trace.ops
+    while op >= 0 and ops[op].type in SAME_VALUES:
+        op = next((edge.op for edge in ops[op].inputs if edge.input == 0), -1)
+    return op >= 0 and ops[op].type == "Softmax"
 
 
 def _from_variables(topology: Topology) -> set[int]:
@@ -92,6 +133,15 @@ def _on_purpose(topology: Topology, op: int, sides: list[int]) -> bool:
 
 def message_and_fix(group: Group) -> Text:
     shape = group.op.outputs[0].shape if group.op is not None and group.op.outputs else None
+    if group.culprit in _one_for_all(group.suspect.measured, group.suspect.target):
+        return Template(
+            f"{{they_get}} a gradient that trains all {shape[-1] if shape else ''} outputs of a row towards one "
+            "number: {op} compares each of them with the only target of the row, because the targets have the shape "
+            "[batch, 1].",
+            "If the targets are classes, use `sparse_categorical_crossentropy`, or make each of them a one-hot vector, "
+            "`keras.utils.to_categorical(y)`; if they are numbers to predict, end the model with one unit and no "
+            "activation.",
+        )(group)
     told = ", ".join("batch" if size < 0 else str(size) for size in shape or ())
     if group.op is not None and group.op.type in PRODUCTS:
         return Template(
@@ -116,7 +166,9 @@ CAUSE = Cause(
     meaning="a difference of shape `[batch, batch]` between a prediction of shape `[batch, 1]` and labels of shape "
     "`[batch]`, or the reverse, that is averaged directly; the gradient arrives, but trains towards the mean of all "
     "labels. The same for a product of such shapes whose result is only added up, such as labels times logarithms. "
-    "Not reported where the line, or the op in front, shows that all pairs are compared on purpose",
+    "Or several outputs for a row that are all compared with its one target, where they are those of a softmax or the "
+    "targets look like classes. Not reported where the line, or the op in front, shows that all pairs are compared on "
+    "purpose",
     severity="warning",
     fix="give both the same shape",
     text=message_and_fix,

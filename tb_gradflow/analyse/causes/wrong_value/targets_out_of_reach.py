@@ -42,6 +42,10 @@ part of the range of all, and by more than the second of what lies between the l
 
 _ROUNDING = 1e-3
 
+_POISSON = "/poisson/"
+
+_PERCENT = "/mean_absolute_percentage_error/", "/mape/"
+
 
 @dataclass(frozen=True, slots=True)
 class _Mismatch:
@@ -86,6 +90,10 @@ def _out_of_reach(measured: Measured, target: int) -> Iterator[_Mismatch]:
         targets = measured.range_of(each.op, each.input)
         if targets is None or way.hops[each.op] < 0 or op.type not in (*DIFFERENCES, "Mul", SOFTMAX_LOSS):
             continue
+        if any(scope in f"/{op.name}" for scope in _PERCENT):
+            if op.type in DIFFERENCES and 0.0 in targets and targets != (0.0, 0.0):
+                yield _Mismatch(each.op, each.op, targets, (-inf, inf))
+            continue
         # Weights of rows may leave out those whose targets only say that there is none.
         if not (is_averaged(topology, each.op, target) and is_scaled_as_a_whole(topology, way.from_op(each.op))):
             continue
@@ -93,6 +101,9 @@ def _out_of_reach(measured: Measured, target: int) -> Iterator[_Mismatch]:
             # A policy gradient weights one-hot vectors with advantages of any size, but leaves their zeros.
             if targets[0] > _ROUNDING and targets[1] > 1 + _ROUNDING:
                 yield _Mismatch(each.op, each.op, targets, (0.0, 1.0))
+        elif op.type == "Mul" and _POISSON in f"/{op.name}":
+            if targets[0] < -_ROUNDING:
+                yield _Mismatch(each.op, each.op, targets, (0.0, inf))
         elif op.type == "Mul":
             if _is_binary(measured, each.op) and max(-targets[0], targets[1] - 1) > _ROUNDING:
                 yield _Mismatch(each.op, each.op, targets, (0.0, 1.0))
@@ -164,6 +175,26 @@ def message_and_fix(group: Group) -> Text:
             "`sparse_categorical_crossentropy`; if they are numbers to predict, use a last layer without an "
             "activation, and `mse`.",
         )
+    if found.limits == (-inf, inf):
+        return Text(
+            filled(
+                "{they_get} a gradient of some rows alone: a percentage error divides by the target, the targets of "
+                "this step go {targets}, and instead of zero it divides by 1e-7. Rows with a target of zero count "
+                "millions of times as much as the others.",
+                names,
+            ),
+            'For numbers that may be zero, use `loss="mae"`; for labels of 0 and 1, `loss="binary_crossentropy"`.',
+        )
+    if found.made == found.op and found.limits[1] == inf:
+        return Text(
+            filled(
+                "{they_get} a gradient that leads nowhere: the loss of a Poisson distribution expects counts, and the "
+                "targets of this step go {targets}. For a negative target it falls without end as the prediction goes "
+                "to zero.",
+                names,
+            ),
+            "Use `mse` for numbers of both signs, and a last layer without an activation.",
+        )
     if found.made == found.op:
         return Text(
             filled(
@@ -210,8 +241,9 @@ CAUSE = Cause(
     name="targets_out_of_reach",
     meaning="targets of this step that the last activation cannot give: a sigmoid, a softmax, a tanh or a ReLU in "
     "front of a squared or absolute error, and targets beyond its limits by more than 0.4 of their range. Or "
-    "targets outside of 0 and 1 in a binary cross-entropy; or a cross-entropy of several classes whose targets are all "
-    "greater than zero, and some greater than one. The gradient arrives, and trains towards the limit",
+    "targets outside of 0 and 1 in a binary cross-entropy; negative ones in the loss of a Poisson distribution; zero "
+    "in a percentage error; or a cross-entropy of several classes whose targets are all greater than zero, and some "
+    "greater than one. The gradient arrives, and trains towards the limit",
     severity="warning",
     fix="another activation, or other units for the targets",
     text=message_and_fix,
