@@ -24,7 +24,7 @@ def fix_of(line: str, name: str = "AssignVariableOp") -> str:
     ("line", "told"),
     [
         ("self.state.assign(0.5 * x)", "`value = 0.5 * x`, instead of `self.state`, and store it afterwards"),
-        ("total.assign_add(a - b)", "`value = total + (a - b)`, instead of `total`"),
+        ("total.assign_add(a - b)", "start with `value = tf.identity(total)`, set `value = value + (a - b)` each time"),
         ("table[t, :].assign(row + 1)", "`parts.append(row + 1)` for each of them"),
         ("table[t].assign(row)", "then use `tf.stack(parts)` instead of `table`"),
         ("cells[i, j].assign(a / b)", "then use `tf.reshape(tf.stack(parts), cells.shape)` instead of `cells`"),

@@ -9,6 +9,7 @@ from tb_gradflow.analyse.edits.straight_through import straight_through
 from tb_gradflow.analyse.evidence.stops import takes_back_its_value
 from tb_gradflow.analyse.graph.op_sets import limits_exchanged
 from tb_gradflow.analyse.graph.probabilities import probabilities_before
+from tb_gradflow.analyse.graph.samples import sample_in
 from tb_gradflow.analyse.user_code.candidate import Candidate, candidates
 from tb_gradflow.analyse.user_code.code import Code, program_of
 from tb_gradflow.analyse.user_code.definitions import definition_of_layer, layers_of_group
@@ -431,17 +432,6 @@ def stopped_sample(group: Group) -> Iterator[Candidate]:
 
 
 def _sample(group: Group, sides: tuple[ast.expr, ...]) -> ast.expr | None:
-    """The side of a difference that is computed from the other."""
-    if len(sides) != 2 or group.op is None or not isinstance(group.op.type, str) or group.op.type != "Sub":
-        return None
-    places = [edge.op for edge in sorted(group.op.inputs, key=lambda edge: edge.input)]
-    if len(places) != 2 or min(places) < 0:
-        return None
-    topology = group.suspect.topology
-    for which in (0, 1):
-        side, op, other = sides[which], places[which], places[1 - which]
-        reads = group.trace.ops[other].reads
-        made = topology.made_by(op)
-        if other in made or (reads is not None and any(group.trace.ops[each].reads == reads for each in made)):
-            return side
-    return None
+    """The side of a difference that is a sample around the other."""
+    which = sample_in(group.suspect.topology, group.culprit) if len(sides) == 2 else -1
+    return sides[which] if which >= 0 else None

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tb_gradflow.analyse.evidence.discrete import is_compared_again
 from tb_gradflow.analyse.evidence.suspects import discrete_part
 from tb_gradflow.analyse.graph.op_sets import is_float, tensor_of
 from tb_gradflow.analyse.user_code.candidate import Candidate, candidates, in_place_of
@@ -41,7 +42,8 @@ def soft_comparison(group: Group) -> Iterator[Candidate]:
     if name_of_call(place.node) == "sequence_mask":
         yield from candidates(_COST, _sequence_mask(place))
         return
-    yield from candidates(_COST, _softened(place))
+    if not is_compared_again(group.suspect):
+        yield from candidates(_COST, _softened(place))
 
 
 def soft_branch(group: Group) -> Iterator[Candidate]:

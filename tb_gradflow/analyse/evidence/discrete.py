@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from tb_gradflow.analyse.evidence.suspects import Discrete, Suspect
+from tb_gradflow.analyse.evidence.suspects import Discrete, Suspect, discrete_part
 from tb_gradflow.analyse.graph.op_sets import COPIES
 
 REMAINDERS = frozenset({"FloorMod", "TruncateMod"})
 ROUNDING = REMAINDERS | {"Round", "Rint", "Floor", "Ceil", "FloorDiv", "TruncateDiv"}
 
-COMPARISON = frozenset(
-    {"Less", "LessEqual", "Greater", "GreaterEqual", "Equal", "NotEqual", "ApproximateEqual"}
-    | {"LogicalAnd", "LogicalOr", "LogicalNot", "All", "Any", "IsNan", "IsInf", "IsFinite"}
-)
+_LOGIC = frozenset({"LogicalAnd", "LogicalOr", "LogicalNot", "All", "Any"})
+COMPARISON = _LOGIC | {
+    "Less", "LessEqual", "Greater", "GreaterEqual", "Equal", "NotEqual", "ApproximateEqual",
+    "IsNan", "IsInf", "IsFinite",
+}  # fmt: skip
 
 SEARCHING = frozenset(
     {
@@ -81,6 +82,14 @@ def handed_on(suspect: Suspect, part: Discrete) -> set[int]:
         if op in handed:
             handed.update(user for user, _ in suspect.topology.consumers[op] if user in inside)
     return handed
+
+
+def is_compared_again(suspect: Suspect) -> bool:
+    """Whether what a comparison gives is compared once more, in another line: a decision with its label. A soft step
+    would end at the second comparison."""
+    ops = suspect.topology.trace.ops
+    later = [ops[op] for op in discrete_part(suspect).ops if ops[op].source != suspect.op.source]
+    return suspect.op.type in COMPARISON and any(op.type in COMPARISON - _LOGIC for op in later)
 
 
 def are_probabilities(suspect: Suspect) -> bool:

@@ -62,6 +62,11 @@ MASKS = frozenset({"AddV2", "Add", "Sub", "Select", "SelectV2"})
 """What a mask in front of a softmax is written with."""
 
 
+def is_half(op: Op) -> bool:
+    """Whether a result of the op is a float16."""
+    return any(tensor.dtype == "float16" for tensor in op.outputs)
+
+
 def scopes_of(name: str) -> list[str]:
     """The name scopes around an op, the innermost first."""
     found = []

@@ -197,6 +197,11 @@ class Measured:
         smallest, largest = (float(self.gradients[ranges[op, place], column]) for column in (SMALLEST, LARGEST))
         return None if np.isnan(smallest) else (smallest, largest)
 
+    def is_beyond(self, op: int, place: int) -> bool:
+        """Whether an input of an op was measured, and none of its elements is finite."""
+        rows = [each.row for each in self.topology.trace.ranges if (each.op, each.input) == (op, place)]
+        return self.gradients is not None and any(bool(np.isnan(self.gradients[row, SMALLEST])) for row in rows)
+
     def is_learned(self, target: int) -> bool:
         """Whether the target is so close to zero that small gradients are expected."""
         known = 0 <= target < len(self.losses)

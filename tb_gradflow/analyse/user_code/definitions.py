@@ -107,15 +107,20 @@ def layers_of_group(group: Group) -> Iterator[str]:
 
 def expression_of(place: Place, name: str) -> str | None:
     """How the function at a place can refer to a variable: the name or attribute that it is bound to, or the trainable
-    variables of its layer; `None` if that is not known."""
+    variables of its layer if each of them is in the group; `None` if that is not known."""
     program = place.program.of_file(place.source.file)
     defined = definition_of_variable(program, name)
     if defined is not None and defined.bound_to and _is_seen_from(place, defined):
         return defined.bound_to
-    for part in reversed(name.split("/")[:-1]):
-        layer = definition_of_layer(program, place.group.trace, part)
+    *parts, attribute = name.split("/")
+    for number in reversed(range(len(parts))):
+        layer = definition_of_layer(program, place.group.trace, parts[number])
         if layer is not None and layer.bound_to and _is_seen_from(place, layer):
-            return f"{layer.bound_to}.trainable_variables"
+            scope = "/".join(parts[: number + 1])
+            others = [each.name for each in place.group.trace.variables if each.trainable and not each.computed]
+            if all(each in place.group.names for each in others if each.startswith(f"{scope}/")):
+                return f"{layer.bound_to}.trainable_variables"
+            return f"{layer.bound_to}.{attribute}" if number == len(parts) - 1 and attribute.isidentifier() else None
     return None
 
 

@@ -77,9 +77,11 @@ def _difference(before: Sequence[Any], after: Sequence[Any]) -> tuple[float, flo
         first, second = (np.asarray(each).astype(np.float64) for each in (one, other))
         if first.shape != second.shape:
             return 1.0, 0.0
-        apart = np.abs(second - first)
+        with np.errstate(invalid="ignore"):  # infinity minus infinity
+            apart = np.abs(second - first)
         limit = SPACINGS * np.max(np.abs(first), initial=0.0, where=np.isfinite(first))
-        differ += int(np.count_nonzero(~(apart <= limit) & ~(np.isnan(first) & np.isnan(second))))
+        same = (apart <= limit) | (first == second) | (np.isnan(first) & np.isnan(second))
+        differ += int(np.count_nonzero(~same))
         count += first.size
         change = max(change, float(np.max(apart, initial=0.0, where=np.isfinite(apart))))
     return differ / max(count, 1), change

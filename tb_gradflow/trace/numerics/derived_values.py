@@ -47,7 +47,9 @@ def relation(before: Any, after: Any, *, kin: Callable[[], bool] = lambda: False
     name = next((name for name, made in _named(first) if _equal(made, second)), None)
     if name is not None:
         return name if is_telling(second) or (_is_worth_asking(name, second) and kin()) else None
-    if _has_same_order(first, second) or (_is_in_every_row(first, second) and kin()):
+    if _has_same_order(first, second) or _is_shifted_and_scaled(first, second):
+        return UNNAMED
+    if _is_in_every_row(first, second) and kin():
         return UNNAMED
     return _part(first, second, kin)
 
@@ -88,6 +90,7 @@ def _as_a_whole(x: Array) -> Iterator[tuple[str, Array]]:
     if x.ndim:
         shifted = np.exp(x - np.max(x, axis=-1, keepdims=True))
         yield "tf.nn.softmax", shifted / np.sum(shifted, axis=-1, keepdims=True)
+        yield "tf.nn.log_softmax", np.log(shifted / np.sum(shifted, axis=-1, keepdims=True))
         yield "tf.nn.l2_normalize", x / np.sqrt(np.sum(x * x))
         yield "tf.nn.l2_normalize", x / np.sqrt(np.sum(x * x, axis=-1, keepdims=True))
         yield "tf.nn.l2_normalize", x / np.sqrt(np.sum(x * x, axis=0, keepdims=True))
@@ -182,3 +185,33 @@ def _has_same_order(first: Array, second: Array) -> bool:
     steps = np.diff(b[np.argsort(a, kind="stable")])
     distinct = len(np.unique(b)) >= _FEWEST_ORDERED
     return distinct and bool((steps >= 0).all() or (steps <= 0).all())
+
+
+def _is_shifted_and_scaled(first: Array, second: Array) -> bool:
+    """Whether one factor and one offset make one array out of the other, the same for all its elements or for those of
+    each row or each column: what is standardised, divided by its sum or its norm, or multiplied by a rate."""
+    x, y = np.squeeze(first), np.squeeze(second)
+    if x.shape != y.shape or not x.ndim or not is_telling(x) or not is_telling(y):
+        return False
+    return any(_is_line(x, y, axis) for axis in (None, *range(x.ndim if x.ndim > 1 else 0)))
+
+
+def _is_line(x: Array, y: Array, axis: int | None) -> bool:
+    """Whether the points lie on one line along an axis. Two points always do, and evenly spaced numbers are those of
+    every other grid: each line must have three distinct values at uneven distances."""
+    ordered = np.sort(x, axis=axis)
+    gaps = np.diff(ordered, axis=-1 if axis is None else axis)
+    widest = np.ptp(x, axis=axis, keepdims=axis is not None)
+    if ((gaps > _UNEVEN * widest).sum(axis=axis) < 2).any() or (
+        np.ptp(gaps, axis=axis) < _UNEVEN * np.squeeze(widest)
+    ).any():
+        return False
+    a, b = x - x.mean(axis=axis, keepdims=True), y - y.mean(axis=axis, keepdims=True)
+    line = a * ((a * b).sum(axis=axis, keepdims=True) / (a * a).sum(axis=axis, keepdims=True))
+    size = np.abs(y).max(axis=axis, keepdims=True)
+    spread = np.abs(b).max(axis=axis, keepdims=True)
+    return bool((spread > _UNEVEN * size).all() and (np.abs(line - b) <= _TOLERANCE * size).all())
+
+
+_UNEVEN = 1e-2
+"""A share of the whole range: what differs by less may do so by rounding."""

@@ -14,6 +14,7 @@ from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.evidence.zeros import PRODUCTS
 from tb_gradflow.analyse.graph.op_sets import constant_of
 from tb_gradflow.analyse.graph.paths import walked
+from tb_gradflow.analyse.graph.samples import sample_in
 from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.step.measured import is_zero
 from tb_gradflow.analyse.words.code import Call, call_on, calls_in_order
@@ -217,6 +218,13 @@ def message_and_fix(group: Group) -> Text:
             "`{head}`{place} is evaluated at a sample of the same distribution, where {their} effect on the sample "
             "cancels."
         )
+    if not stopped and not _has_density(group.suspect.topology):
+        fix = (
+            "Stop one of the paths, `{lib}.stop_gradient(...)`, if it is meant as a constant, such as the old "
+            "log-probability in a ratio. Otherwise remove it, or apply a function that is not linear, such as a "
+            "square, before what the paths lead to is summed."
+        )
+        return Text(filled(SIZE + why, names), filled(fix, names))
     fix = (
         "Stop one of the paths: for a score function, `log_prob(tf.stop_gradient(sample))`, so that `{variable}` "
         "affects "
@@ -260,11 +268,9 @@ def _stopped_sample(group: Group) -> str:
     density = call_on(source.code, "log_prob")
     if density is not None:
         return braces(density.with_subject(f"tf.stop_gradient({density.subject})"))
-    call, places = call_of(group), [edge.op for edge in op.inputs]
-    if op.type != "Sub" or len(places) != 2 or min(places) < 0:
-        return ""
-    sample = next((each for each in (0, 1) if _is_made_of(group, places[each], places[1 - each])), None)
-    if sample is None:
+    call = call_of(group)
+    sample = sample_in(group.suspect.topology, group.culprit)
+    if sample < 0:
         return ""
     if call is None or any(each.text != call.text and each.text in call.text for each in _differences(source.code)):
         return "tf.stop_gradient(sample)"
@@ -277,11 +283,9 @@ def _differences(code: str) -> list[Call]:
     return calls_in_order(code, "-")
 
 
-def _is_made_of(group: Group, op: int, other: int) -> bool:
-    """Whether a value is computed from another one, or from a second read of the same variable."""
-    made, ops = group.suspect.topology.made_by(op), group.trace.ops
-    reads = ops[other].reads
-    return other in made or (reads is not None and any(ops[each].reads == reads for each in made))
+def _has_density(topology: Topology) -> bool:
+    """Whether the step evaluates the density of a distribution."""
+    return bool(_made_by(topology, "log_prob"))
 
 
 CAUSE = Cause(

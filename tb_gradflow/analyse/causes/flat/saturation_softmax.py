@@ -30,7 +30,7 @@ def message_and_fix(group: Group) -> Text:
     why = f"{factor} before it, and " if factor else ""
     text = Template(
         ZERO + "{op} is saturated: " + why + "its output is so close to one-hot that its derivative rounds to zero.",
-        logits if is_output(group) else less_steep(factor) + "." if factor else scaled,
+        less_steep(factor) + "." if factor else logits if is_output(group) else scaled,
     )(group)
     return Text(text.message, text.fix + large_inputs(group))
 

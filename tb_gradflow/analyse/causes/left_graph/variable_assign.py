@@ -103,6 +103,12 @@ def _fix(group: Group) -> str:
             f"model.stateless_call(values, model.non_trainable_variables, x)`, where `values` lists `{value}` and the "
             "others."
         )
+    if value != call.subject:
+        again = re.sub(rf"(?<![\w.]){re.escape(holder)}(?!\w)", "value", value, count=1)
+        return (
+            f"Add up a tensor instead of `{holder}`: start with `value = tf.identity({holder})`, set `value = {again}` "
+            f"each time, and store it at the end: `{holder}.assign(value)`."
+        )
     return (
         f"Compute with the tensor itself, `value = {value}`, instead of `{holder}`, and store it afterwards: "
         f"`{holder}.assign(value)`."

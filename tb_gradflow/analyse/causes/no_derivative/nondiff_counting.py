@@ -6,8 +6,8 @@ from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.edits.positions import probability_of_the_label, soft_count
 from tb_gradflow.analyse.edits.score_function import weighted_with_probability
 from tb_gradflow.analyse.edits.soft import soft_comparison
-from tb_gradflow.analyse.evidence.discrete import COMPARISON, COUNTING, COUNTING_CALLS
-from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict, discrete_part
+from tb_gradflow.analyse.evidence.discrete import COMPARISON, COUNTING, COUNTING_CALLS, is_compared_again
+from tb_gradflow.analyse.evidence.suspects import Discrete, Suspect, Use, Verdict, discrete_part
 from tb_gradflow.analyse.words.fields import SIZE, fields, filled
 from tb_gradflow.analyse.words.names import Group, Text, api_of, call_of
 from tb_gradflow.analyse.words.soft import soft_step
@@ -21,19 +21,27 @@ def rule(suspect: Suspect) -> Verdict | None:
     called = suspect.op.api or ""
     if suspect.op.type in COUNTING or any(word in called for word in COUNTING_CALLS):
         return Verdict("nondiff_counting", "error")
-    uses = discrete_part(suspect).uses
-    summed = uses and all(_is_summed_truth(suspect, use.consumer, use.via) for use in uses)
-    return Verdict("nondiff_counting", "error") if summed else None
+    part = discrete_part(suspect)
+    counted = part.uses and all(_is_counted(suspect, part, use) for use in part.uses)
+    return Verdict("nondiff_counting", "error") if counted else None
 
 
-def _is_summed_truth(suspect: Suspect, cast: int, comparison: int) -> bool:
+def _is_counted(suspect: Suspect, part: Discrete, use: Use) -> bool:
+    """Whether a part that compares goes on as a number of what is true: its booleans are cast and then summed, or
+    summed as integers and then cast."""
     topology = suspect.topology
     influence = topology.influence(suspect.target).hops
-    users = [consumer for consumer, _ in topology.consumers[cast] if influence[consumer] >= 0]
+    if suspect.type_of(use.consumer) != "Cast":
+        return False
+    via = use.via
+    while suspect.type_of(via) == "Cast" and via != suspect.culprit:  # from one size of integers to another
+        via = topology.trace.ops[via].inputs[0].op
+    if suspect.type_of(via) in _REDUCTIONS:
+        return any(suspect.type_of(op) in COMPARISON for op in part.ops)
+    users = [user for user, _ in topology.consumers[use.consumer] if influence[user] >= 0]
     return (
-        suspect.type_of(cast) == "Cast"
-        and suspect.type_of(comparison) in COMPARISON
-        and not (topology.trace.ops[comparison].api or "").endswith("sequence_mask")
+        suspect.type_of(use.via) in COMPARISON
+        and not (topology.trace.ops[use.via].api or "").endswith("sequence_mask")
         and bool(users)
         and all(suspect.type_of(user) in _REDUCTIONS for user in users)
     )
@@ -48,6 +56,8 @@ def message_and_fix(group: Group) -> Text:
     why = "{op} counts" if counts else "{op} turns {them} into booleans, which are then counted"
     soft = _SOFT_YES if api_of(group).endswith("sequence_mask") else _soft_histogram(group)
     fix = next((fix for kinds, fix in _COUNTED if kind in kinds), soft)
+    if fix == _SOFT_YES and is_compared_again(group.suspect):
+        fix = _ON_PROBABILITIES
     names = fields(group) | {"step": soft_step(group)}
     names["logits"] = "" if names["behind"] == "Softmax" else ", from_logits=True"
     message = SIZE + why + ", and a count is a step function: it has no derivative."
@@ -69,12 +79,14 @@ def _soft_histogram(group: Group) -> str:
 
 _SOFT_YES = "Use a soft count: `{step}` instead of each comparison."
 
+_ON_PROBABILITIES = "Train on `keras.losses.binary_crossentropy(y, {x})` and count in a metric."
+
 _COUNTED = (
     (
         ("ArgMax", "ArgMin"),
         "Train on `keras.losses.sparse_categorical_crossentropy(y, {x}{logits})` and count in a metric.",
     ),
-    (("Round",), "Train on `keras.losses.binary_crossentropy(y, {x})` and count in a metric."),
+    (("Round",), _ON_PROBABILITIES),
     (("Equal", "NotEqual"), "Use a soft count: `tf.reduce_sum(1 - tf.exp(-tf.square({bx} / 0.1)))`."),
     ((*_LESS, "Greater", "GreaterEqual"), _SOFT_YES),
 )

@@ -126,11 +126,6 @@ def message_and_fix(group: Group) -> Text:
             f"train the value before it is rounded with its own loss against known counts: how often "
             f"{called(group.trace, counting[0])} repeats a row has no derivative."
         )
-    elif compared and any("count_nonzero" in (group.trace.ops[op].api or "") for op in discrete):
-        # The results of soft comparisons are never zero, so counting nonzero ones does not help.
-        total = "keras.ops.sum" if namespace(group) == "keras.ops" else "tf.reduce_sum"
-        soft = soft_step(replace(group, culprit=compared[0]))
-        fix = f"drop the rounding, compare softly, and sum instead of counting: `{total}({soft})`."
     elif compared:
         fix = f"drop the rounding and compare softly: `{soft_step(replace(group, culprit=compared[0]))}`."
     elif only_as_integers(group):

@@ -7,8 +7,9 @@ from tb_gradflow.analyse.causes.not_finite.singular import accused, singular_her
 from tb_gradflow.analyse.edits.settings import wider_range
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.evidence.zeros import PRODUCTS
+from tb_gradflow.analyse.graph.op_sets import is_half
 from tb_gradflow.analyse.words.broken import BROKEN
-from tb_gradflow.analyse.words.fields import Template
+from tb_gradflow.analyse.words.fields import ZERO, Template
 from tb_gradflow.analyse.words.names import Group, Text
 
 LARGEST_HALF = 65504.0
@@ -18,7 +19,7 @@ def overflow_of_half(suspect: Suspect) -> Verdict | None:
     """Above 65504 half precision is infinite: at the birthplace, or before it if the loss shows it too."""
     if singular_here(suspect) is not None:
         return None
-    if _is_half(suspect, suspect.culprit) or _comes_back_half(suspect):
+    if is_half(suspect.topology.trace.ops[suspect.culprit]) or _comes_back_half(suspect):
         return Verdict("fp16_overflow", "error")
     if suspect.measured.loss_is_finite(suspect.target):
         return None
@@ -37,14 +38,14 @@ def overflow_of_half(suspect: Suspect) -> Verdict | None:
 
 def _comes_back_half(suspect: Suspect) -> bool:
     """Whether the gradient is cast to half precision there, as before a last layer in single precision."""
-    return suspect.op.type == "Cast" and suspect.producer >= 0 and _is_half(suspect, suspect.producer)
+    return suspect.op.type == "Cast" and suspect.producer >= 0 and is_half(suspect.topology.trace.ops[suspect.producer])
 
 
 def _overflown(suspect: Suspect) -> int:
     """The nearest op in half precision; before a softmax, if there is one: its output is at most one, and NaN only if
     its input was too large."""
     ancestors = suspect.topology.ancestors(suspect.culprit)
-    half = [op for op in ancestors if _is_half(suspect, op)]
+    half = [op for op in ancestors if is_half(suspect.topology.trace.ops[op])]
     beyond = [op for op in half if suspect.type_of(op) == "Mul" and _has_constant_beyond(suspect, op)]
     if beyond:
         return beyond[-1]
@@ -55,11 +56,6 @@ def _overflown(suspect: Suspect) -> int:
 
 def _has_constant_beyond(suspect: Suspect, op: int) -> bool:
     return any(abs(constant.value) > LARGEST_HALF for constant in suspect.topology.trace.ops[op].constants)
-
-
-def _is_half(suspect: Suspect, op: int) -> bool:
-    outputs = suspect.topology.trace.ops[op].outputs
-    return any(tensor.dtype == "float16" for tensor in outputs)
 
 
 def message_and_fix(group: Group) -> Text:
@@ -78,6 +74,13 @@ def message_and_fix(group: Group) -> Text:
             "Nothing to fix if it happens now and then: the loss scale is reduced after each such step. If it "
             "persists, compute this part in float32, `tf.cast({x}, tf.float32)`, or use `mixed_bfloat16`.",
         )(group)
+    if group.states[0].status == "zero":
+        return Template(
+            ZERO
+            + "the result of {op} exceeds the largest float16 value, 65504, so it is infinite, and what is divided "
+            "by infinity is zero.",
+            "Compute this part in float32, `tf.cast({x}, tf.float32)`, or use `mixed_bfloat16`.",
+        )(group)
     return Template(
         BROKEN + "a value at {op} exceeds the largest float16 value, 65504.",
         "Compute this part in float32, `tf.cast({x}, tf.float32)`, or use `mixed_bfloat16`.",
@@ -87,7 +90,7 @@ def message_and_fix(group: Group) -> Text:
 CAUSE = Cause(
     name="fp16_overflow",
     meaning="the gradient becomes NaN or infinite in float16, and no other cause explains it; or behind a float16 op, "
-    "if the loss is not finite",
+    "if the loss is not finite; or it is zero, because a divisor is infinite in float16",
     severity="error",
     fix="float32 or bfloat16",
     text=message_and_fix,
