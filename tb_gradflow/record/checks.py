@@ -171,6 +171,10 @@ def check_values(values: StepValues, trace: Trace) -> None:
             _check_below(f"{at}.variable", move.variable, len(trace.variables))
     for number, weights in enumerate(values.weights):
         _check_below(f"StepValues.weights[{number}].variable", weights.variable, len(trace.variables))
+    if values.spike is not None:
+        _check_below("StepValues.spike.target", values.spike.target, targets)
+        for number, moved in enumerate(values.spike.moved):
+            _check_below(f"StepValues.spike.moved[{number}].variable", moved.variable, len(trace.variables))
     for number, reaction in enumerate(values.reactions):
         at = f"StepValues.reactions[{number}]"
         _check_below(f"{at}.op", reaction.op, ops)

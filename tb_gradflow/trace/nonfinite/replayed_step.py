@@ -7,6 +7,7 @@ from tb_gradflow.record.schema import Trace
 from tb_gradflow.trace.engine.repeated import NotRepeatable
 from tb_gradflow.trace.experiments.loss_alone import LastStep
 from tb_gradflow.trace.nonfinite.guard import Caught
+from tb_gradflow.trace.nonfinite.spiked_step import spike_of
 from tb_gradflow.trace.step.copied_step import CopiedStep
 from tb_gradflow.trace.step.measurements import Measured
 from tb_gradflow.trace.step.mended import mended_step
@@ -42,4 +43,6 @@ def replayed(
     given = unit.effects.given(caught.effects)
     measured = form.ran(args, values, after=[given])[1]
     last = LastStep(unit.function, args, values, unit.effects, given)
+    if caught.excess is not None:
+        return form.trace, measured | {"spike": spike_of(caught, form.measurements, last)}
     return form.trace, measured | mended_step(form.measurements, measured, lambda: last)

@@ -35,14 +35,27 @@ _SAME_ELEMENTS = frozenset({"Identity", "Reshape", "Transpose", "Squeeze", "Expa
 
 def not_finite(values: Sequence[Any], gradients: Sequence[Any]) -> Any:
     """bool scalar: whether one of `values` or `gradients` is known not to be finite."""
+    sums = [_sum(each) for each in (*values, *_looked_at(gradients))]
+    return ~tf.math.is_finite(tf.add_n(sums))
+
+
+def half_squares(gradients: Sequence[Any]) -> Any:
+    """float32 scalar: half the sum of the squares of the elements of the gradients that are looked at."""
+    halves = [
+        tf.nn.l2_loss(tf.cast(tf.abs(each) if each.dtype.is_complex else each, tf.float32))
+        for each in _looked_at(gradients)
+    ]
+    return tf.add_n(halves) if halves else tf.zeros([])
+
+
+def _looked_at(gradients: Sequence[Any]) -> list[Any]:
     flat = [_elements(each) for each in gradients if each is not None]
     flat = [each for each in flat if each.dtype.is_floating or each.dtype.is_complex]
     flat = computed_apart(flat)
     small = [each for each in flat if _is_small(each)]
     covered = {tensor.ref() for each in small for tensor in _arriving(each)}
     large = [each for each in flat if not _is_small(each) and not _is_covered(each, covered)]
-    sums = [_sum(each) for each in (*values, *map(apart, small), *large)]
-    return ~tf.math.is_finite(tf.add_n(sums))
+    return [*map(apart, small), *large]
 
 
 def _elements(gradient: Any) -> Any:

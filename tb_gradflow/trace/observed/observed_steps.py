@@ -39,6 +39,9 @@ from tb_gradflow.trace.step.settings import Settings
 from tb_gradflow.trace.step.workers import OF_ONE_WORKER, is_one_of_several
 
 _STEPS_OF_EACH = 3
+MOST_SPIKES = 3
+"""So many steps of a training that are not usual are recorded, whatever the cadence: each takes a second or so."""
+
 _FUNCTIONS = 5
 """A step may be compiled many times, for batches of different lengths: of so many functions the first steps are
 recorded whatever that costs."""
@@ -98,6 +101,7 @@ class ObservedSteps:
         self._recorded = Counter[int]()
         self._questions = Questions()
         self._has_caught = False
+        self._spikes = 0
         self._step = step
         self._without_gradients: Observation | None = None
         self._observation: Observation | None = None
@@ -186,6 +190,13 @@ class ObservedSteps:
             if measured_again is not None:
                 self.ago, self.tells = caught.ago(self._counter()), True
                 return measured_again
+        spike = None if forms.guard is None else forms.guard.spike
+        if forms.guard is not None and spike is not None:
+            forms.guard.spike = None
+            self._spikes += 1
+            if self._spikes <= MOST_SPIKES and (measured_again := self._replayed(spike, observation)) is not None:
+                self.ago = spike.ago(self._counter())
+                return measured_again
         if measured is not None and forms.experiments is not None and (more := forms.experiments.of(measured)):
             measured |= more
             self.is_first = True  # what that costs is no part of a recorded step
@@ -206,17 +217,19 @@ class ObservedSteps:
         return kept_step(forms.guard.units, forms.guard.caught, function._inference_function, name)
 
     def _replayed(self, caught: Caught, observation: Observation) -> Measured | None:
-        """What a step with gradients that are not finite has computed. Without its forward pass if that cannot be
-        measured."""
+        """What a step that was caught has computed. Without its forward pass if that cannot be measured."""
         with_values = dataclasses.replace(self._settings, values=True)
         found, fault = self._replayed_once(caught, observation, with_values)
         if fault is not None and not isinstance(fault, NotRepeatable):
             found, fault = self._replayed_once(caught, observation, self._settings)
-        if isinstance(fault, NotRepeatable):
+        if caught.excess is not None:
+            if found is None:
+                return None
+        elif isinstance(fault, NotRepeatable):
             warn(_UNREPEATABLE.format(reason=fault))
         elif fault is not None:
             warn(_NOT_REPEATED.format(fault=f"{type(fault).__name__}: {fault}"))
-        if found is None or not is_broken(*found, skips_scaled=True):
+        if found is None or (caught.excess is None and not is_broken(*found, skips_scaled=True)):
             return None
         trace, measured = found
         self._traces += 1
