@@ -2,10 +2,10 @@
 keeps what it takes to run such a step again.
 
 By the next recorded step all weights are NaN, and the op where it began is one of thousands. So functions made from a
-trace also check the gradients, and have a branch that runs when one of them is not finite, or the step is not usual
-(see `watched`). In that moment the variables are as they were before the step: what follows from the gradients waits for the branch, and the values of
-variables that the step changes whatever its gradients are, such as seeds, are kept in every step, as references. So is
-what the step was given, and what it has drawn and read.
+trace also check the gradients, and have a branch that runs when one of them is not finite, or the step is not usual:
+see `watched`. In that moment the variables are as they were before the step: what follows from the gradients waits for
+the branch, and the values of variables that the step changes whatever its gradients are, such as seeds, are kept in
+every step, as references. So is what the step was given, and what it has drawn and read.
 
 The branch is an `If` that TensorFlow does not lower, one op that does nothing until it is needed. It calls Python,
 which reads the variables: each of them would be a microsecond in every step as an input.
@@ -43,7 +43,8 @@ from tb_gradflow.trace.protection.functions import held_weakly, in_step
 _NUMBERS = itertools.count()
 
 MOST_KEPT = 1 << 20
-"""Elements of all variables of a step of which an earlier state is kept: TensorFlow copies what is kept when it changes."""
+"""Elements of all variables of a step of which an earlier state is kept: TensorFlow copies what is kept when it
+changes."""
 
 KEPT_EVERY = 128
 """Steps after which another state is kept."""
@@ -151,7 +152,7 @@ class Unit:
         own = {target: call for target, call in calls.items() if call.flattener.graph is graph}
         check = _check_of(list(own.values()), self)
         self.targets = list(own)
-        self.watched = Watched(len(own))
+        self.watched = Watched(len(own), in_loop=place.in_loop)
         given_out = [call.checked.gradients for call in own.values() if call.checked is not None]
         self._checked = [gradient for gradients in given_out for gradient in gradients]
         self.edits: list[Edit] = [
@@ -163,12 +164,13 @@ class Unit:
         self._taken: Caught | None = None
         self.earlier: Caught | None = None
         self.ago = 0
-        self._is_small = _elements_of(self._dtypes, place.function) <= MOST_KEPT
+        # In a loop it is not known how many steps ago that was.
+        self._keeps = not place.in_loop and _elements_of(self._dtypes, place.function) <= MOST_KEPT
 
     def begins(self) -> None:
         """Another step begins."""
         self.ago += 1
-        if self.watched.begins() and self._is_small and (self.earlier is None or self.ago > KEPT_EVERY):
+        if self.watched.begins() and self._keeps and (self.earlier is None or self.ago > KEPT_EVERY):
             self.earlier, self.ago = self.taken(), 1
         self._taken = None
 

@@ -60,7 +60,9 @@ def spike_of(caught: Caught, known: Any, last: LastStep) -> Spike:
         try:
             with unobserved(), record.stop_recording():
                 trials, draws = _tried(caught, known, target, last, is_of_loss=not of)
-        except (NotRepeatable, *faults()):  # what is not known is not told
+        except NotRepeatable:
+            pass  # what is not known is not told
+        except faults():
             pass
     return Spike(
         target,

@@ -5,9 +5,9 @@ from what the steps before have left.
 
 A step is far above what is usual if it is so by each of these measures, on a logarithmic scale, since losses and norms
 of gradients have tails and drift by factors: a factor above the median that no healthy step of a quiet training shows;
-above all that the last few hundred steps have had; and beyond where the tail of these steps ends. That is estimated from
-the largest of them, as Hill does (Annals of Statistics 3, 1975): their mean distance, on that scale, from the largest one
-that is not among them. A training whose loss jumps around has wide limits, or none.
+above all that the last few hundred steps have had; and beyond where the tail of these steps ends. That is estimated
+from the largest of them, as Hill does (Annals of Statistics 3, 1975): their mean distance, on that scale, from the
+largest one that is not among them. A training whose loss jumps around has wide limits, or none.
 """
 
 from __future__ import annotations
@@ -36,15 +36,14 @@ RARE = 1e-7
 """How likely a usual step is to be above the limit."""
 
 FACTOR = 10.0
-"""By which it has to be above the median too. With `RARE`, it was chosen on half a million healthy steps of small models: see
-`tests/trace/spikes`."""
+"""By which it has to be above the median too."""
 
 _ABOVE_ALL = 2.0
 """By which it has to be above all that is remembered."""
 
 _OF_FIRST = 0.03
-"""A loss that has become small is followed down to this part of what it was in the beginning: where all rows are learnt,
-one that is not is a hundred times the median, and harmless."""
+"""A loss that has become small is followed down to this part of what it was in the beginning: where all rows are
+learnt, one that is not is a hundred times the median, and harmless."""
 
 _TINY = 1e-30
 
@@ -90,7 +89,7 @@ class Usual:
         self.limits: Array = np.full(count, NO_LIMIT)
         self._level: Array = np.zeros(count)
 
-    def add(self, rows: Sequence[Sequence[float]] | Array) -> None:
+    def add(self, rows: npt.ArrayLike) -> None:
         """Steps have had these numbers, oldest first; what is not finite says nothing of what is usual."""
         known = np.asarray(rows, np.float64).reshape(-1, len(self.limits))
         known = known[np.all(np.isfinite(known), axis=1)]
@@ -101,7 +100,7 @@ class Usual:
     def _set_limits(self) -> None:
         self._level = np.median(self._logs[-LEVEL:], axis=0)
         if self._first is None:
-            self._first = self._level
+            self._first = np.maximum(np.median(self._logs[: LEVEL // 2], axis=0), self._level)
         logs = np.max(
             [
                 self._level + self._end_of_tail(),

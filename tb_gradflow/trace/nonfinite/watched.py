@@ -20,12 +20,15 @@ from tb_gradflow.trace.nonfinite.usual import Excess, Usual
 EVERY = 32
 """After how many steps there are new limits; and how many steps are kept."""
 
+_EVERY_OF_LOOP = 8
+"""The same for calls that run several steps each."""
+
 _LIMIT = 0.5
 """Of the first number, which is one if something is not finite, and else zero."""
 
 NUMBERS = 2
-"""Of each request for gradients: its loss, and half the square of the norm of the gradients that are looked at. As it is
-usual or not, the latter is told as a norm."""
+"""Of each request for gradients: its loss, and half the square of the norm of the gradients that are looked at. Python
+sees the norm."""
 
 
 class Watched:
@@ -34,9 +37,11 @@ class Watched:
     Args:
         requests: How many requests for gradients it makes. The numbers are whether something is not finite, and the
             `NUMBERS` of each.
+        in_loop: Whether a call runs several steps.
     """
 
-    def __init__(self, requests: int) -> None:
+    def __init__(self, requests: int, *, in_loop: bool) -> None:
+        self._every = _EVERY_OF_LOOP if in_loop else EVERY
         self._count = count = 1 + NUMBERS * requests
         self._limits = Cell(tf.float32)
         self._recent = Cell(tf.float32)
@@ -51,7 +56,7 @@ class Watched:
             self._forget()
             self._write_limits()
         self._steps += 1
-        if self._steps <= EVERY:
+        if self._steps <= self._every:
             return False
         self._steps = 1
         self._usual.add(self._rows()[:, 1:])

@@ -23,7 +23,7 @@ from tb_gradflow.trace.graph.build_trace import trace_of
 from tb_gradflow.trace.graph.flat_ops import Known
 from tb_gradflow.trace.graph.variables import Variables
 from tb_gradflow.trace.nonfinite.guard import Caught
-from tb_gradflow.trace.nonfinite.replayed_step import replayed
+from tb_gradflow.trace.nonfinite.replayed_step import Replays
 from tb_gradflow.trace.observed.forms import Forms, Told
 from tb_gradflow.trace.observed.kept_step import KeptStep, kept_step
 from tb_gradflow.trace.observed.seen_again import observed_again, without_gradient
@@ -102,6 +102,7 @@ class ObservedSteps:
         self._questions = Questions()
         self._has_caught = False
         self._spikes = 0
+        self._replays: dict[int, Replays] = {}
         self._step = step
         self._without_gradients: Observation | None = None
         self._observation: Observation | None = None
@@ -241,9 +242,14 @@ class ObservedSteps:
     ) -> tuple[tuple[Trace, Measured] | None, Exception | None]:
         try:
             with self._told():
-                return replayed(caught, observation, settings, self._inputs, self._traces), None
+                return self._replays_of(observation).of(caught, settings, self._traces), None
         except faults() as fault:  # the training goes on, and so does its recording
             return None, fault
+
+    def _replays_of(self, observation: Observation) -> Replays:
+        if id(observation) not in self._replays:
+            self._replays[id(observation)] = Replays(observation, self._inputs)
+        return self._replays[id(observation)]
 
     def _forms_of(self, function: Any) -> tuple[Any, Observation, Forms] | None:
         """The forms of a function, which are made when they are first needed."""

@@ -231,9 +231,8 @@ def main() -> None:
             rows = np.concatenate(list(course(kind, steps, seed)))
             found = alarms(rows)
             total, wrong = total + len(rows), wrong + len(found)
-            print(
-                f"{kind[0]}: {len(rows)} steps, loss {rows[0, 0]:.3g} to {np.median(rows[-500:, 0]):.3g}, alarms {len(found)}"
-            )
+            last = np.median(rows[-500:, 0])
+            print(f"{kind[0]}: {len(rows)} steps, loss {rows[0, 0]:.3g} to {last:.3g}, alarms {len(found)}")
             for step, excess in found[:5]:
                 print(
                     f"    {step}: {excess.values}, usual {excess.usual}, limit {excess.limit:.3g}, {excess.highest:.3g}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tb_gradflow.analyse.causes.cause import Cause
-from tb_gradflow.analyse.experiments.wording import loss_called
 from tb_gradflow.analyse.over_time.spikes import Kind, SpikeSeen
 from tb_gradflow.record.report import Finding, Severity
 from tb_gradflow.record.schema import Trace
@@ -46,7 +45,8 @@ def _severity(seen: SpikeSeen, kind: Kind) -> Severity:
 
 def _what(seen: SpikeSeen) -> str:
     spike = seen.spike
-    loss = loss_called(seen.trace, spike.target)
+    targets = seen.trace.targets
+    loss = "loss" if len(targets) == 1 else f"loss `{targets[spike.target].name}`"
     times = f"{seen.value / seen.usual:,.0f} times" if seen.usual else "far above"
     of = f"the {loss}" if spike.of == "loss" else f"the norm of the gradient of the {loss}"
     other = ""
@@ -65,14 +65,16 @@ def _why(seen: SpikeSeen, kind: Kind) -> str:
     if kind == "rows":
         rows, trial = _rows(seen), seen.trial("rows")
         assert trial is not None
-        one = len(rows) == 1
-        told = f"{_listed(rows)} of its batch made{'s' * 0} it so: with row {trial.copied} in {'its' if one else 'their'} place"
-        with_weights = f"; with {ago} it is still {found['weights']}" if seen.is_usual("weights") is False else ""
-        return f"{told}, it is {found['rows']}{with_weights}."
+        place = "its" if len(rows) == 1 else "their"
+        still = f"; with {ago} it is still {found['weights']}" if seen.is_usual("weights") is False else ""
+        return (
+            f"{_listed(rows)} of its batch made it so: with row {trial.copied} in {place} place, it is "
+            f"{found['rows']}{still}."
+        )
     if kind == "batch":
         return (
-            f"Its batch as a whole made it so, no few rows of it: with {ago} it is {found['weights']}, and with the batch "
-            f"of that step {found['batch']}."
+            f"Its batch as a whole made it so, no few rows of it: with {ago} it is {found['weights']}, and with the "
+            f"batch of that step {found['batch']}."
         )
     if kind == "not_reproducible":
         return (
@@ -116,13 +118,13 @@ def _unknown(seen: SpikeSeen) -> str:
         return "Why is not known: the step draws random numbers, and with others it is usual."
     if seen.trial("weights") is None:
         return (
-            "Why is not known: no few rows of its batch made it so, and no weights of an earlier step were kept, as this "
-            "model is large."
+            "Why is not known: no few rows of its batch made it so, and no weights of an earlier step were kept, as "
+            "this model is large, or a call runs several steps."
         )
     found = _found(seen)
     return (
-        f"Why is not known: no few rows of its batch made it so; with the weights of {seen.spike.earlier} steps earlier "
-        f"it is {found['weights']}, and with the batch of that step {found['batch']}."
+        f"Why is not known: no few rows of its batch made it so; with the weights of {seen.spike.earlier} steps "
+        f"earlier it is {found['weights']}, and with the batch of that step {found['batch']}."
     )
 
 
@@ -137,9 +139,9 @@ def _fix(seen: SpikeSeen, kind: Kind) -> str:
     if kind == "rows":
         one = len(_rows(seen)) == 1
         return (
-            f"Look at {'that row' if one else 'these rows'}: a wrong label or a value that was not scaled does this. If the "
-            "data is right, limit what one row can do: `clipnorm=1.0` in the optimizer, or a loss that grows only "
-            "linearly, such as `keras.losses.Huber()`."
+            f"Look at {'that row' if one else 'these rows'}: a wrong label or a value that was not scaled does this. "
+            "If the data is right, limit what one row can do: `clipnorm=1.0` in the optimizer, or a loss that grows "
+            "only linearly, such as `keras.losses.Huber()`."
         )
     if kind == "batch":
         return "Look at the data of that step: another file, another scale, another preprocessing."
@@ -149,18 +151,24 @@ def _fix(seen: SpikeSeen, kind: Kind) -> str:
             "steps on another one."
         )
     if kind == "variable":
-        return "Look for what is different about it: an `assign`, an optimizer or a rate of its own, a layer without normalisation."
+        return (
+            "Look for what is different about it: an `assign`, an optimizer or a rate of its own, a layer without "
+            "normalisation."
+        )
     if kind == "rate":
         return (
             "Check the schedule, or the callback that sets the rate; a warm-up after each increase keeps steps short."
         )
     if kind == "update":
         return (
-            "A lower learning rate, or a warm-up; with Adam a larger `epsilon` (1e-5) or a smaller `beta_2` (0.95), where "
-            "gradients had been small for long; `clipnorm=1.0` limits one step."
+            "A lower learning rate, or a warm-up; with Adam a larger `epsilon` (1e-5) or a smaller `beta_2` (0.95), "
+            "where gradients had been small for long; `clipnorm=1.0` limits one step."
         )
     if kind == "not_reproducible":
-        return "Run it again on another machine, and without XLA; `tf.config.experimental.enable_op_determinism()` tells races apart."
+        return (
+            "Run it again on another machine, and without XLA; `tf.config.experimental.enable_op_determinism()` tells "
+            "races apart."
+        )
     return "Record around that step with `update_freq=1` to see more."
 
 
