@@ -36,7 +36,7 @@ from tb_gradflow.trace.engine.siblings import Added, Edit
 from tb_gradflow.trace.graph.gradient_call import Call
 from tb_gradflow.trace.nonfinite.usual import Excess
 from tb_gradflow.trace.nonfinite.watched import Watched
-from tb_gradflow.trace.numerics.finiteness import half_squares, not_finite
+from tb_gradflow.trace.numerics.finiteness import half_squares
 from tb_gradflow.trace.numerics.fusion import recomputed
 from tb_gradflow.trace.protection.functions import held_weakly, in_step
 
@@ -252,10 +252,10 @@ class Unit:
         """Called by the branch."""
         if self._guard.caught is not None:
             return
-        excess = self.watched.excess()
-        if excess is None:
+        is_finite, excess = self.watched.seen()
+        if not is_finite:
             self._guard.caught = self.taken()
-        else:
+        elif excess is not None:
             self.watched.rest()
             self._guard.spike = dataclasses.replace(self.taken(), excess=excess)
 
@@ -306,10 +306,8 @@ def _check_of(calls: Sequence[Call], unit: Unit) -> Additions:
     """The ops that check the gradients that are taken in one graph."""
     additions = Additions(calls[0].flattener.graph, "guard")
     with additions.opened():
-        wrong = [_wrong(call) for call in calls]
-        is_wrong = wrong[0] if len(wrong) == 1 else tf.reduce_any(tf.stack(wrong))
         numbers = [number for call in calls for number in _numbers(call)]
-        additions.results.append((unit, tf.stack([tf.cast(is_wrong, tf.float32), *numbers])[None]))
+        additions.results.append((unit, tf.stack(numbers)))
     return additions
 
 
@@ -322,21 +320,12 @@ def _numbers(call: Call) -> list[Any]:
     squares = half_squares(checked.gradients)
     if checked.scale is None:
         return [loss, squares]
-    scale = tf.cast(checked.scale, tf.float32)
-    loss = loss if checked.unscaled else loss / scale
-    # A scale that is too large is usual: see `_wrong`.
-    return [tf.where(tf.math.is_finite(each), each, 0.0) for each in (loss, squares / tf.square(scale))]
-
-
-def _wrong(call: Call) -> Any:
-    assert call.checked is not None
-    checked = call.checked
-    found = not_finite([recomputed(each) for each in checked.targets], checked.gradients)
-    if checked.scale is None:
-        return found
     # A scale that is too large produces infinities all the time, and the optimizer skips those steps.
-    found &= tf.cast(checked.scale, tf.float32) < 1.0
-    return found | not_finite([recomputed(each) for each in checked.unscaled], []) if checked.unscaled else found
+    scale = tf.cast(checked.scale, tf.float32)
+    skipped = tf.where(scale < 1.0, float("inf"), 0.0)
+    scaled = [squares / tf.square(scale)] if checked.unscaled else [squares / tf.square(scale), loss / scale]
+    squares, *rest = [tf.where(tf.math.is_finite(each), each, skipped) for each in scaled]
+    return [*(rest or [loss]), squares]
 
 
 def _branch(name: str, is_usual: str, branches: Sequence[Any]) -> Any:

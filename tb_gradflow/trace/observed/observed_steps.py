@@ -42,6 +42,9 @@ _STEPS_OF_EACH = 3
 MOST_SPIKES = 3
 """So many steps of a training that are not usual are recorded, whatever the cadence: each takes a second or so."""
 
+_MOST_IN_VAIN = 3
+"""So often a step is run again whose gradients turn out to be finite."""
+
 _FUNCTIONS = 5
 """A step may be compiled many times, for batches of different lengths: of so many functions the first steps are
 recorded whatever that costs."""
@@ -101,7 +104,8 @@ class ObservedSteps:
         self._recorded = Counter[int]()
         self._questions = Questions()
         self._has_caught = False
-        self._spikes = 0
+        self._spikes = self._in_vain = 0
+        self._was_finite = False
         self._replays: dict[int, Replays] = {}
         self._step = step
         self._without_gradients: Observation | None = None
@@ -191,6 +195,10 @@ class ObservedSteps:
             if measured_again is not None:
                 self.ago, self.tells = caught.ago(self._counter()), True
                 return measured_again
+            if forms.guard is not None and self._in_vain < _MOST_IN_VAIN and self._was_finite:
+                # Its gradients are finite, but their squares are not: what is not finite may come after it.
+                self._in_vain += 1
+                self._has_caught, forms.guard.caught = False, None
         spike = None if forms.guard is None else forms.guard.spike
         if forms.guard is not None and spike is not None:
             forms.guard.spike = None
@@ -230,7 +238,8 @@ class ObservedSteps:
             warn(_UNREPEATABLE.format(reason=fault))
         elif fault is not None:
             warn(_NOT_REPEATED.format(fault=f"{type(fault).__name__}: {fault}"))
-        if found is None or (caught.excess is None and not is_broken(*found, skips_scaled=True)):
+        self._was_finite = found is not None and not is_broken(*found, skips_scaled=True)
+        if found is None or (caught.excess is None and self._was_finite):
             return None
         trace, measured = found
         self._traces += 1

@@ -17,7 +17,7 @@ import numpy as np
 import tensorflow as tf
 
 from tb_gradflow.trace.nonfinite.usual import Usual
-from tb_gradflow.trace.nonfinite.watched import EVERY
+from tb_gradflow.trace.nonfinite.watched import every
 
 _AT_ONCE = 4096
 """Steps of one call."""
@@ -212,7 +212,7 @@ def alarms(rows: Any) -> list[tuple[int, Any]]:
     """The steps of a course that the monitor calls unusual, as it works in a training."""
     usual, found, begun = Usual(2), [], 0
     for step, values in enumerate(rows):
-        if step - begun == EVERY:
+        if step - begun == every(usual):
             usual.add(rows[begun:step])
             begun = step
         excess = usual.excess(values)
