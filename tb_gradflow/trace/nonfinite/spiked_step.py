@@ -24,7 +24,7 @@ from tb_gradflow.trace.experiments.loss_alone import MOST_OF_LOSS, LastStep, Los
 from tb_gradflow.trace.experiments.moves import Clock
 from tb_gradflow.trace.nonfinite.guard import Caught
 from tb_gradflow.trace.nonfinite.watched import NUMBERS
-from tb_gradflow.trace.protection.foreign import faults
+from tb_gradflow.trace.protection.foreign import suppressed
 from tb_gradflow.trace.step.measurements import Measurements
 
 _MOST_SECONDS = 2.0
@@ -57,13 +57,9 @@ def spike_of(caught: Caught, known: Any, last: LastStep) -> Spike:
     trials: list[SpikeTrial] = []
     draws = False
     if isinstance(known, Measurements):
-        try:
-            with unobserved(), record.stop_recording():
-                trials, draws = _tried(caught, known, target, last, is_of_loss=not of)
-        except NotRepeatable:
-            pass  # what is not known is not told
-        except faults():
-            pass
+        # What cannot be tried is not known.
+        with suppressed(), unobserved(), record.stop_recording():
+            trials, draws = _tried(caught, known, target, last, is_of_loss=not of)
     return Spike(
         target,
         "gradient" if of else "loss",

@@ -32,6 +32,8 @@ FEWEST = 96
 _OF_TAIL = 1 / 32
 """The part of the steps that is the tail."""
 
+_FEWEST_OF_TAIL = 6
+
 RARE = 1e-7
 """How likely a usual step is to be above the limit."""
 
@@ -128,7 +130,7 @@ class Usual:
     def _end_of_tail(self) -> Array:
         """How far above the median a usual step may be."""
         steps = len(self._distances)
-        count = max(3, int(_OF_TAIL * steps))
+        count = max(_FEWEST_OF_TAIL, int(_OF_TAIL * steps))
         largest = np.sort(self._distances, axis=0)[steps - count - 1 :]
         mean = largest[1:].mean(axis=0) - largest[0]
         # The mean of so few is not known better.

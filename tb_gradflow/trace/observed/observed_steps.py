@@ -189,13 +189,13 @@ class ObservedSteps:
             self._has_caught = True
             warn(_UNGUARDED.format(fault=f"{type(forms.guard.fault).__name__}: {forms.guard.fault}"))
         caught = None if self._has_caught or forms.guard is None else forms.guard.caught
-        if caught is not None:
-            self._has_caught = True
+        if caught is not None and forms.guard is not None:
+            self._has_caught, forms.guard.spike = True, None
             measured_again = self._replayed(caught, observation)
             if measured_again is not None:
                 self.ago, self.tells = caught.ago(self._counter()), True
                 return measured_again
-            if forms.guard is not None and self._in_vain < _MOST_IN_VAIN and self._was_finite:
+            if self._in_vain < _MOST_IN_VAIN and self._was_finite:
                 # Its gradients are finite, but their squares are not: what is not finite may come after it.
                 self._in_vain += 1
                 self._has_caught, forms.guard.caught = False, None
