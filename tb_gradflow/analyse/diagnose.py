@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from tb_gradflow.analyse.causes.strength.loss_spike import findings_of_spikes
 from tb_gradflow.analyse.causes.wrong_value.mask_dropped import masks_dropped
 from tb_gradflow.analyse.causes.wrong_value.override_without_effect import overrides_without_effect
 from tb_gradflow.analyse.experiments.evidence import with_evidence
@@ -53,6 +54,7 @@ def diagnose(
     findings = told_first(context.onset, told.findings)
     findings = (*findings, *masks_dropped(measured), *overrides_without_effect(trace, findings))
     findings = with_evidence(measured, first, with_terms(measured, findings) or unobserved(topology))
+    findings = (*findings, *findings_of_spikes(trace, measured.spikes, step))
     findings = as_written(trace, findings)
     findings = with_reason_in_graphs(trace, findings)
     found = tuple(without_noise(state) if state.variable in told.noise else state for state in first)

@@ -171,6 +171,17 @@ def check_values(values: StepValues, trace: Trace) -> None:
             _check_below(f"{at}.variable", move.variable, len(trace.variables))
     for number, weights in enumerate(values.weights):
         _check_below(f"StepValues.weights[{number}].variable", weights.variable, len(trace.variables))
+    if values.spike is not None:
+        _check_below("StepValues.spike.target", values.spike.target, targets)
+        _check_least("StepValues.spike.steps", values.spike.steps, 0)
+        _check_least("StepValues.spike.earlier", values.spike.earlier, 0)
+        for number, moved in enumerate(values.spike.moved):
+            _check_below(f"StepValues.spike.moved[{number}].variable", moved.variable, len(trace.variables))
+            _check_least(f"StepValues.spike.moved[{number}].count", moved.count, 0)
+        for number, trial in enumerate(values.spike.trials):
+            _check_least(f"StepValues.spike.trials[{number}].copied", trial.copied, -1)
+            for row in trial.rows:
+                _check_least(f"StepValues.spike.trials[{number}].rows", row, 0)
     for number, reaction in enumerate(values.reactions):
         at = f"StepValues.reactions[{number}]"
         _check_below(f"{at}.op", reaction.op, ops)

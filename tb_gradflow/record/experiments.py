@@ -204,3 +204,89 @@ class Slope:
     def noise(self) -> float:
         """Smaller changes mean nothing."""
         return _TIMES_NOISE * abs(self.again - self.before) + SPACINGS * abs(self.before)
+
+
+SpikeOf = Literal["loss", "gradient"]
+
+Changed = Literal["nothing", "weights", "batch", "rows"]
+"""What was different when a step that was not usual ran again: nothing; it had the weights of an earlier step; it had
+that step's batch; or some rows of its batch were replaced by a copy of another one."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpikeTrial:
+    """The step ran again.
+
+    Attributes:
+        changed: What was different.
+        loss: The loss; null if it is not finite.
+        norm: The norm of the gradient in the unit of `Spike.norm`; null if it is not finite, or not known.
+        rows: The rows that were replaced; none if it was something else.
+        copied: By which row; -1 likewise.
+    """
+
+    changed: Changed
+    loss: float | None
+    norm: float | None
+    rows: tuple[int, ...] = ()
+    copied: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class MovedWeights:
+    """How far a variable has gone between an earlier step and one that was not usual.
+
+    Attributes:
+        variable: Index in `Trace.variables`.
+        size: Its L2 norm at first.
+        change: The L2 norm of the difference.
+        largest: The largest change of an element.
+        count: Number of elements.
+    """
+
+    variable: int
+    size: float
+    change: float
+    largest: float
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Spike:
+    """A step whose loss or gradient was far above what was usual until then.
+
+    Attributes:
+        target: Index in `Trace.targets`.
+        of: Which of both, the loss if it is both.
+        loss: The loss.
+        usual_loss: The median of its magnitude in the steps before.
+        norm: The norm of the gradients that the monitor looks at in every step, a part of all.
+        usual_norm: The median of that.
+        highest: The largest value of what `of` says in these steps.
+        limit: Above which that was not usual.
+        steps: Number of steps that this is known from.
+        losses: The losses of the last steps before it, oldest first.
+        norms: The norms likewise.
+        draws: Whether the step draws random numbers that were others when it ran again.
+        earlier: How many calls before it the weights and the batch of an earlier step were kept; 0 if none were.
+        trials: What became of it when something was different.
+        moved: How far variables have gone since then; none without such a step.
+        rates: The value that a learning rate had then and has now; none if that is not a variable of the step.
+    """
+
+    target: int
+    of: SpikeOf
+    loss: float
+    usual_loss: float
+    norm: float
+    usual_norm: float
+    highest: float
+    limit: float
+    steps: int
+    losses: tuple[float, ...]
+    norms: tuple[float, ...]
+    draws: bool = False
+    earlier: int = 0
+    trials: tuple[SpikeTrial, ...] = ()
+    moved: tuple[MovedWeights, ...] = ()
+    rates: tuple[float, ...] = ()

@@ -29,8 +29,11 @@ from tb_gradflow.record.experiments import ChangedGradient as ChangedGradient
 from tb_gradflow.record.experiments import Influence as Influence
 from tb_gradflow.record.experiments import Intervention as Intervention
 from tb_gradflow.record.experiments import LineSearch as LineSearch
+from tb_gradflow.record.experiments import MovedWeights as MovedWeights
 from tb_gradflow.record.experiments import Reaction as Reaction
 from tb_gradflow.record.experiments import Slope as Slope
+from tb_gradflow.record.experiments import Spike as Spike
+from tb_gradflow.record.experiments import SpikeTrial as SpikeTrial
 from tb_gradflow.record.graph import COMPILED_EARLY as COMPILED_EARLY
 from tb_gradflow.record.graph import EAGER as EAGER
 from tb_gradflow.record.graph import PYTHON as PYTHON

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tb_gradflow.record.experiments import Influence, Intervention, LineSearch, Reaction, Slope
+from tb_gradflow.record.experiments import Influence, Intervention, LineSearch, Reaction, Slope, Spike
 
 MOST_ROWS = 32
 """Number of batch rows that are listed; for more, only their number is kept."""
@@ -128,6 +128,7 @@ class StepValues:
         interventions: That change a gradient which is not finite, or too small; none in older logs.
         slopes: Of variables whose gradient is in question; none in older logs.
         weights: Of the first step of a trace, its variables before it; none in older logs.
+        spike: Of a step whose loss or gradient was not usual; null in others, and in older logs.
     """
 
     step: int
@@ -142,3 +143,4 @@ class StepValues:
     interventions: tuple[Intervention, ...] = ()
     slopes: tuple[Slope, ...] = ()
     weights: tuple[WeightsBefore, ...] = ()
+    spike: Spike | None = None

@@ -54,8 +54,8 @@ class GradFlowCallback(KerasCallback):
         tensors: `"all"`: the gradient of every tensor between the variables and the loss; `"layers"`: of each layer's
             output; `"variables"`: of variables only. The structure is recorded in all cases.
         catch_nonfinite: Whether to record the first step that has a gradient with NaN or Inf, regardless of
-            `update_freq`: the gradients of each step are checked, and that step is run again. Not available for eager
-            steps or several workers.
+            `update_freq`: the gradients of each step are checked, and that step is run again. Likewise at most three
+            steps whose loss or gradient is far above what is usual. Not available for eager steps or several workers.
         expected: Name patterns (fnmatch) of variables that are meant to get no gradient.
         source: Whether to keep the user's file names, line numbers and lines in the log.
         terms: Whether recorded steps also measure the gradient of each term of a loss that is a sum, with one more

@@ -94,6 +94,24 @@ MORE_VALUES: dict[str, Json] = {
         }
     ],
     "weights": [{"variable": 0, "norm": 1.0, "sum": -0.5}],
+    "spike": {
+        "target": 0,
+        "of": "loss",
+        "loss": 50.0,
+        "usual_loss": 0.5,
+        "norm": 20.0,
+        "usual_norm": 1.0,
+        "highest": 0.9,
+        "limit": 5.0,
+        "steps": 512,
+        "losses": [0.5],
+        "norms": [1.0],
+        "draws": False,
+        "earlier": 3,
+        "trials": [{"changed": "rows", "loss": 0.4, "norm": 1.0, "rows": [7], "copied": 6}],
+        "moved": [{"variable": 0, "size": 1.0, "change": 0.1, "largest": 0.05, "count": 8}],
+        "rates": [0.01, 0.01],
+    },
     "slopes": [
         {
             "target": 0,
@@ -224,7 +242,7 @@ def test_no_number_of_a_forward_pass_may_be_less_than_none(field: str) -> None:
         *("values.*.op", "gradient_rows.*.op", "gradient_rows.*.target"),
         *("influences.*.target", "influences.*.variable", "line_searches.*.target"),
         *("reactions.*.op", "reactions.*.target", "slopes.*.target", "slopes.*.variable"),
-        "weights.*.variable",
+        *("weights.*.variable", "spike.target", "spike.moved.*.variable"),
         *("interventions.*.target", "interventions.*.op", "interventions.*.gradients.*.variable"),
     ],
 )

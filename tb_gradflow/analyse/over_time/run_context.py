@@ -9,6 +9,7 @@ from tb_gradflow.analyse.over_time.alternating import Turns
 from tb_gradflow.analyse.over_time.onset import Onset
 from tb_gradflow.analyse.over_time.plateau import Rest
 from tb_gradflow.analyse.over_time.silent_units import Silence
+from tb_gradflow.analyse.over_time.spikes import SpikeSeen
 from tb_gradflow.analyse.over_time.unchanged import Unchanged
 from tb_gradflow.analyse.over_time.unmoved import Standstill
 from tb_gradflow.analyse.over_time.value_courses import ValueCourses
@@ -43,6 +44,7 @@ class RunContext:
         slopes: How the loss reacted to small moves, likewise.
         line_search: The last one of the run, and its step; `None` if there was none.
         too_long: The first one of a step that was too long, likewise.
+        spikes: Steps until this one that were not usual.
     """
 
     onset: Onset | None = None
@@ -62,6 +64,7 @@ class RunContext:
     slopes: tuple[Slope, ...] = ()
     line_search: Searched | None = None
     too_long: Searched | None = None
+    spikes: tuple[SpikeSeen, ...] = ()
 
 
 ALONE = RunContext()

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.over_time.run_context import ALONE, RunContext, by_names
+from tb_gradflow.analyse.over_time.spikes import SpikeSeen
 from tb_gradflow.analyse.step.magnitude_path import Courses, courses_to
 from tb_gradflow.record.report import GradientReport
 from tb_gradflow.record.schema import (
@@ -103,6 +104,9 @@ class Measured:
         self.line_search = (values.step, searches[0]) if values is not None and searches else context.line_search
         self.too_long = context.too_long
         self.not_moved = context.not_moved or ("" if values is None else values.not_moved)
+        self.spikes = context.spikes
+        if values is not None and values.spike is not None and all(each.step != values.step for each in self.spikes):
+            self.spikes += (SpikeSeen(values.step, topology.trace, values.spike),)
         self.step = -1
         self.alone = context is ALONE
         self.onset, self.standstill, self.rest = context.onset, context.standstill, context.rest

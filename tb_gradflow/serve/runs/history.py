@@ -24,6 +24,7 @@ from tb_gradflow.analyse.over_time.other_gradients import first_gradients_of, gr
 from tb_gradflow.analyse.over_time.plateau import rest_of
 from tb_gradflow.analyse.over_time.run_context import RunContext, by_names
 from tb_gradflow.analyse.over_time.silent_units import silences_of
+from tb_gradflow.analyse.over_time.spikes import SpikeSeen, spikes_of
 from tb_gradflow.analyse.over_time.unchanged import unchanged_of
 from tb_gradflow.analyse.over_time.unmoved import Piece, standstill_of
 from tb_gradflow.analyse.over_time.value_courses import value_courses_of
@@ -314,9 +315,25 @@ class History:
                 slopes=next((known.slopes for known in same if known.slopes), ()),
                 line_search=searched[-1] if searched else None,
                 too_long=next((each for each in searched if each[1].better is not None), None),
+                spikes=tuple(self._spikes(session, tried, head.steps[at])),
                 not_moved=next((known.not_moved for _, known in tried if known.not_moved), ""),
             ),
         )
+
+    def _spikes(self, session: Session, tried: list[tuple[Trace, StepValues]], until: int) -> Iterator[SpikeSeen]:
+        """The steps until this one that were not usual."""
+        spiked = [each for each in tried if each[1].spike is not None and each[1].step <= until]
+        if not spiked:
+            return
+        first = min(values.step for _, values in spiked)
+        heads = [each for each in self.index().chunks if each.steps[-1] > first]
+        losses = [
+            (step, trace, self.losses(session.id, head, at))
+            for head, trace in self.with_traces(session.id, heads)
+            for at, step in enumerate(head.steps)
+            if first < step <= until
+        ]
+        yield from spikes_of(spiked, losses)
 
     def _read_ahead(self, session: str, head: ChunkHead) -> None:
         """Reads the numbers of the chunks up to one in a single request, as far as they are not large: each request

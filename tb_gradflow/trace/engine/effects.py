@@ -114,7 +114,12 @@ class Giving:
         self._values = values
         self._all_run = all_run
         self._redraws = redraws
-        self._cells: list[Cell] = []
+        self._cells: list[tuple[Cell, Any]] = []
+
+    def write(self, change: Callable[[Any], Any]) -> None:
+        """From now on, functions that it was made for have other results."""
+        for cell, value in self._cells:
+            cell.write(change(value))
 
     def changes(self, place: Place) -> bool:
         return place.name in self.apart
@@ -148,7 +153,7 @@ class Giving:
                     raise ValueError(f"the result of the {node.op} {node.name} is not known")
                 cell = Cell(dtype)
                 cell.write(value)
-                self._cells.append(cell)
+                self._cells.append((cell, value))
                 scope = f"{SCOPE}/given_{len(added)}"
                 added += cell.reading(scope)
                 given[name] = f"{scope}:value:0"

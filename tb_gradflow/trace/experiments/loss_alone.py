@@ -199,11 +199,13 @@ class LossAlone:
         lacking = sorted({kind for path, definition in left for kind in step.given.lacking(path, definition)})
         if lacking:
             raise NotRepeatable(f"it contains {', '.join(lacking)} in a branch that it did not take")
+        self._step = step
+        self._own_copies = copies
         self._values = {copies[id(step.args[number])]: value for number, value in step.values.items()}
         self._writes = any(written for _, definition in left for _, _, written in definition.uses())
         self._changed = set(self._values)
         self._copies = {number: copies[id(step.args[number])] for number in step.values}
-        self._args = [copies[id(each)].opened() if id(each) in copies else each for each in step.args]
+        self._args = self._args_of(step)
         self.draws = draws or Draws(step.function)
         by_path = {place.path: place for place in places(step.function)}
         self.is_held = any(kind for path, definition in left for kind in step.given.held(by_path[path], definition))
@@ -238,6 +240,15 @@ class LossAlone:
         self.gradients = {each: value for each, cell in self._gradients.items() if (value := cell.take()) is not None}
         taken = {target: cell.take() for target, cell in self._losses.items()}
         return {target: float(value.numpy()) for target, value in taken.items() if value is not None}
+
+    def have_batch(self, change: Callable[[Any], Any]) -> None:
+        """From now on, the step has other tensors of the same shapes in place of those that it was given or drew."""
+        self._step.given.write(change)
+        self._args = self._args_of(self._step.with_batch(change))
+
+    def _args_of(self, step: LastStep) -> list[Any]:
+        copies = self._own_copies
+        return [copies[id(each)].opened() if id(each) in copies else each for each in step.args]
 
     def _showing(self, number: int, suspect: Suspected) -> Additions:
         additions = Additions(suspect.outputs[0].graph, f"shown_{number}")

@@ -1,10 +1,11 @@
-"""Notices the first step whose gradients are not finite, and keeps what it takes to run that step again.
+"""Notices the first step whose gradients are not finite, and steps whose loss or gradient is far larger than usual, and
+keeps what it takes to run such a step again.
 
 By the next recorded step all weights are NaN, and the op where it began is one of thousands. So functions made from a
-trace also check the gradients, and have a branch that runs once, when one of them is not finite. In that moment the
-variables are as they were before the step: what follows from the gradients waits for the branch, and the values of
-variables that the step changes whatever its gradients are, such as seeds, are kept in every step, as references. So is
-what the step was given, and what it has drawn and read.
+trace also check the gradients, and have a branch that runs when one of them is not finite, or the step is not usual:
+see `watched`. In that moment the variables are as they were before the step: what follows from the gradients waits for
+the branch, and the values of variables that the step changes whatever its gradients are, such as seeds, are kept in
+every step, as references. So is what the step was given, and what it has drawn and read.
 
 The branch is an `If` that TensorFlow does not lower, one op that does nothing until it is needed. It calls Python,
 which reads the variables: each of them would be a microsecond in every step as an input.
@@ -12,8 +13,10 @@ which reads the variables: each of them would be a microsecond in every step as 
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +24,7 @@ import tensorflow as tf
 from tensorflow.python.eager import record
 from tensorflow.python.eager.polymorphic_function import atomic_function
 from tensorflow.python.framework import func_graph
+from tensorflow.python.ops import handle_data_util
 
 from tb_gradflow.trace.engine.additions import SCOPE, Additions, unobserved
 from tb_gradflow.trace.engine.calls import Path, Place, argument_of_root, places
@@ -30,11 +34,20 @@ from tb_gradflow.trace.engine.definitions import Definition, calls_in, new_node,
 from tb_gradflow.trace.engine.effects import Effects, Output
 from tb_gradflow.trace.engine.siblings import Added, Edit
 from tb_gradflow.trace.graph.gradient_call import Call
-from tb_gradflow.trace.numerics.finiteness import not_finite
+from tb_gradflow.trace.nonfinite.usual import Excess
+from tb_gradflow.trace.nonfinite.watched import Watched
+from tb_gradflow.trace.numerics.finiteness import half_squares
 from tb_gradflow.trace.numerics.fusion import recomputed
 from tb_gradflow.trace.protection.functions import held_weakly, in_step
 
 _NUMBERS = itertools.count()
+
+MOST_KEPT = 1 << 20
+"""Elements of all variables of a step of which an earlier state is kept: TensorFlow copies what is kept when it
+changes."""
+
+KEPT_EVERY = 128
+"""Steps after which another state is kept."""
 
 _KEPT = f"{SCOPE}/kept_"
 """How `Effects.keeping` names the nodes that keep results."""
@@ -48,11 +61,13 @@ class Caught:
         unit: The function that takes them.
         arguments: What it was given, by number; for a variable, its value.
         effects: What its effects have resulted in.
+        excess: What is far above what is usual; `None` if that is not why it was caught.
     """
 
     unit: Unit
     arguments: Mapping[int, Any]
     effects: Mapping[Output, Any]
+    excess: Excess | None = None
 
     def ago(self, counter: Any) -> int:
         """How many steps have begun since then, this one included, by a variable that each step increments; one where
@@ -75,16 +90,18 @@ class Guard:
     Attributes:
         units: The functions that take gradients, wherever they are called.
         caught: The first step whose gradients are not finite; `None` while there is none.
+        spike: The last step that was not usual, until somebody takes it; `None` while there is none.
         fault: An exception in here; `None` while there is none.
     """
 
     def __init__(self, function: Any, calls: Sequence[Call]) -> None:
         self.caught: Caught | None = None
+        self.spike: Caught | None = None
         self.fault: Exception | None = None
         self._function = function
         self._handles: Sequence[Any] = ()
-        checked = [call for call in calls if call.checked is not None and not call.inner]
-        graphs = [call.flattener.graph for call in checked]
+        checked = {target: call for target, call in enumerate(calls) if call.checked is not None and not call.inner}
+        graphs = [call.flattener.graph for call in checked.values()]
         self.units = [Unit(self, place, checked) for place in _units(function, graphs)]
 
     @property
@@ -114,9 +131,13 @@ class Unit:
     Attributes:
         function: It.
         effects: Its effects.
+        targets: The requests for gradients that it makes, by their numbers.
+        watched: What is usual of them.
+        earlier: A step some time ago, with the weights after it; `None` if none was kept.
+        ago: How many calls have begun since then.
     """
 
-    def __init__(self, guard: Guard, place: Place, calls: Sequence[Call]) -> None:
+    def __init__(self, guard: Guard, place: Place, calls: Mapping[int, Call]) -> None:
         self.function = place.function
         self.effects = Effects(place.function)
         self.in_xla = place.in_xla
@@ -126,10 +147,14 @@ class Unit:
         self._dtypes = variables_given(place.function)
         given = enumerate(place.function.graph.inputs)
         self._numbers = {number: argument_of_root(place, number) for number, each in given if each.dtype == tf.resource}
-        graph = next(graph for graph in _inside(place) if any(call.flattener.graph is graph for call in calls))
-        own = [call for call in calls if call.flattener.graph is graph]
-        check = _check_of(own, self)
-        self._checked = [gradient for call in own if call.checked is not None for gradient in call.checked.gradients]
+        inside = _inside(place)
+        graph = next(graph for graph in inside if any(call.flattener.graph is graph for call in calls.values()))
+        own = {target: call for target, call in calls.items() if call.flattener.graph is graph}
+        check = _check_of(list(own.values()), self)
+        self.targets = list(own)
+        self.watched = Watched(len(own), in_loop=place.in_loop)
+        given_out = [call.checked.gradients for call in own.values() if call.checked is not None]
+        self._checked = [gradient for gradients in given_out for gradient in gradients]
         self.edits: list[Edit] = [
             _At(place.path, place.name, [check]),
             self.effects.keeping(place.path),
@@ -137,9 +162,16 @@ class Unit:
         self._noting = in_step(self._note, True, guard.failed)
         self._branches = _branches(held_weakly(self._noting, True))
         self._taken: Caught | None = None
+        self.earlier: Caught | None = None
+        self.ago = 0
+        # In a loop it is not known how many steps ago that was.
+        self._keeps = not place.in_loop and _elements_of(self._dtypes, place.function) <= MOST_KEPT
 
     def begins(self) -> None:
         """Another step begins."""
+        self.ago += 1
+        if self.watched.begins() and self._keeps and (self.earlier is None or self.ago > KEPT_EVERY):
+            self.earlier, self.ago = self.taken(), 1
         self._taken = None
 
     @property
@@ -163,15 +195,14 @@ class Unit:
         """The value that this argument, a variable, has now."""
         return tf.raw_ops.ReadVariableOp(resource=self.resource(number), dtype=self._dtypes[number])
 
-    def put(self, definition: Definition, name: str, wrong: str) -> None:
-        """Adds the branch where it is known whether the gradients are not finite: in the function itself, or next to
-        its call."""
-        call = definition.node(node_of(wrong)) if self.in_xla else None
+    def put(self, definition: Definition, name: str, numbers: str) -> None:
+        """Adds the branch where these numbers of the step are known: in the function itself, or next to its call."""
+        call = definition.node(node_of(numbers)) if self.in_xla else None
         arguments = [each.name for each in definition.proto.signature.input_arg]
         given = arguments if call is None else [each for each in call.input if not each.startswith("^")]
         # Where a step fails before it has its gradients, it must have changed what it changes without the recorder.
         late = definition.descendants(self._gradients(definition)) if call is None else set()
-        late -= definition.ancestors([wrong])
+        late -= definition.ancestors([numbers])
         writers = [(node, written) for node, _, written in definition.uses() if written]
         early = [each for each in writers if each[0].name not in late] if call is None else [(call, given)]
         before: list[str] = []
@@ -193,8 +224,9 @@ class Unit:
             before.append(scope)
         if call is None:
             before += [each for each in self._effects_in(definition) if each not in late]
-        branch = _branch(name, wrong, self._branches)
-        definition.wait(branch, before)
+        is_usual, kept = self.watched.put(definition, numbers)
+        branch = _branch(name, is_usual, self._branches)
+        definition.wait(branch, [*before, kept])
         definition.proto.node_def.append(branch)
         definition.run_always(name)
         for node, _ in writers:
@@ -218,8 +250,14 @@ class Unit:
 
     def _note(self) -> None:
         """Called by the branch."""
-        if self._guard.caught is None:
+        if self._guard.caught is not None:
+            return
+        is_finite, excess = self.watched.seen()
+        if not is_finite:
             self._guard.caught = self.taken()
+        elif excess is not None:
+            self.watched.rest()
+            self._guard.spike = dataclasses.replace(self.taken(), excess=excess)
 
     def taken(self) -> Caught:
         """The step that it is in, or the last one: what that was given, and what its effects have resulted in.
@@ -268,24 +306,30 @@ def _check_of(calls: Sequence[Call], unit: Unit) -> Additions:
     """The ops that check the gradients that are taken in one graph."""
     additions = Additions(calls[0].flattener.graph, "guard")
     with additions.opened():
-        wrong = [_wrong(call) for call in calls]
-        additions.results.append((unit, wrong[0] if len(wrong) == 1 else tf.reduce_any(tf.stack(wrong))))
+        numbers = [number for call in calls for number in _numbers(call)]
+        additions.results.append((unit, tf.stack(numbers)))
     return additions
 
 
-def _wrong(call: Call) -> Any:
+def _numbers(call: Call) -> list[Any]:
+    """The loss, and half the square of the norm of the gradients that are looked at, without a loss scale."""
     assert call.checked is not None
     checked = call.checked
-    found = not_finite([recomputed(each) for each in checked.targets], checked.gradients)
+    losses = [tf.reduce_sum(tf.cast(recomputed(each), tf.float32)) for each in checked.unscaled or checked.targets]
+    loss = losses[0] if len(losses) == 1 else tf.add_n(losses or [tf.zeros([])])
+    squares = half_squares(checked.gradients)
     if checked.scale is None:
-        return found
+        return [loss, squares]
     # A scale that is too large produces infinities all the time, and the optimizer skips those steps.
-    found &= tf.cast(checked.scale, tf.float32) < 1.0
-    return found | not_finite([recomputed(each) for each in checked.unscaled], []) if checked.unscaled else found
+    scale = tf.cast(checked.scale, tf.float32)
+    skipped = tf.where(scale < 1.0, float("inf"), 0.0)
+    scaled = [squares / tf.square(scale)] if checked.unscaled else [squares / tf.square(scale), loss / scale]
+    squares, *rest = [tf.where(tf.math.is_finite(each), each, skipped) for each in scaled]
+    return [*(rest or [loss]), squares]
 
 
-def _branch(name: str, wrong: str, branches: Sequence[Any]) -> Any:
-    node = new_node(name, "If", [wrong], Tcond=tf.bool)
+def _branch(name: str, is_usual: str, branches: Sequence[Any]) -> Any:
+    node = new_node(name, "If", [is_usual], Tcond=tf.bool)
     node.device = "/device:CPU:0"
     node.attr["Tin"].list.SetInParent()
     node.attr["Tout"].list.type.append(tf.bool.as_datatype_enum)
@@ -296,8 +340,15 @@ def _branch(name: str, wrong: str, branches: Sequence[Any]) -> Any:
 
 
 def _branches(noting: Any) -> list[Any]:
-    """Functions without arguments: the first calls Python, and the second does nothing."""
-    return [_function(lambda: tf.numpy_function(noting, [], tf.bool)), _function(lambda: tf.constant(False))]
+    """Functions without arguments: the first does nothing, and the second calls Python."""
+    return [_function(lambda: tf.constant(False)), _function(lambda: tf.numpy_function(noting, [], tf.bool))]
+
+
+def _elements_of(variables: Collection[int], function: Any) -> float:
+    """The number of elements of a function's variables; infinite if it is not known."""
+    handles = [handle_data_util.get_resource_handle_data(function.graph.inputs[number]) for number in variables]
+    sizes = [tf.TensorShape(each.shape_and_type[0].shape).num_elements() for each in handles]
+    return sum(math.inf if each is None else each for each in sizes)
 
 
 def _function(result: Callable[[], Any]) -> Any:

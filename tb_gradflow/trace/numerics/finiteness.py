@@ -33,29 +33,25 @@ _CONTRACTIONS = frozenset(
 _SAME_ELEMENTS = frozenset({"Identity", "Reshape", "Transpose", "Squeeze", "ExpandDims", "Cast"})
 
 
-def not_finite(values: Sequence[Any], gradients: Sequence[Any]) -> Any:
-    """bool scalar: whether one of `values` or `gradients` is known not to be finite."""
+def half_squares(gradients: Sequence[Any]) -> Any:
+    """float32 scalar: half the sum of the squares of the elements of the gradients that are looked at. It is not finite
+    if one of the gradients is known not to be finite, or if the sum overflows."""
+    halves = [tf.nn.l2_loss(tf.cast(each, tf.float32)) for each in _looked_at(gradients)]
+    return tf.add_n(halves) if halves else tf.zeros([])
+
+
+def _looked_at(gradients: Sequence[Any]) -> list[Any]:
     flat = [_elements(each) for each in gradients if each is not None]
     flat = [each for each in flat if each.dtype.is_floating or each.dtype.is_complex]
     flat = computed_apart(flat)
     small = [each for each in flat if _is_small(each)]
     covered = {tensor.ref() for each in small for tensor in _arriving(each)}
     large = [each for each in flat if not _is_small(each) and not _is_covered(each, covered)]
-    sums = [_sum(each) for each in (*values, *map(apart, small), *large)]
-    return ~tf.math.is_finite(tf.add_n(sums))
+    return [tf.abs(each) if each.dtype.is_complex else each for each in (*map(apart, small), *large)]
 
 
 def _elements(gradient: Any) -> Any:
     return gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
-
-
-def _sum(tensor: Any) -> Any:
-    """float32 scalar that is not finite if an element is not finite."""
-    if tensor.dtype.is_complex:
-        tensor = tf.abs(tensor)
-    total = tf.reduce_sum(tensor)
-    # A sum of finite half-precision numbers may overflow.
-    return tf.cast(total, tf.float32) if tensor.dtype.size >= 4 else tf.reduce_sum(tf.cast(tensor, tf.float32))
 
 
 def _is_small(tensor: Any) -> bool:

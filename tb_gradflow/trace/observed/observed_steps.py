@@ -23,7 +23,7 @@ from tb_gradflow.trace.graph.build_trace import trace_of
 from tb_gradflow.trace.graph.flat_ops import Known
 from tb_gradflow.trace.graph.variables import Variables
 from tb_gradflow.trace.nonfinite.guard import Caught
-from tb_gradflow.trace.nonfinite.replayed_step import replayed
+from tb_gradflow.trace.nonfinite.replayed_step import Replays
 from tb_gradflow.trace.observed.forms import Forms, Told
 from tb_gradflow.trace.observed.kept_step import KeptStep, kept_step, step_that_raised
 from tb_gradflow.trace.observed.seen_again import observed_again, without_gradient
@@ -39,6 +39,12 @@ from tb_gradflow.trace.step.settings import Settings
 from tb_gradflow.trace.step.workers import OF_ONE_WORKER, is_one_of_several
 
 _STEPS_OF_EACH = 3
+MOST_SPIKES = 3
+"""So many steps of a training that are not usual are recorded, whatever the cadence: each takes a second or so."""
+
+_MOST_IN_VAIN = 3
+"""So often a step is run again whose gradients turn out to be finite."""
+
 _FUNCTIONS = 5
 """A step may be compiled many times, for batches of different lengths: of so many functions the first steps are
 recorded whatever that costs."""
@@ -99,6 +105,9 @@ class ObservedSteps:
         self._recorded = Counter[int]()
         self._questions = Questions()
         self._has_caught = False
+        self._spikes = self._in_vain = 0
+        self._was_finite = False
+        self._replays: dict[int, Replays] = {}
         self._step = step
         self._without_gradients: Observation | None = None
         self._observation: Observation | None = None
@@ -185,11 +194,22 @@ class ObservedSteps:
             self._has_caught = True
             warn(_UNGUARDED.format(fault=f"{type(forms.guard.fault).__name__}: {forms.guard.fault}"))
         caught = None if self._has_caught or forms.guard is None else forms.guard.caught
-        if caught is not None:
-            self._has_caught = True
+        if caught is not None and forms.guard is not None:
+            self._has_caught, forms.guard.spike = True, None
             measured_again = self._replayed(caught, observation)
             if measured_again is not None:
                 self.ago, self.tells = caught.ago(self._counter()), True
+                return measured_again
+            if self._in_vain < _MOST_IN_VAIN and self._was_finite:
+                # Its gradients are finite, but their squares are not: what is not finite may come after it.
+                self._in_vain += 1
+                self._has_caught, forms.guard.caught = False, None
+        spike = None if forms.guard is None else forms.guard.spike
+        if forms.guard is not None and spike is not None:
+            forms.guard.spike = None
+            self._spikes += 1
+            if self._spikes <= MOST_SPIKES and (measured_again := self._replayed(spike, observation)) is not None:
+                self.ago = spike.ago(self._counter())
                 return measured_again
         if measured is not None and forms.experiments is not None and (more := forms.experiments.of(measured)):
             measured |= more
@@ -214,17 +234,20 @@ class ObservedSteps:
         return kept_step(forms.guard.units, forms.guard.caught, function._inference_function, name)
 
     def _replayed(self, caught: Caught, observation: Observation) -> Measured | None:
-        """What a step with gradients that are not finite has computed. Without its forward pass if that cannot be
-        measured."""
+        """What a step that was caught has computed. Without its forward pass if that cannot be measured."""
         with_values = dataclasses.replace(self._settings, values=True)
         found, fault = self._replayed_once(caught, observation, with_values)
         if fault is not None and not isinstance(fault, NotRepeatable):
             found, fault = self._replayed_once(caught, observation, self._settings)
-        if isinstance(fault, NotRepeatable):
+        if caught.excess is not None:
+            if found is None:
+                return None
+        elif isinstance(fault, NotRepeatable):
             warn(_UNREPEATABLE.format(reason=fault))
         elif fault is not None:
             warn(_NOT_REPEATED.format(fault=f"{type(fault).__name__}: {fault}"))
-        if found is None or not is_broken(*found, skips_scaled=True):
+        self._was_finite = found is not None and not is_broken(*found, skips_scaled=True)
+        if found is None or (caught.excess is None and self._was_finite):
             return None
         trace, measured = found
         self._traces += 1
@@ -236,9 +259,14 @@ class ObservedSteps:
     ) -> tuple[tuple[Trace, Measured] | None, Exception | None]:
         try:
             with self._told():
-                return replayed(caught, observation, settings, self._inputs, self._traces), None
+                return self._replays_of(observation).of(caught, settings, self._traces), None
         except faults() as fault:  # the training goes on, and so does its recording
             return None, fault
+
+    def _replays_of(self, observation: Observation) -> Replays:
+        if id(observation) not in self._replays:
+            self._replays[id(observation)] = Replays(observation, self._inputs)
+        return self._replays[id(observation)]
 
     def _forms_of(self, function: Any) -> tuple[Any, Observation, Forms] | None:
         """The forms of a function, which are made when they are first needed."""

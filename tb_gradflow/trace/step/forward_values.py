@@ -24,7 +24,7 @@ _EXAMPLE = "example "
 # Rows of the batch that are kept on request.
 _MOST_EXAMPLES = 8
 
-_TRIED = ("influences", "reactions", "line_searches", "interventions", "slopes", "not_moved", "weights")
+_TRIED = ("influences", "reactions", "line_searches", "interventions", "slopes", "not_moved", "weights", "spike")
 
 _NOWHERE = [0] + [-1] * (PLACE_COLUMNS - 1)
 

@@ -114,6 +114,11 @@ class Measurements:
         """Those of the trace."""
         return self._collector.variables
 
+    @property
+    def rates(self) -> list[Any]:
+        """The variables that hold a learning rate."""
+        return [each.applied.rate for each in self._updates if isinstance(each.applied.rate, tf.Variable)]
+
     def losses_in(self, graphs: Sequence[Any]) -> dict[int, Loss]:
         """Those that are computed in some graphs, by target."""
         known = {target: loss for target, call in enumerate(self.calls) if (loss := loss_of(call)) is not None}
