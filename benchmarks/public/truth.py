@@ -62,7 +62,7 @@ def kinds_of(report: Mapping[str, Any]) -> list[tuple[str, frozenset[str]]]:
     """What a report says above information: causes and verdict, with the kinds."""
     said = [(each["cause"], _kinds(each, report)) for each in report["findings"] if each["severity"] != "info"]
     verdict = report.get("verdict") or {}
-    if verdict.get("kind") in ("rate", "inputs", "capacity") and not said:
+    if verdict.get("kind") in ("rate", "inputs") and not said:
         said.append((f"verdict {verdict['kind']}", frozenset({verdict["kind"]})))
     return said
 

@@ -921,7 +921,6 @@ export type VerdictKind =
   | "labels"
   | "updates"
   | "terms"
-  | "capacity"
   | "learned"
   | "nothing_found";
 

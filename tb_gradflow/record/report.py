@@ -302,12 +302,9 @@ class TermReport:
     kind: TermKind = "term"
 
 
-VerdictKind = Literal[
-    "gradient", "rate", "inputs", "labels", "updates", "terms", "capacity", "learned", "nothing_found"
-]
+VerdictKind = Literal["gradient", "rate", "inputs", "labels", "updates", "terms", "learned", "nothing_found"]
 """What a run suffers from: missing or wrong gradients; steps that are too long or too short; what it is given; how the
-weights are updated; a term of the loss; a model that cannot compute what it is to learn; nothing, because there is
-nothing left to learn, or because nothing was found.
+weights are updated; a term of the loss; nothing, because there is nothing left to learn, or because nothing was found.
 """
 
 

@@ -71,7 +71,7 @@ def watched_step(log_dir: Path) -> Callable[[], object]:
 
 def fit(log_dir: Path, broken_batch: int | None = None, **options: Any) -> Callable[[], object]:
     keras = tf.keras
-    model = keras.Sequential([keras.layers.Input((3,)), keras.layers.Dense(4), keras.layers.Dense(1)])
+    model = keras.Sequential([keras.layers.Input((3,)), keras.layers.Dense(4, "tanh"), keras.layers.Dense(1)])
     model.compile("sgd", "mse")
     x = np.ones((40, 3), np.float32)
     if broken_batch is not None:

@@ -28,7 +28,6 @@ _OF_CAUSES: dict[str, VerdictKind] = {
     "labels_broadcast": "labels",
     "probabilities_as_logits": "labels",
     "not_a_distribution": "labels",
-    "linear_layers": "capacity",
     "targets_out_of_reach": "labels",
     "nonfinite_input": "inputs",
     "gradient_not_applied": "updates",

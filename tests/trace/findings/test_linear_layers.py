@@ -16,8 +16,10 @@ X = np.random.default_rng(0).normal(size=(32, 6)).astype("float32")
 Y = (X[:, :1] * X[:, 1:2]).astype("float32")
 
 
-def loud(report: tb_gradflow.Report) -> list[str]:
-    return [each.cause for each in report.findings if each.severity != "info"]
+def named(report: tb_gradflow.Report) -> list[str]:
+    """Information: the gradient is as it should be, and the function may be meant."""
+    assert report.healthy
+    return [each.cause for each in report.findings]
 
 
 def of(*listed: Any, y: Any = Y) -> tb_gradflow.Report:
@@ -33,18 +35,17 @@ def test_dense_layers_without_an_activation_are_named(activation: str | None) ->
         layers.Dense(8, activation=activation, name="one"), layers.Dense(5, name="two"), layers.Dense(1, name="last")
     )
 
-    assert loud(report) == ["linear_layers"]
+    assert named(report) == ["linear_layers"]
     [finding] = report.findings
     assert set(finding.variables) == {each for each in report.variables if each != "sequential/last/bias"}
     assert "between the layers `one`, `two` and `last`" in finding.message
-    assert report.to_dict()["verdict"]["kind"] == "capacity"
 
 
 def test_an_activation_of_the_last_layer_changes_nothing() -> None:
     """It cannot make up for those that are missing."""
     y = (Y > 0).astype("float32")
 
-    assert loud(of(layers.Dense(8), layers.Dense(1, activation="sigmoid"), y=y)) == ["linear_layers"]
+    assert named(of(layers.Dense(8), layers.Dense(1, activation="sigmoid"), y=y)) == ["linear_layers"]
 
 
 @pytest.mark.parametrize(
@@ -58,11 +59,11 @@ def test_an_activation_of_the_last_layer_changes_nothing() -> None:
     ],
 )
 def test_other_models_are_not_named(listed: Any) -> None:
-    assert "linear_layers" not in loud(of(*listed))
+    assert "linear_layers" not in named(of(*listed))
 
 
 def test_a_linear_autoencoder_is_not_named() -> None:
-    assert loud(of(layers.Dense(2), layers.Dense(6), y=X)) == []
+    assert named(of(layers.Dense(2), layers.Dense(6), y=X)) == []
 
 
 def test_the_edit_gives_all_layers_but_the_last_an_activation(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ def rule(suspect: Suspect) -> Verdict | None:
     chains = suspect.measured.once(("linear", suspect.target), lambda: list(_chains(topology, suspect.target)))
     for chain in chains:
         if not topology.made_by(chain[-1]).isdisjoint(readers):
-            return Verdict("linear_layers", "warning", chain[-1])
+            return Verdict("linear_layers", "info", chain[-1])
     return None
 
 
@@ -83,7 +83,7 @@ CAUSE = Cause(
     meaning="a model of several dense layers without an activation between them, which a single one could replace. Not "
     "where a layer is narrower than its neighbours, as in a linear autoencoder, and not where anything else, such as a "
     "normalisation or a dropout, stands between them",
-    severity="warning",
+    severity="info",
     fix="an activation in all layers but the last",
     text=message_and_fix,
     plight="the gradient of one linear function",
