@@ -45,6 +45,7 @@ WITHOUT_PROGRAM = {
     "one of DDPG in which `actor_optimizer.apply_gradients(...)` was forgotten.",
     "outlying_rows": "There is no example program, because gradients of rows are measured only on request: "
     "`tb_gradflow.explain(model, x, y, examples=True)`, for example of a batch in which one label has a wrong unit.",
+    "linear_layers": "There is no example program, because it takes a training of some steps whose loss does not fall.",
     "loss_spike": "There is no example program, because it takes a training of some hundred steps: for example one in "
     "which a row has a label in another unit.",
     "loss_not_scaled": "There is no example program, because it takes a training with an optimizer: for example a "

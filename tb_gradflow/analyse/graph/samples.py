@@ -28,4 +28,4 @@ def sample_in(topology: Topology, difference: int) -> int:
 def _enters(op: Op) -> bool:
     """Whether a value enters there: of a variable, a random number, or a tensor from outside of the step."""
     from_outside = op.type != "Const" and (not op.inputs or any(edge.op < 0 for edge in op.inputs))
-    return op.reads is not None or "Random" in op.type or from_outside
+    return op.reads is not None or "Random" in op.type or from_outside or bool(op.given)

@@ -14,14 +14,20 @@ from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import Group, Text, layer_of
 
 _LINEAR = frozenset({"MatMul", "BiasAdd", "AddV2", "ReadVariableOp", "Identity", "Reshape", "Cast", "Squeeze"})
+_STEPS = 20
+"""After fewer steps, a loss says nothing."""
+
+_FALLEN = 2.0
+"""A loss that was this many times larger has fallen."""
+
 _KERNELS = frozenset({"MatMul", "BatchMatMulV2", "Einsum", "Conv1D", "Conv2D", "Conv3D", "DepthwiseConv2dNative"})
 
 
 def rule(suspect: Suspect) -> Verdict | None:
     """All layers of a model are dense ones, and nothing but the last has an activation. A layer that is narrower than
     what it gets and than what follows has a purpose: it limits the rank, as in a linear autoencoder. Or several heads
-    share it."""
-    if suspect.target < 0:
+    share it. It may be what is meant: so only in a training whose loss has hardly fallen."""
+    if suspect.target < 0 or not _has_hardly_fallen(suspect):
         return None
     topology, readers = suspect.topology, suspect.topology.readers[suspect.state.variable]
     chains = suspect.measured.once(("linear", suspect.target), lambda: list(_chains(topology, suspect.target)))
@@ -29,6 +35,12 @@ def rule(suspect: Suspect) -> Verdict | None:
         if not topology.made_by(chain[-1]).isdisjoint(readers):
             return Verdict("linear_layers", "info", chain[-1])
     return None
+
+
+def _has_hardly_fallen(suspect: Suspect) -> bool:
+    measured = suspect.measured
+    known = not measured.alone and measured.step >= _STEPS and suspect.target < len(measured.losses)
+    return known and measured.shrunk_by(suspect.target) < _FALLEN
 
 
 def _chains(topology: Topology, target: int) -> Iterator[list[int]]:
@@ -80,9 +92,9 @@ def message_and_fix(group: Group) -> Text:
 
 CAUSE = Cause(
     name="linear_layers",
-    meaning="a model of several dense layers without an activation between them, which a single one could replace. Not "
-    "where a layer is narrower than its neighbours, as in a linear autoencoder, and not where anything else, such as a "
-    "normalisation or a dropout, stands between them",
+    meaning="a model of several dense layers without an activation between them, which a single one could replace, in "
+    "a training whose loss has hardly fallen after 20 steps. Not where a layer is narrower than its neighbours, as in "
+    "a linear autoencoder, and not where anything else, such as a normalisation or a dropout, stands between them",
     severity="info",
     fix="an activation in all layers but the last",
     text=message_and_fix,
