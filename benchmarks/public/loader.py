@@ -103,7 +103,7 @@ def _wrappers() -> ModuleType:
         def score(self, x: Any, y: Any) -> float:
             return -float(self.model.evaluate(x, y, verbose=0, return_dict=True)["loss"])
 
-    module.KerasClassifier = module.KerasRegressor = Estimator  # type: ignore[attr-defined]
+    vars(module).update(KerasClassifier=Estimator, KerasRegressor=Estimator)
     return module
 
 

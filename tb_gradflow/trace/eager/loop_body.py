@@ -2,10 +2,13 @@
 to the line at which it ended, without those that neither its gradient nor its update needs."""
 
 from __future__ import annotations
+import __future__
 
 import ast
+import functools
 import inspect
 import linecache
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import CodeType, FrameType, FunctionType
@@ -26,7 +29,10 @@ _CONTAINERS = (list, dict, set)
 _MOST_ELEMENTS = 10_000
 """Of a container that is copied: a larger one holds data."""
 
-_FUTURE = 0x1FF0000  # the flags of `from __future__ import …`, which all compilers of Python take
+_FUTURE = functools.reduce(
+    operator.or_, (getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
+)
+"""The flags of a file's `from __future__ import …`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,9 +214,8 @@ def _around(tree: ast.Module, first: int, last: int) -> tuple[list[ast.stmt], in
             listed = getattr(node, name, None)
             if not isinstance(listed, list):
                 continue
-            begin = next((place for place, each in enumerate(listed) if _has(each, first)), None)
-            end = (
-                begin if last is None else next((place for place, each in enumerate(listed) if _has(each, last)), None)
+            begin, end = (
+                next((place for place, each in enumerate(listed) if _has(each, line)), None) for line in (first, last)
             )
             if begin is not None and end is not None and begin <= end:
                 found = listed, begin, end

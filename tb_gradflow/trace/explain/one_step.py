@@ -99,17 +99,13 @@ def explain_batch(model: Any, batch: Any) -> Explained:
 def explain_step(step: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], name: str) -> Explained:
     """One call of a training step that has its own tape, and what can train it."""
     converted = tf.__internal__.autograph.tf_convert(step, ag_ctx.ControlStatusCtx(ag_ctx.Status.ENABLED))
-    plan = Plan(
+    plan = _plan_of_step(
+        step,
+        name,
         traced=functools.partial(converted, **kwargs),
         compiled=lambda traced: compiled_once(traced)(*args),
         eager=functools.partial(step, **kwargs),
         args=tuple(args),
-        variables=lambda: Variables(meets=is_trainable, called=functools.partial(names_in, [step])),
-        name=name,
-        inputs=arguments_of(step),
-        undone=lambda: undone([], [step]),
-        terms=False,
-        trains=True,
     )
     found = _explained(plan, eagerly=False)
     return replace(found, trace=with_requested(found.trace))
@@ -128,11 +124,28 @@ def explain_statements(step: Callable[[], Any], name: str) -> Explained:
         check_effects(function)
         return function()
 
-    plan = Plan(
-        traced=step,
+    plan = _plan_of_step(step, name, traced=step, compiled=compiled, eager=step, args=())
+    found = _Seen(plan, eager=False)
+    if found.error is not None and not found.raised_inside:
+        raise NotRepeatable(f"as a compiled step it raises {type(found.error).__name__}") from found.error
+    return replace(found.explained, trace=with_requested(found.explained.trace))
+
+
+def _plan_of_step(
+    step: Callable[..., Any],
+    name: str,
+    *,
+    traced: Callable[..., Any],
+    compiled: Callable[[Callable[..., Any]], Any],
+    eager: Callable[..., Any],
+    args: tuple[Any, ...],
+) -> Plan:
+    """That of a step that has its own tape."""
+    return Plan(
+        traced=traced,
         compiled=compiled,
-        eager=step,
-        args=(),
+        eager=eager,
+        args=args,
         variables=lambda: Variables(meets=is_trainable, called=functools.partial(names_in, [step])),
         name=name,
         inputs=arguments_of(step),
@@ -140,10 +153,6 @@ def explain_statements(step: Callable[[], Any], name: str) -> Explained:
         terms=False,
         trains=True,
     )
-    found = _Seen(plan, eager=False)
-    if found.error is not None and not found.raised_inside:
-        raise NotRepeatable(f"as a compiled step it raises {type(found.error).__name__}") from found.error
-    return replace(found.explained, trace=with_requested(found.explained.trace))
 
 
 def _plan_of(model: Any, batch: Any, *, terms: bool, trains: bool) -> Plan:

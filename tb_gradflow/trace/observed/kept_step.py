@@ -92,7 +92,7 @@ def step_that_raised(
         raise NotRepeatable("its batch comes from Python code, which may wait for something")
     if lasting := sorted({kind for graph in graphs for kind in _lasting_in(graph)}):
         raise NotRepeatable(f"it contains {', '.join(lasting)}, which would happen")
-    state = state_of(variables)
+    state = _state_of(variables)
 
     def given() -> tuple[Sequence[Any], Mapping[str, Any]]:
         # Only when the program has ended: until then it may take these batches itself.
@@ -109,12 +109,12 @@ def step_of_statements(variables: Iterable[Any], before: Iterable[tuple[Any, Any
         NotRepeatable: it cannot be run again.
     """
     known = {id(variable.handle): np.array(value) for variable, value in before if hasattr(variable, "handle")}
-    state = [(handle, known.get(id(handle), value)) for handle, value in state_of(variables)]
+    state = [(handle, known.get(id(handle), value)) for handle, value in _state_of(variables)]
     _check_finite(value for _, value in state)
     return KeptStep(lambda: ((), {}), state)
 
 
-def state_of(variables: Iterable[Any]) -> list[tuple[Any, Any]]:
+def _state_of(variables: Iterable[Any]) -> list[tuple[Any, Any]]:
     """The `state` of a step: those that have a value. Raises NotRepeatable if they are too large."""
     own = [each for each in variables if isinstance(each, BaseResourceVariable)]
     if sum(map(_bytes, own)) > MOST_BYTES:

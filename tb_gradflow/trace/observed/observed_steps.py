@@ -38,13 +38,13 @@ from tb_gradflow.trace.step.replicas import measured_in
 from tb_gradflow.trace.step.settings import Settings
 from tb_gradflow.trace.step.workers import OF_ONE_WORKER, is_one_of_several
 
-_STEPS_OF_EACH = 3
 MOST_SPIKES = 3
 """So many steps of a training that are not usual are recorded, whatever the cadence: each takes a second or so."""
 
 _MOST_IN_VAIN = 3
 """So often a step is run again whose gradients turn out to be finite."""
 
+_STEPS_OF_EACH = 3
 _FUNCTIONS = 5
 """A step may be compiled many times, for batches of different lengths: of so many functions the first steps are
 recorded whatever that costs."""
