@@ -62,22 +62,17 @@ def movement_columns(
 ) -> list[float]:
     """In the order of `MOVEMENT_STATISTICS`. `epsilon` is that of the variable's type. Steps are in proportion to the
     gradient, or as long as the rate; the length of a step is not known for a gradient that is still scaled."""
-    size = gradient.size
-    zero_count, still_count = size - _count(gradient), size - _count(change)
-    moved = remembered = unmoved = rounded = 0
-    if zero_count:
-        is_moved = (gradient == 0) & (change != 0)
-        moved = _count(is_moved)
-        if moved and memories:
-            remembered = _count(is_moved & np.logical_or.reduce([each != 0 for each in memories]))
-    if still_count:
-        is_unmoved = (gradient != 0) & (change == 0) & np.isfinite(gradient)
-        unmoved = _count(is_unmoved)
-        if unmoved and rate > 0 and not is_scaled:
-            # Half the distance to the next number: smaller changes are rounded away.
-            length = rate * np.abs(gradient[is_unmoved]) if is_proportional else rate
-            rounded = _count(length < np.abs(before[is_unmoved]) * (epsilon / 2))
-    return [zero_count, moved, remembered, unmoved, rounded, rate]
+    is_zero, is_still = gradient == 0, change == 0
+    moved = np.flatnonzero(is_zero > is_still)
+    remembered = _count(np.logical_or.reduce([each[moved] != 0 for each in memories])) if moved.size else 0
+    unmoved = np.flatnonzero(is_still > is_zero)
+    unmoved = unmoved[np.isfinite(gradient[unmoved])]
+    rounded = 0
+    if unmoved.size and rate > 0 and not is_scaled:
+        # Half the distance to the next number: smaller changes are rounded away.
+        length = rate * np.abs(gradient[unmoved]) if is_proportional else rate
+        rounded = _count(length < np.abs(before[unmoved]) * (epsilon / 2))
+    return [_count(is_zero), moved.size, remembered, unmoved.size, rounded, rate]
 
 
 def flat(value: Array) -> Array:

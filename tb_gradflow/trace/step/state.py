@@ -49,13 +49,19 @@ class State:
         self._variables = variables
         self._moved = list(moved)
         self._before: list[Any] = []
-        self._memories: list[list[Any]] = []
+        self._accumulated: dict[int, list[Any]] = {}
         self._rates: list[Any] = []
 
     def begin(self, read: Read = kept) -> None:
         """Before the step."""
         self._before = [read(each) for each, _ in self._variables.values()]
-        self._memories = [[read(each) for each in moved.given.memories] for moved in self._moved]
+        # An update leaves accumulated gradients at zero. It keeps all other state where a gradient is zero, so that is
+        # read after it: what is held while a step changes it has to be copied.
+        self._accumulated = {
+            place: [read(each) for each in moved.given.memories]
+            for place, moved in enumerate(self._moved)
+            if moved.applied.optimizer.accumulates > 1
+        }
         rates = {id(each.applied): each.applied.rate for each in self._moved}
         known = {key: read(rate) if isinstance(rate, tf.Variable) else rate for key, rate in rates.items()}
         self._rates = [known[id(each.applied)] for each in self._moved]
@@ -68,8 +74,8 @@ class State:
     def end(self, gradients: Sequence[Any], rates: Sequence[Any], read: Read = kept) -> tuple[Array, Array]:
         """After it: `[variables, 4]` and `[moved, 6]`. `gradients` are those that the optimizers got, `None` where that
         is not known, and `rates` the learning rates that are tensors of the step, `None` for others."""
-        before, memories, own = self._before, self._memories, self._rates
-        self._before, self._memories, self._rates = [], [], []
+        before, accumulated, own = self._before, self._accumulated, self._rates
+        self._before, self._accumulated, self._rates = [], {}, []
         norms = np.full((len(self._variables), len(VARIABLE_STATISTICS)), np.nan, np.float32)
         movements = np.full((len(self._moved), len(MOVEMENT_STATISTICS)), np.nan, np.float32)
         moves: dict[int, list[int]] = {}
@@ -82,7 +88,10 @@ class State:
             # A variable that the step itself has initialised had no value before it.
             is_known = has_change and before[row].shape == now.shape
             places = moves.get(number, ()) if is_known else ()
-            here = [(self._moved[at], gradients[at], memories[at], known[at]) for at in places]
+            here = [
+                (moved, gradients[at], accumulated.get(at) or [read(each) for each in moved.given.memories], known[at])
+                for at, moved in ((at, self._moved[at]) for at in places)
+            ]
             measure = _in_memory if "CPU" in now.device else _on_device
             norms[row], rows = measure(now, before[row] if is_known else None, here)
             for at, movement in zip(places, rows, strict=True):
