@@ -70,7 +70,7 @@ def bounded_power(group: Group) -> Iterator[Candidate]:
     if place is None or (place.call is not None and name_of(place.call.func) not in ("pow", "power")):
         return
     base = place.node.left if isinstance(place.node, ast.BinOp) else place.argument(0, "x")
-    if base is not None:
+    if base is not None and not isinstance(base, ast.Constant):
         yield from candidates(_BOUNDED, _bounded(place, base, _SMALL_SQUARE))
 
 

@@ -257,3 +257,30 @@ def test_a_gradient_of_a_gradient_that_was_requested_after_the_block(tmp_path: P
     assert finding.cause == "tape_scope"
     assert "`slope = tape.gradient(y, x)` (line " in finding.message
     assert finding.fix == "Move `slope = tape.gradient(y, x)` into the `with` block."
+
+
+def test_a_loss_of_the_labels_alone_says_so(tmp_path: Path) -> None:
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3)])
+    model.compile("adam", lambda labels, predictions: tf.reduce_sum(labels[:, 1:] - labels[:, :-1]))
+    with pytest.raises(ValueError, match="No gradients provided"):
+        model.fit(X, X[:, :3], verbose=0, callbacks=[tb_gradflow.GradFlowCallback(tmp_path)])
+
+    [finding] = loud(tb_gradflow.open_log(tmp_path).report())
+
+    assert finding.cause == "output_not_used"
+    assert "the loss depends on no variable" in finding.message
+    assert "`y_pred`" in finding.fix
+
+
+def test_no_bound_for_the_base_of_a_power_that_is_a_number() -> None:
+    exponent = tf.Variable(10.0, name="exponent")
+
+    def loss() -> tf.Tensor:
+        return tf.where(exponent < 15.0, exponent, tf.pow(10.0, tf.exp(exponent)))
+
+    [finding] = loud(tb_gradflow.explain(loss, variables=[exponent], try_fixes=True))
+
+    assert finding.cause == "where_inactive_branch"
+    assert finding.tried is not None
+    assert finding.tried.works
+    assert not any("maximum(10.0" in each.edit.after for each in finding.alternatives)

@@ -144,6 +144,11 @@ def message_and_fix(group: Group) -> Text:
             "array that `write` returns is discarded, and the original does not change.",
             "Keep the array that it returns: `" + write.replace("{", "{{").replace("}", "}}") + "`.",
         )(group)
+    if group.culprit >= 0 and group.suspect.target >= 0 and group.trace.targets[group.suspect.target].op < 0:
+        return Template(
+            "{they_get} no gradient: the loss depends on no variable. The value computed from {them} ends at {op}.",
+            "Compute the loss from what the model returns; in a loss function for `compile`, that is `y_pred`.",
+        )(group)
     owners = {name.rpartition("/")[0] for name in group.names}
     networks = {network_of(name) for name in group.names}
     network = networks.pop() if len(owners) > 1 and len(networks) == 1 else ""

@@ -42,6 +42,9 @@ part of the range of all, and by more than the second of what lies between the l
 
 _ROUNDING = 1e-3
 
+_NONE = 0.0, 0.0
+"""The range of one-hot vectors that name no class."""
+
 _POISSON = "/poisson/"
 
 _PERCENT = "/mean_absolute_percentage_error/", "/mape/"
@@ -67,12 +70,14 @@ class _Mismatch:
 def rule(suspect: Suspect) -> Verdict | None:
     """The targets of this step go beyond what a sigmoid, a tanh or a ReLU in front of a squared or absolute error can
     give; or beyond 0 and 1 in a binary cross-entropy, which then has no minimum; or are no probabilities in one of
-    several classes."""
-    if suspect.target < 0 or suspect.measured.is_learned(suspect.target):
+    several classes, or name none of them."""
+    if suspect.target < 0:
         return None
     topology, readers = suspect.topology, suspect.topology.readers[suspect.state.variable]
+    is_learned = suspect.measured.is_learned(suspect.target)
     for each in _mismatches(suspect):
-        if not topology.made_by(each.op).isdisjoint(readers):
+        # Without a class, the loss is zero from the beginning, and nothing was learned.
+        if (each.targets == _NONE or not is_learned) and not topology.made_by(each.op).isdisjoint(readers):
             return Verdict("targets_out_of_reach", "warning", each.made)
     return None
 
@@ -99,7 +104,7 @@ def _out_of_reach(measured: Measured, target: int) -> Iterator[_Mismatch]:
             continue
         if op.type == SOFTMAX_LOSS:
             # A policy gradient weights one-hot vectors with advantages of any size, but leaves their zeros.
-            if targets[0] > _ROUNDING and targets[1] > 1 + _ROUNDING:
+            if targets == _NONE or (targets[0] > _ROUNDING and targets[1] > 1 + _ROUNDING):
                 yield _Mismatch(each.op, each.op, targets, (0.0, 1.0))
         elif op.type == "Mul" and _POISSON in f"/{op.name}":
             if targets[0] < -_ROUNDING:
@@ -164,6 +169,17 @@ def message_and_fix(group: Group) -> Text:
     found = next(each for each in _mismatches(group.suspect) if each.made == group.culprit)
     low, high = found.targets
     names = {**fields(group), "targets": f"from {low:.4g} to {high:.4g}" if low < high else f"up to {low:.4g}"}
+    if group.op is not None and group.op.type == SOFTMAX_LOSS and found.targets == _NONE:
+        return Text(
+            filled(
+                "{they_get} a gradient that means nothing: a cross-entropy of several classes expects a one-hot vector "
+                "in each row, and all targets of this step are zero. The loss is zero whatever the model predicts.",
+                names,
+            ),
+            "Find out where the classes were lost: look at `y` as the model gets it. One-hot vectors of integer labels "
+            "have as many columns as there are classes, `keras.utils.to_categorical(labels, classes)`, and labels "
+            "count from zero.",
+        )
     if group.op is not None and group.op.type == SOFTMAX_LOSS:
         return Text(
             filled(
@@ -242,8 +258,8 @@ CAUSE = Cause(
     meaning="targets of this step that the last activation cannot give: a sigmoid, a softmax, a tanh or a ReLU in "
     "front of a squared or absolute error, and targets beyond its limits by more than 0.4 of their range. Or "
     "targets outside of 0 and 1 in a binary cross-entropy; negative ones in the loss of a Poisson distribution; zero "
-    "in a percentage error; or a cross-entropy of several classes whose targets are all greater than zero, and some "
-    "greater than one. The gradient arrives, and trains towards the limit",
+    "in a percentage error; or a cross-entropy of several classes whose targets are all zero, or all greater than zero "
+    "and some greater than one. The gradient arrives, and trains towards the limit",
     severity="warning",
     fix="another activation, or other units for the targets",
     text=message_and_fix,
