@@ -266,6 +266,11 @@ def is_mostly_negative(group: Group) -> bool:
 def words_of_argument(group: Group, undefined: str, at_zero: str, either: str) -> str:
     """Whether the measured input of a function of positive numbers was below zero, zero, or is not known."""
     value = argument_of(group)
-    if value is None or not (value.negative or value.zeros):
+    if value is None:
+        known = group.suspect.measured.range_of(group.culprit, 0)
+        smallest = None if known is None or known[0] > 0 else known[0]
+    else:
+        smallest = -1.0 if value.negative else 0.0 if value.zeros else None
+    if smallest is None:
         return either
-    return undefined if value.negative else at_zero
+    return undefined if smallest < 0 else at_zero

@@ -50,12 +50,10 @@ def message_and_fix(group: Group) -> Text:
         )
     else:
         fix = "Keep its input above zero: `{head}({lib}.maximum({x}, 1e-7))`."
-    unseen = _NEGATIVE if is_undefined(group) else "a value of zero or less, which has no finite"
-    why = words_of_argument(group, _NEGATIVE, "exactly 0, which has no finite", unseen)
+    either = "a value of zero or less, which has no finite"
+    why = words_of_argument(group, "a negative value, which has no", "exactly 0, which has no finite", either)
     return Template(BROKEN + "{op} is given " + why + " logarithm.", fix)(group)
 
-
-_NEGATIVE = "a negative value, which has no"
 
 _OF_ONE_NUMBER = TERMS | {"Abs", "Maximum", "Minimum", "ClipByValue"}
 _DIAGONALS = ("MatrixDiagPart", "MatrixDiagPartV2", "MatrixDiagPartV3")

@@ -9,6 +9,7 @@ from tb_gradflow.analyse.edits.tapes import ignores_variables, watching
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import Group, Text
+from tb_gradflow.record.schema import Trace
 
 
 def rule(suspect: Suspect) -> Verdict | None:
@@ -23,7 +24,15 @@ def rule(suspect: Suspect) -> Verdict | None:
 def tensor_not_watched(suspect: Suspect) -> Verdict | None:
     """A tape does not follow a tensor that was created before its block."""
     computed = suspect.topology.trace.variables[suspect.state.variable].computed
-    return Verdict("tape_not_watching", "error") if computed else None
+    return Verdict("tape_not_watching", "error") if computed and not _is_watched(suspect) else None
+
+
+def _is_watched(suspect: Suspect) -> bool:
+    """Whether the same tape gave another gradient for a tensor."""
+    trace = suspect.topology.trace
+    of_same = [each for each in trace.variable_gradients if each.variable == suspect.state.variable]
+    given = [each.target for each in of_same if each.outcome == "value" and each.target != suspect.target]
+    return any(_tapes(trace, target) == _tapes(trace, suspect.target) for target in given)
 
 
 def message_and_fix(group: Group) -> Text:
@@ -51,11 +60,15 @@ def message_and_fix(group: Group) -> Text:
 _ASKED = re.compile(r"(?<![\w.])([A-Za-z_][\w.]*)\.(?:gradient|jacobian|batch_jacobian)\(")
 
 
+def _tapes(trace: Trace, target: int) -> list[str]:
+    """The names of the tapes in the line that requests the gradient of a target."""
+    source = trace.targets[target].source if target >= 0 else None
+    return _ASKED.findall(trace.sources[source].code) if source is not None else []
+
+
 def _watch(group: Group) -> str:
     """The call that makes the user's tape watch a tensor: a template."""
-    target = group.suspect.target
-    source = group.trace.targets[target].source if target >= 0 else None
-    tapes = _ASKED.findall(group.trace.sources[source].code) if source is not None else []
+    tapes = _tapes(group.trace, group.suspect.target)
     if len(tapes) == 1:
         return f"`{tapes[0]}.watch({{variable}})`"
     return "`tape.watch({variable})` (with the name of your tape)"

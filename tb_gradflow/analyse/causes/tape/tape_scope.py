@@ -199,10 +199,10 @@ def _in_template(code: str) -> str:
 
 
 def _read_at(group: Group) -> str:
-    """Where the step reads a variable that the tape never saw; empty if the tape saw it, or no line of the user's code
-    reads it."""
+    """Where the step reads a variable that the tape never saw; empty if the tape saw it, which is not known of a tensor,
+    or no line of the user's code reads it."""
     state, topology = group.suspect.state, group.suspect.topology
-    if state.entry is None or state.entry.watched:
+    if state.entry is None or state.entry.watched or group.trace.variables[state.variable].computed:
         return ""
     influence = topology.influence(state.target).hops
     readers = [op for op in topology.readers[state.variable] if influence[op] >= 0]
