@@ -11,6 +11,7 @@ from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.evidence.by_hand import is_given
 from tb_gradflow.analyse.evidence.suspects import NO_OP
 from tb_gradflow.analyse.user_code.candidate import Candidate
+from tb_gradflow.analyse.user_code.cut_again import is_cut_again
 from tb_gradflow.analyse.words.half import for_half
 from tb_gradflow.analyse.words.names import Group, Text
 
@@ -67,4 +68,4 @@ def fixes_of(group: Group) -> Iterator[Candidate]:
     # A part that goes another way may be meant to.
     if group.trace.passages and not (group.suspect.state.zeros and group.verdict.severity == "info"):
         for maker in CATALOGUE[group.verdict.cause].edits:
-            yield from maker(group)
+            yield from (each for each in maker(group) if not is_cut_again(group, each.edit))

@@ -284,3 +284,55 @@ def test_no_bound_for_the_base_of_a_power_that_is_a_number() -> None:
     assert finding.tried is not None
     assert finding.tried.works
     assert not any("maximum(10.0" in each.edit.after for each in finding.alternatives)
+
+
+def test_a_second_derivative_that_was_requested_of_a_watched_tensor_after_the_block() -> None:
+    net = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3, "tanh"), keras.layers.Dense(1)])
+
+    def loss() -> tf.Tensor:
+        with tf.GradientTape(persistent=True) as inner:
+            inner.watch(X)
+            u = net(X)
+        u_x = inner.gradient(u, X)
+        u_xx = inner.gradient(u_x, X)
+        return tf.reduce_mean(tf.square(u)) + (0.0 if u_xx is None else tf.reduce_mean(tf.square(u_xx)))
+
+    [finding] = loud(tb_gradflow.explain(loss, variables=net.trainable_variables))
+
+    assert finding.cause == "tape_scope"
+    assert finding.fix == "Move `u_x = inner.gradient(u, X)` into the `with` block."
+    assert finding.edit is not None
+    assert "    u_x = inner.gradient(u, X)" in finding.edit.after
+
+
+def test_no_edit_of_a_comparison_of_signs() -> None:
+    weight = tf.Variable([[0.3], [-0.2], [0.5], [0.1]], name="weight")
+
+    def loss() -> tf.Tensor:
+        rising = tf.sign(X @ weight)
+        hit = tf.equal(tf.sign(X[:, :1]), rising)
+        return 1.0 - tf.reduce_mean(tf.cast(hit, tf.float32))
+
+    [finding] = loud(tb_gradflow.explain(loss, variables=[weight], try_fixes=True))
+
+    assert finding.cause == "nondiff_counting"
+    assert finding.edit is None
+    assert finding.fix == "Train on a loss without steps, such as a squared error, and count in a metric."
+
+
+def test_a_logarithm_in_a_difference_that_is_not_a_number_may_be_of_zero(tmp_path: Path) -> None:
+    """The difference of two infinities says nothing of their signs."""
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(4, use_bias=False)])
+
+    def loss(labels: Any, predictions: Any) -> Any:
+        one, other = tf.abs(tf.signal.rfft(labels)), tf.abs(tf.signal.rfft(predictions))
+        return tf.reduce_mean(tf.square(tf.math.log(one) - tf.math.log(other)))
+
+    silent = X * tf.cast(tf.range(8)[:, tf.newaxis] > 1, tf.float32)
+    model.compile("sgd", loss)
+    model.fit(silent, silent, verbose=0, epochs=3, callbacks=[tb_gradflow.GradFlowCallback(tmp_path)])
+
+    finding = loud(tb_gradflow.open_log(tmp_path).report())[0]
+
+    assert finding.cause == "log_zero"
+    assert "a value of zero or less" in finding.message

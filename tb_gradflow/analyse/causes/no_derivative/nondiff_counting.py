@@ -8,6 +8,7 @@ from tb_gradflow.analyse.edits.score_function import weighted_with_probability
 from tb_gradflow.analyse.edits.soft import soft_comparison
 from tb_gradflow.analyse.evidence.discrete import COMPARISON, COUNTING, COUNTING_CALLS, is_compared_again
 from tb_gradflow.analyse.evidence.suspects import Discrete, Suspect, Use, Verdict, discrete_part
+from tb_gradflow.analyse.user_code.cut_again import is_cut_again
 from tb_gradflow.analyse.words.fields import SIZE, fields, filled
 from tb_gradflow.analyse.words.names import Group, Text, api_of, call_of
 from tb_gradflow.analyse.words.soft import soft_step
@@ -58,6 +59,12 @@ def message_and_fix(group: Group) -> Text:
     fix = next((fix for kinds, fix in _COUNTED if kind in kinds), soft)
     if fix == _SOFT_YES and is_compared_again(group.suspect):
         fix = _ON_PROBABILITIES
+    if (
+        kind in ("Equal", "NotEqual")
+        and not counts
+        and all(is_cut_again(group, each.edit) for each in soft_count(group))
+    ):
+        fix = _SMOOTH
     names = fields(group) | {"step": soft_step(group)}
     names["logits"] = "" if names["behind"] == "Softmax" else ", from_logits=True"
     message = SIZE + why + ", and a count is a step function: it has no derivative."
@@ -80,6 +87,8 @@ def _soft_histogram(group: Group) -> str:
 _SOFT_YES = "Use a soft count: `{step}` instead of each comparison."
 
 _ON_PROBABILITIES = "Train on `keras.losses.binary_crossentropy(y, {x})` and count in a metric."
+
+_SMOOTH = "Train on a loss without steps, such as a squared error, and count in a metric."
 
 _COUNTED = (
     (

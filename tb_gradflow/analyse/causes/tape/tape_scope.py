@@ -199,8 +199,8 @@ def _in_template(code: str) -> str:
 
 
 def _read_at(group: Group) -> str:
-    """Where the step reads a variable that the tape never saw; empty if the tape saw it, which is not known of a tensor,
-    or no line of the user's code reads it."""
+    """Where the step reads a variable that the tape never saw; empty if the tape saw it, if it is a tensor, of which
+    that is not known, or if no line of the user's code reads it."""
     state, topology = group.suspect.state, group.suspect.topology
     if state.entry is None or state.entry.watched or group.trace.variables[state.variable].computed:
         return ""
