@@ -63,6 +63,11 @@ def explained_by(onset: Onset, there: Diagnosis, trace: int) -> Onset:
     return replace(onset, findings=told)
 
 
+def is_overflow(onset: Onset) -> bool:
+    """Whether no function was at fault where it began: what had grown before tells more."""
+    return onset.recorded and bool(onset.findings) and all(each.cause == "not_finite" for each in onset.findings)
+
+
 def _is_birth(finding: Finding, plight: Mapping[str, Status]) -> bool:
     if finding.severity != "error":
         return False

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from tb_gradflow.analyse.diagnose import diagnose
 from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.over_time.alternating import turns_of
-from tb_gradflow.analyse.over_time.onset import Onset, ends_with, explained_by, onset_of
+from tb_gradflow.analyse.over_time.onset import Onset, ends_with, explained_by, is_overflow, onset_of
 from tb_gradflow.analyse.over_time.other_gradients import first_gradients_of, gradients_before
 from tb_gradflow.analyse.over_time.plateau import rest_of
 from tb_gradflow.analyse.over_time.run_context import RunContext, by_names
@@ -367,7 +367,12 @@ class History:
         onset = onset_of(self._backwards(session, head, at))
         if onset is None or onset.last < 0:
             return onset
-        return explained_by(onset, self.diagnose(onset.last), head.trace)
+        told = explained_by(onset, self.diagnose(onset.last), head.trace)
+        before = max((step for step, *_ in self._backwards(session, head, at) if step < onset.last), default=None)
+        if before is None or not is_overflow(told):
+            return told
+        grown = explained_by(Onset(onset.last, before, recorded=False), self.diagnose(before), head.trace)
+        return grown if grown.findings else told
 
     def _backwards(self, session: Session, head: ChunkHead, at: int) -> Iterator[tuple[int, bool, bool]]:
         """The recorded steps from one on back to the first: number, and whether weights were finite around it."""

@@ -25,7 +25,7 @@ from tb_gradflow.trace.experiments.line_search import line_searches, rate_in
 from tb_gradflow.trace.experiments.loss_alone import MOST_OF_LOSS, LastStep, Loss, LossAlone
 from tb_gradflow.trace.experiments.moves import Ask, Clock, Moves
 from tb_gradflow.trace.experiments.reactions import reactions
-from tb_gradflow.trace.experiments.suspects import Told, suspected
+from tb_gradflow.trace.experiments.suspects import Told, only_drawn_from, suspected
 from tb_gradflow.trace.graph.build_trace import Numbered
 from tb_gradflow.trace.graph.gradient_call import Call
 from tb_gradflow.trace.graph.variables import Variables
@@ -140,13 +140,15 @@ def answers(
         searches: Whether longer and shorter steps are in question too.
         grades: Whether the gradients of variables with a finding are in question.
     """
-    wanted = {each: own for each, listed in pairs.items() if (own := [target for target in listed if target in losses])}
+    known = {each: [target for target in listed if target in losses] for each, listed in pairs.items()}
+    drawn = only_drawn_from(numbered, known)
+    wanted = {each: own for each, own in known.items() if own and each not in drawn}
     found: list[Influence] = []
     reacted: list[Reaction] = []
     searched: list[LineSearch] = []
     intervened: Sequence[Intervention] = ()
     sloping: Sequence[Slope] = ()
-    reason = ""
+    reason = "the random numbers that follow from this variable would be others" if drawn else ""
     try:
         told = Told(numbered, measured, None) if (grades or wanted) and losses and calls else None
         is_told = told is not None and bool(told.pairs((*SMALL, *OTHERS)) or numbered.trace.gradient_checks)
@@ -179,7 +181,7 @@ def answers(
         "line_searches": tuple(searched),
         "interventions": tuple(intervened),
         "slopes": tuple(sloping),
-        "not_moved": reason if wanted else "",
+        "not_moved": reason if wanted or drawn else "",
     }
 
 

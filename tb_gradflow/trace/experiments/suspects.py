@@ -6,14 +6,16 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from tb_gradflow.analyse.evidence.suspects import covered_suspects
+from tb_gradflow.analyse.graph.paths import walked
 from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.report.findings import findings_of
 from tb_gradflow.analyse.report.verdicts import judged_of
 from tb_gradflow.analyse.step.measured import Measured
 from tb_gradflow.analyse.step.status import State, states
 from tb_gradflow.record.report import Finding, Status
-from tb_gradflow.record.schema import StepValues
+from tb_gradflow.record.schema import StepValues, Trace
 from tb_gradflow.trace.engine.calls import places
+from tb_gradflow.trace.engine.draws import is_random, is_shareable
 from tb_gradflow.trace.experiments.inlets import Inlet
 from tb_gradflow.trace.experiments.loss_alone import Pair, Suspected
 from tb_gradflow.trace.graph.build_trace import Numbered
@@ -43,6 +45,28 @@ def suspected(
             if inlet is not None and inlet.op.graph is outputs[0].graph and id(inlet.op.graph) in once:
                 found[op] = Suspected(op, target, inlet, outputs)
     return list(found.values())
+
+
+def only_drawn_from(numbered: Numbered, pairs: Mapping[int, Sequence[int]]) -> set[int]:
+    """Those of some variables from which the targets with these numbers only depend by draws. When a step runs again, a
+    random op is given what it drew, so it does not react."""
+    trace, found = numbered.trace, set()
+    for variable, targets in pairs.items():
+        ends = [trace.targets[target].op for target in targets]
+        reached = set(walked(ends, lambda op: () if _is_held(numbered.ops[op]) else _sources(trace, op)))
+        readers = [op for op, each in enumerate(trace.ops) if each.reads == variable]
+        if reached.isdisjoint(readers) and any(_is_held(numbered.ops[op]) for op in reached):
+            found.add(variable)
+    return found
+
+
+def _sources(trace: Trace, op: int) -> list[int]:
+    return [edge.op for edge in trace.ops[op].inputs]
+
+
+def _is_held(flat: FlatOp) -> bool:
+    node = flat.op.node_def
+    return is_random(node) and not is_shareable(node)
 
 
 class Told:
@@ -118,9 +142,10 @@ def _inlet(numbered: Numbered, op: int, producer: int) -> Inlet | None:
 
 
 def _is_plain(flat: FlatOp) -> bool:
-    """Whether it is an op of the step, not a part of one, and computes numbers."""
+    """Whether it is an op of the step, not a part of one, and computes numbers anew when the step runs again."""
     is_whole = flat.type == flat.op.type and len(flat.tensors) == len(flat.op.outputs)
-    return is_whole and bool(flat.tensors) and all(_has_numbers(each.dtype) for each in flat.tensors)
+    has_numbers = bool(flat.tensors) and all(_has_numbers(each.dtype) for each in flat.tensors)
+    return is_whole and has_numbers and not _is_held(flat)
 
 
 def _has_numbers(dtype: Any) -> bool:

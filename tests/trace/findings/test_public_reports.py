@@ -336,3 +336,43 @@ def test_a_logarithm_in_a_difference_that_is_not_a_number_may_be_of_zero(tmp_pat
 
     assert finding.cause == "log_zero"
     assert "a value of zero or less" in finding.message
+
+
+def test_a_training_that_overflows_is_told_by_what_has_grown(tmp_path: Path) -> None:
+    """The op at which a number first becomes too large is nobody's fault."""
+    keras.utils.set_random_seed(12)
+    random = np.random.default_rng(12)
+    size, rooms = random.uniform(500, 4000, size=(64, 1)), random.integers(1, 7, size=(64, 1))
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(16, "relu"), keras.layers.Dense(1)])
+    model.compile(keras.optimizers.SGD(0.01), "mse")
+    callback = tb_gradflow.GradFlowCallback(tmp_path)
+    model.fit(np.hstack([size, rooms]), size * 120 + rooms * 9000, epochs=4, verbose=0, callbacks=[callback])
+
+    first, *_ = loud(tb_gradflow.open_log(tmp_path).report())
+
+    assert first.cause == "exploding_recurrence"
+    assert "the last recorded step before it started" in first.message
+    assert "lower the learning rate" in first.fix
+
+
+def test_what_is_only_drawn_from_is_not_moved(tmp_path: Path) -> None:
+    """A step that runs again is given what it drew."""
+    scores, decoder = keras.layers.Dense(6, name="scores"), keras.layers.Dense(4)
+    model = keras.Sequential(
+        [
+            keras.Input((4,)),
+            scores,
+            keras.layers.Lambda(lambda x: tf.one_hot(tf.random.categorical(x, 1)[:, 0], 6), output_shape=(6,)),
+            decoder,
+        ]
+    )
+    model.compile("adam", "mse")
+    model.fit(X, X, verbose=0, epochs=2, callbacks=[tb_gradflow.GradFlowCallback(tmp_path)])
+
+    [finding] = loud(tb_gradflow.open_log(tmp_path).report())
+
+    assert finding.cause == "nondiff_sampling"
+    assert [each.text for each in finding.evidence] == [
+        "Whether the loss depends on `sequential/scores/kernel` was not tried, because the step cannot run again: the "
+        "random numbers that follow from this variable would be others."
+    ]

@@ -54,7 +54,9 @@ _LESS = ("Less", "LessEqual")
 def message_and_fix(group: Group) -> Text:
     kind = group.op.type if group.op else ""
     counts = kind in COUNTING or any(word in api_of(group) for word in COUNTING_CALLS)
-    why = "{op} counts" if counts else "{op} turns {them} into booleans, which are then counted"
+    into = "the positions of the largest" if kind == "ArgMax" else "the positions of the smallest"
+    into = f"{into}, which are compared and" if kind in ("ArgMax", "ArgMin") else "booleans, which are then"
+    why = "{op} counts" if counts else f"{{op}} turns {{them}} into {into} counted"
     soft = _SOFT_YES if api_of(group).endswith("sequence_mask") else _soft_histogram(group)
     fix = next((fix for kinds, fix in _COUNTED if kind in kinds), soft)
     if fix == _SOFT_YES and is_compared_again(group.suspect):
