@@ -10,9 +10,11 @@ export const headerStyles = css`
     align-items: center;
     border-bottom: 1px solid var(--gf-line);
   }
+  .top header {
+    flex: 1 1 auto;
+  }
   header {
     display: flex;
-    flex: 1 1 auto;
     align-items: center;
     gap: 14px;
     min-width: 0;
