@@ -33,7 +33,7 @@ TABLE: dict[str, tuple[set[str], set[str]]] = {
     "api": ({"record", "analyse", "gradcheck", "serve", "store", "trace"}, {"numpy"}),
     # Loads the recorder, when it is called.
     "summary": ({"trace"}, set()),
-    "cli": ({"api", "demo", "record", "run_options", "serve", "startup", "store"}, {"mcp"}),
+    "cli": ({"api", "demo", "record", "run_options", "serve", "startup", "store"}, {"anyio", "mcp"}),
     "__main__": ({"cli"}, set()),
     # Loads the reports, for a command that is given each finding.
     "startup": ({"record", "recorded", "serve", "tracebacks"}, set()),

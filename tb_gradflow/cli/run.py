@@ -196,6 +196,11 @@ def stem_of(options: argparse.Namespace) -> str:
     name: str = options.program
     if options.is_module:
         return name.rpartition(".")[2]
+    return stem_of_script(name)
+
+
+def stem_of_script(name: str) -> str:
+    """The same for a program that is no module."""
     path = Path(name)
     return (path.parent if path.name == "__main__.py" else path).resolve().stem or "program"
 
