@@ -1,6 +1,6 @@
 """A small server for `tb-gradflow view`: the routes of the plugin at the addresses that they have in TensorBoard.
 
-TensorBoard itself is not started, so what keeps it from starting does not matter here; but its package reads the logs.
+TensorBoard does not have to be installed.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import socket
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from tensorboard.backend import http_util
 from werkzeug import wrappers
 from werkzeug.sansio.utils import host_is_trusted
 from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
 from werkzeug.utils import redirect
 
 from tb_gradflow.errors import SetupError
+from tb_gradflow.serve.respond import respond
 from tb_gradflow.serve.routes import SCRIPT, Routes
 from tb_gradflow.store.directory import DirectorySource, find_runs
 from tb_gradflow.store.layout import PLUGIN
@@ -66,8 +66,7 @@ class Viewer:
 @wrappers.Request.application
 def _serve_page(request: wrappers.Request) -> wrappers.Response:
     allowed = base64.b64encode(hashlib.sha256(_START.encode()).digest()).decode()
-    response: wrappers.Response = http_util.Respond(request, _PAGE, "text/html", csp_scripts_sha256s=[allowed])
-    return response
+    return respond(request, _PAGE.encode(), "text/html", scripts=[allowed])
 
 
 @wrappers.Request.application

@@ -213,7 +213,7 @@ def test_without_a_fast_checksum_a_log_is_read_and_data_are_not_checked(
 ) -> None:
     path = write_log(tmp_path, steps=1)
     monkeypatch.setitem(sys.modules, "google_crc32c", None)
-    monkeypatch.setattr(event_files, "_crc32c", event_files._in_c())
+    monkeypatch.setattr(event_files, "_crc32c", event_files.in_c())
     content = bytearray(path.read_bytes())
     content[-1] ^= 1  # of a checksum
     path.write_bytes(content)
