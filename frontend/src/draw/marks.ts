@@ -23,7 +23,7 @@ interface Meaning {
 
 /** In the order of the legend. */
 export const MEANINGS: readonly Meaning[] = [
-  {sign: "missing", text: "✕", word: "variable that gets none", colour: ({bad}) => bad},
+  {sign: "missing", text: "✕", word: "variable gets none", colour: ({bad}) => bad},
   {sign: "cut", text: "⊗", word: "cut: it ends here", colour: ({bad}) => bad},
   {sign: "blocking", text: "⊘", word: "op that stops it", colour: ({bad}) => bad},
   {sign: "aside", text: "⊘", word: "a side path ends here", colour: ({bad}) => bad},

@@ -40,6 +40,7 @@ export function timeline({store, derived, ask, playing}: Scope): TemplateResult 
   return html`<gf-timeline
     .steps=${overview?.steps ?? []}
     .losses=${derived.losses(overview, trace, target)}
+    .recorded=${store.source.isLive ? (overview?.wall_times.at(-1) ?? null) : null}
     .at=${at}
     .course=${course}
     .playing=${playing}

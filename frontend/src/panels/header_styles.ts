@@ -11,7 +11,7 @@ export const headerStyles = css`
     border-bottom: 1px solid var(--gf-line);
   }
   .top header {
-    flex: 1 1 auto;
+    flex: 1 1 640px;
   }
   header {
     display: flex;
@@ -66,7 +66,7 @@ export const headerStyles = css`
     flex-shrink: 0;
   }
   gf-timeline {
-    flex: 1 1 420px;
+    flex: 1 1 400px;
     padding: 6px 14px 0;
   }
   gf-search {
