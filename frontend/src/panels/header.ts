@@ -6,10 +6,12 @@ import {formatCount, plural} from "../model/format.ts";
 import {countsOf, HEALTH} from "../model/runs.ts";
 import {exportMenu} from "./export.ts";
 import type {Scope} from "./scope.ts";
-import {hasRoom} from "./room.ts";
 import "./runs.ts";
 import "./search.ts";
 import "./timeline.ts";
+
+/** In a narrower frame the list of other runs has no label: see the styles. */
+const ROOM_FOR_LABEL = 1400;
 
 export function header(scope: Scope): TemplateResult {
   const {derived, view, store, ask} = scope;
@@ -119,7 +121,7 @@ function besidePicker({store, view, ask}: Scope): TemplateResult | typeof nothin
     ask.look(value === "" ? {beside: null} : {beside: value, tab: "changes"});
   };
   // If there is no space for the label next to the list, it is in the list.
-  const nobody = hasRoom() ? "no other run" : "compare with …";
+  const nobody = window.innerWidth >= ROOM_FOR_LABEL ? "no other run" : "compare with …";
   return html`<label class="picker beside" title=${others.find((entry) => entry.run === view.beside)?.name ?? ""}
     ><span class="muted wide">Compare with</span>
     <select aria-label="Compare with" @change=${choose}>

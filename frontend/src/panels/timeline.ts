@@ -3,7 +3,7 @@
 import {html, LitElement, nothing, svg, type TemplateResult} from "lit";
 import type {Course} from "../api/routes.ts";
 import {formatCount, formatNumber} from "../model/format.ts";
-import {agoInWords, mayGoOn} from "../model/runs.ts";
+import {mayGoOn} from "../model/runs.ts";
 import {beginningsIn, lossCurve, type Beginning, type LossCurve} from "../model/timeline.ts";
 import {SEVERITY} from "../model/words.ts";
 import {given} from "./given.ts";
@@ -87,9 +87,11 @@ export class Timeline extends LitElement {
 
   #running(): TemplateResult | typeof nothing {
     const now = Date.now() / 1000;
-    return this.recorded === null || !mayGoOn(this.recorded, now)
-      ? nothing
-      : html`<span class="running" role="status" title="The last recorded step: ${agoInWords(Math.max(0, now - this.recorded))}">● training</span>`;
+    if (this.recorded === null || !mayGoOn(this.recorded, now)) {
+      return nothing;
+    }
+    const ago = Math.round(Math.max(0, now - this.recorded));
+    return html`<span class="running" title="The last step was recorded ${ago} s ago: the training may still be running.">● ${ago} s ago</span>`;
   }
 
   #picture(): TemplateResult | typeof nothing {
