@@ -30,6 +30,9 @@ PREFIX = f"/data/plugin/{PLUGIN}"
 PAGE = f"{PREFIX}/"
 """The script requests everything relative to the address of its page."""
 
+SCALARS = "/data/plugin/timeseries/tags"
+"""The page asks TensorBoard for them, to link them. Here are none, and that is no error."""
+
 _START = f'import("./static/{SCRIPT}").then((page) => void page.render());'
 
 _PAGE = f"""\
@@ -51,7 +54,12 @@ class Viewer:
     def __init__(self, logdir: str) -> None:
         find_runs(logdir)
         routes = Routes(DirectorySource(logdir), logdir).apps()
-        self._apps = {"/": _lead_to_page, PAGE: _serve_page, **{f"{PREFIX}{path}": app for path, app in routes.items()}}
+        self._apps = {
+            "/": _lead_to_page,
+            PAGE: _serve_page,
+            SCALARS: _serve_no_scalars,
+            **{f"{PREFIX}{path}": app for path, app in routes.items()},
+        }
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         path = environ.get("PATH_INFO", "")
@@ -67,6 +75,11 @@ class Viewer:
 def _serve_page(request: wrappers.Request) -> wrappers.Response:
     allowed = base64.b64encode(hashlib.sha256(_START.encode()).digest()).decode()
     return respond(request, _PAGE.encode(), "text/html", scripts=[allowed])
+
+
+@wrappers.Request.application
+def _serve_no_scalars(request: wrappers.Request) -> wrappers.Response:
+    return respond(request, b"{}", "application/json")
 
 
 @wrappers.Request.application
