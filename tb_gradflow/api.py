@@ -151,6 +151,7 @@ def explain(
     from tb_gradflow.trace.explain.graph_tensors import is_graph_tensor
     from tb_gradflow.trace.explain.one_step import explain_function, explain_model
     from tb_gradflow.trace.explain.tried_edits import seen, variables_as_called, with_tried
+    from tb_gradflow.trace.log.progress import told_if_long
 
     def run(*, terms: bool, examples: bool) -> Explained:
         if is_graph_tensor(model_or_loss):
@@ -174,7 +175,8 @@ def explain(
         diagnosis = replace(diagnosis, findings=with_reason(diagnosis.findings))
     elif try_fixes:
         called = variables_as_called(explained.trace, variables) if variables is not None else {}
-        diagnosis = with_tried(seen(explained, diagnosis), again, called)
+        with told_if_long("trying the fixes on copies of the step"):
+            diagnosis = with_tried(seen(explained, diagnosis), again, called)
     outliers = finding_of_outliers(explained.examples, len(explained.trace.targets) - 1)
     if outliers is not None:
         diagnosis = replace(diagnosis, findings=(*diagnosis.findings, outliers))

@@ -15,6 +15,7 @@ from typing import Any
 from tb_gradflow.api import Log, open_run
 from tb_gradflow.errors import LogError
 from tb_gradflow.recorded import Recorded
+from tb_gradflow.run_options import add_options, recorder_options
 from tb_gradflow.serve.reports.report import Report
 from tb_gradflow.serve.runs.standing import standing_of, worst_first
 from tb_gradflow.serve.terminal.standing_text import lines_of
@@ -31,7 +32,7 @@ def load(shell: Any) -> None:
     """Registers the magic in IPython's shell."""
 
     def gradflow(line: str, cell: str) -> None:
-        """Record the trainings in this cell, and show the report below it: %%gradflow [--logdir DIR]"""
+        """Record the trainings in this cell, and show the report below it. `%%gradflow --help` lists the options."""
         __tracebackhide__ = True  # IPython then shows the lines of the cell
         run_cell(shell, line, cell)
 
@@ -47,7 +48,7 @@ def run_cell(shell: Any, line: str, cell: str) -> None:
     logdir = options.logdir or os.path.join(LOGDIR, time.strftime("%Y%m%d-%H%M%S"))
     # The first line is the magic's, so line numbers match those that the notebook shows. Another magic must come first.
     code = cell if cell.lstrip().startswith("%%") else f"# %%gradflow {line}\n{cell}"
-    recorded = Recorded(lambda: logdir)
+    recorded = Recorded(lambda: logdir, recorder_options(options))
     recorded.start()
     try:
         with _silent_about_errors(shell), _as_the_same_cell(shell):
@@ -148,6 +149,7 @@ def _options(line: str) -> argparse.Namespace | None:
         prog="%%gradflow", description="Record the trainings in this cell, and show the report below it."
     )
     parser.add_argument("--logdir", metavar="DIR", help=f"where the runs are written (default: {LOGDIR}/DATE-TIME)")
+    add_options(parser)
     try:
         return parser.parse_args(shlex.split(line))
     except SystemExit:  # argparse has printed the reason; the kernel continues

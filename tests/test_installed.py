@@ -80,15 +80,20 @@ def test_the_sdist_needs_no_node_and_makes_the_same_wheel(built: dict[str, Path]
 def python(request: pytest.FixtureRequest, built: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An empty environment with the wheel, the packages that its metadata asks for, those that these ask for, and no
     others. They are linked from the one that runs the tests, which spares a download."""
-    home = tmp_path_factory.mktemp("environment")
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(home)], check=True)
-    [site] = home.glob("lib/python*/site-packages")
-    program = home / "bin" / "python"
-    install = ["install", "--quiet", "--no-deps", "--no-index", str(built["wheel"])]
-    subprocess.run([sys.executable, "-m", "pip", "--python", str(program), *install], check=True)
+    program, site = empty_environment(built["wheel"], tmp_path_factory.mktemp("environment"))
     for name in required("tensorboard-plugin-gradflow", request.param):
         link(name, site)
     return program
+
+
+def empty_environment(wheel: Path, home: Path) -> tuple[Path, Path]:
+    """The Python of an environment with the wheel alone, and where its packages are."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(home)], check=True)
+    [site] = home.glob("lib/python*/site-packages")
+    program = home / "bin" / "python"
+    install = ["install", "--quiet", "--no-deps", "--no-index", str(wheel)]
+    subprocess.run([sys.executable, "-m", "pip", "--python", str(program), *install], check=True)
+    return program, site
 
 
 def required(name: str, extra: str) -> set[str]:
@@ -112,6 +117,18 @@ def link(name: str, site: Path) -> None:
     for top in {Path(file).parts[0] for file in distribution.files or ()} - {"..", "__pycache__"}:
         if not (site / top).exists():
             (site / top).symlink_to(Path(str(distribution.locate_file(top))))
+
+
+@pytest.fixture(scope="module")
+def python_without_tensorboard(built: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same, where TensorBoard is missing, and with it what only TensorBoard asks for."""
+    program, site = empty_environment(built["wheel"], tmp_path_factory.mktemp("environment"))
+    [info] = site.glob("tensorboard_plugin_gradflow-*.dist-info")
+    asked = [Requirement(text) for text in importlib.metadata.Distribution.at(info).requires or ()]
+    for name in {each.name for each in asked if each.marker is None} - {"tensorboard"}:
+        for needed in {name, *required(name, "")}:
+            link(needed, site)
+    return program
 
 
 @pytest.fixture
@@ -156,6 +173,28 @@ def test_the_tab_is_there(python: Path, log: Path) -> None:
         process.communicate(timeout=30)
 
     assert listed["tab_name"] == "Gradient flow"
+    assert (page.status, page.headers["Content-Type"].partition(";")[0]) == (200, "text/javascript")
+
+
+def test_without_tensorboard_logs_are_read_and_shown(python_without_tensorboard: Path, log: Path) -> None:
+    python, command = python_without_tensorboard, str(python_without_tensorboard.with_name("tb-gradflow"))
+    assert run(python, "-c", "import importlib.util as u; print(u.find_spec('tensorboard'))") == "None\n"
+
+    report = json.loads(run(python, command, "report", str(log), "--json"))
+    viewer = subprocess.Popen(
+        [str(python), command, "view", str(log)], cwd=log, env=clean(), stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert viewer.stdout is not None
+        url = viewer.stdout.readline().split()[1]
+        runs = ask_at(url, "data/plugin/gradflow/runs").json["runs"]
+        page = ask_at(url, "data/plugin/gradflow/static/index.js")
+    finally:
+        viewer.terminate()
+        viewer.communicate(timeout=30)
+
+    assert list(report["runs"]) == ["run"]
+    assert [each["name"] for each in runs] == ["run"]
     assert (page.status, page.headers["Content-Type"].partition(";")[0]) == (200, "text/javascript")
 
 

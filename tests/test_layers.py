@@ -33,15 +33,16 @@ TABLE: dict[str, tuple[set[str], set[str]]] = {
     "api": ({"record", "analyse", "gradcheck", "serve", "store", "trace"}, {"numpy"}),
     # Loads the recorder, when it is called.
     "summary": ({"trace"}, set()),
-    "cli": ({"api", "demo", "record", "serve", "startup", "store"}, {"mcp"}),
+    "cli": ({"api", "demo", "record", "run_options", "serve", "startup", "store"}, {"anyio", "mcp"}),
     "__main__": ({"cli"}, set()),
     # Loads the reports, for a command that is given each finding.
     "startup": ({"record", "recorded", "serve", "tracebacks"}, set()),
     # Loads the recorder, when what is recorded has imported TensorFlow.
     "recorded": ({"on_import", "trace"}, set()),
+    "run_options": (set(), set()),
     "tracebacks": (set(), set()),
     "on_import": (set(), set()),
-    "notebook": ({"api", "recorded", "serve", "store"}, {"IPython"}),
+    "notebook": ({"api", "recorded", "run_options", "serve", "store"}, {"IPython"}),
     # A demonstration is a user's program: it imports the package itself.
     "demo": ({"__init__", "api", "record", "trace"}, {"numpy", "tensorflow", "keras"}),
     # Loads the recorder, when a test asks for it. `serve` and `trace` are named for their types alone.

@@ -228,6 +228,6 @@ describe("bundles", () => {
     const bundle = bundled([0], numbers(new Array(10).fill(1)));
 
     expect(bundle.look).toBe("broken");
-    expect(describeBundle(bundle, "–")).toBe("no gradient: disconnected");
+    expect(describeBundle(bundle, "–")).toBe("no gradient");
   });
 });

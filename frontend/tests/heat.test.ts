@@ -1,7 +1,7 @@
 import {describe, expect, test} from "vitest";
 import type {Course} from "../src/api/routes.ts";
 import {flowGraph} from "../src/model/graph.ts";
-import {cellOf, depthsOf, Heat, orderedRows, type Order} from "../src/model/heat.ts";
+import {cellOf, depthsOf, Heat, orderedRows, ticksOf, type Order} from "../src/model/heat.ts";
 import {chartOf, spread, trackOf} from "../src/model/series.ts";
 import {beginningsIn, lossCurve} from "../src/model/timeline.ts";
 import {diagnosis, read, trace} from "./build.ts";
@@ -31,6 +31,15 @@ test.each([
     expect(column === 0 ? -1 : heat.stepAt(column - 1)).toBeLessThan(step);
   }
   expect(heat.stepAt(columns - 1)).toBe(steps - 1);
+});
+
+test.each([
+  [16, 5, [0, 4, 8, 11, 15]],
+  [3, 5, [0, 1, 2]],
+  [512, 2, [0, 511]],
+  [1, 5, [0]],
+])("of %i columns, %i labels are spread from the first to the last", (columns, most, labelled) => {
+  expect(ticksOf(columns, most)).toEqual(labelled);
 });
 
 describe("rows", () => {

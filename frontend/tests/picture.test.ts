@@ -1,6 +1,7 @@
 import {describe, expect, test} from "vitest";
 import {paintEdges} from "../src/draw/edges.ts";
 import {pictureOf, type Condition} from "../src/draw/look.ts";
+import {marksOf} from "../src/draw/marks.ts";
 import {LIGHT} from "../src/draw/palette.ts";
 import type {Picture} from "../src/draw/picture.ts";
 import {SvgBrush, svgOf} from "../src/draw/svg.ts";
@@ -122,13 +123,36 @@ describe("lines seen from far away", () => {
   });
 });
 
+describe("the legend", () => {
+  const nothing = {litItems: null, litEdges: null, selected: -1, hovered: -1};
+  const {scene} = everythingOpen();
+  const picture = pictureOf(scene, conditionOf(numbersOf((row) => (row === 5 ? NaN : 1)), {"m/b4/w": "disconnected"}));
+
+  test("explains the marks that are drawn, and no others", () => {
+    const {looks, signs} = marksOf(picture, nothing);
+
+    expect([...looks]).toEqual(expect.arrayContaining(["finite", "nan", "broken"]));
+    expect(looks).not.toContain("inf");
+    expect(signs).toContain("missing");
+    expect(signs).not.toContain("change");
+  });
+
+  test("explains what is lit alone", () => {
+    const {litItems, litEdges} = {litItems: new Set([picture.boxes[0].item]), litEdges: new Set<number>()};
+    const lit = marksOf(picture, {...nothing, litItems, litEdges});
+
+    expect(lit.looks.size).toBe(0);
+    expect(lit.signs).not.toContain("missing");
+  });
+});
+
 test("a picture that leaves the page says what its colours and lines mean", () => {
   const {scene} = everythingOpen();
   const picture = pictureOf(scene, conditionOf(numbersOf((row) => (row === 5 ? NaN : 1)), {"m/b4/w": "disconnected"}));
   const svg = svgOf(picture, scene, {litItems: null, litEdges: null, selected: -1, hovered: -1}, LIGHT, () => ({width: 10}) as TextMetrics);
   const words = [...svg.matchAll(/<text [^>]*>([^<]*)<\/text>/g)].map(([, text]) => text);
 
-  expect(words).toEqual(expect.arrayContaining(["Norm of the gradient", "10⁻²", "10²", "disconnected", "NaN  has NaN"]));
+  expect(words).toEqual(expect.arrayContaining(["Norm of the gradient", "10⁻²", "10²", "no gradient", "NaN  has NaN"]));
   expect(words).not.toContain("∞  has infinities");
   const [, height] = /viewBox="[^"]* ([\d.]+)"/.exec(svg) ?? [];
   const lowest = Math.max(...[...svg.matchAll(/<text x="[^"]*" y="([\d.]+)"/g)].map(([, y]) => Number(y)));

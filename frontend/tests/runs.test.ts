@@ -1,6 +1,6 @@
 import {describe, expect, test} from "vitest";
 import type {Health, RunEntry, Standing} from "../src/api/routes.ts";
-import {agoInWords, countsOf, filteredRuns, linesOf, runToOpen, settingInWords, sortedRuns} from "../src/model/runs.ts";
+import {agoInWords, countsOf, filteredRuns, linesOf, mayGoOn, runToOpen, settingInWords, sortedRuns} from "../src/model/runs.ts";
 
 function entry(run: string, began: number, health: Health | null, error: string | null = null): RunEntry {
   return {run, name: run, error, began, health};
@@ -28,6 +28,10 @@ describe("the run to open", () => {
     expect(runToOpen([entry("a", 9, "unknown", "format 99")])?.run).toBe("a");
     expect(runToOpen([])).toBe(null);
   });
+});
+
+test("a training may go on for a minute after its last recorded step", () => {
+  expect([mayGoOn(1000, 1030), mayGoOn(1000, 1090)]).toEqual([true, false]);
 });
 
 describe("the list of all runs", () => {

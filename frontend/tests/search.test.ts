@@ -40,6 +40,15 @@ test("an op is found by its type, its cause and its line of code", () => {
   expect(names("model.py:17")).toEqual(["a/Less"]);
 });
 
+test("among equals, what has a problem comes first, but an exact label before it", () => {
+  const tree = treeOf(flowGraph(sample()));
+  const found = (query: string, troubled: string) =>
+    search(indexOf(tree, null), query, (item) => tree.items[item].name === troubled).map(({item}) => tree.items[item].name);
+
+  expect(found("b/", "b/Less_1")[0]).toBe("b/Less_1");
+  expect(found("less", "b/Less_1")[0]).toBe("a/Less");
+});
+
 test("every word has to be found", () => {
   expect(names("less model.py")).toEqual(["a/Less"]);
   expect(names("less nowhere")).toEqual([]);

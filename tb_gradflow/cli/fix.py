@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tb_gradflow.api import Log
-from tb_gradflow.cli.runs import chosen, opened
+from tb_gradflow.cli.runs import add_logdir, chosen, default_to_newest, opened
 from tb_gradflow.plain import clean, one_line
 from tb_gradflow.record.report import Edit
 from tb_gradflow.record.schema import Passage
@@ -31,7 +31,7 @@ def add_parser(commands: Subparsers) -> None:
         "them into the files. Needs no TensorFlow.",
         epilog="Exit status: 0, or 2 if a log cannot be read, or if a file has changed since it was recorded.",
     )
-    parser.add_argument("logdir", metavar="LOGDIR", help="a directory with one or more runs")
+    add_logdir(parser)
     parser.add_argument("--run", metavar="NAME", help="only this run")
     parser.add_argument(
         "--apply",
@@ -48,6 +48,7 @@ def run(options: argparse.Namespace) -> int:
     reports: list[Report] = []
     passages: list[Passage] = []
     made: set[Edit] = set()
+    default_to_newest(options)
     for name, directory in chosen(options.logdir, options.run).items():
         log = opened(options.logdir, name, directory)
         report = log.report()

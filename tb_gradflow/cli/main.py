@@ -15,7 +15,7 @@ from tb_gradflow.errors import GradFlowError
 from tb_gradflow.plain import clean
 from tb_gradflow.version import VERSION
 
-COMMANDS = ("run", "report", "view", "compare", "diverge", "fix", "cause", "mcp", "demo", "doctor")
+COMMANDS = ("run", "report", "view", "compare", "diverge", "fix", "cause", "mcp", "demo", "doctor", "completion")
 """Each is a module in this package, loaded on demand: `run` does not wait for what the reports need."""
 
 BAD_INPUT = 2

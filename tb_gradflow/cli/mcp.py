@@ -1,6 +1,6 @@
 """`tb-gradflow mcp`: a Model Context Protocol server, by which a program that helps people program reads the runs.
 
-It only reads. The tools return what the other commands print as JSON.
+The tools return what the other commands print as JSON. All but one only read; that one runs a program of the user's.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import functools
 import inspect
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from tb_gradflow.api import Log
@@ -19,6 +19,7 @@ from tb_gradflow.cli.diverge import diverged
 from tb_gradflow.cli.fix import passages_of
 from tb_gradflow.cli.run import LOGDIR
 from tb_gradflow.cli.runs import chosen, newest_in, opened
+from tb_gradflow.cli.trial import run_and_try
 from tb_gradflow.errors import GradFlowError, LogError, SetupError
 from tb_gradflow.record.codec import encode
 from tb_gradflow.serve.reports.fixing import fixes_of, patch
@@ -36,7 +37,8 @@ GOOD = 0
 INSTRUCTIONS = """\
 Where and why gradients stop in TensorFlow and Keras trainings that tb-gradflow has recorded. Record a program with \
 `tb-gradflow run train.py`; then `runs`, `report`, `evidence` and `edits` say what is wrong and what to write instead. \
-Change the code, record it again, and `compare` the two runs."""
+`try_fixes` runs a program and tries its edits on copies of a step. Change the code, record it again, and `compare` \
+the two runs."""
 
 
 def add_parser(commands: Subparsers) -> None:
@@ -44,8 +46,9 @@ def add_parser(commands: Subparsers) -> None:
         "mcp",
         help="serve the runs of a log directory to programs, by the Model Context Protocol",
         description="A Model Context Protocol server on standard input and output, for programs that help people "
-        "program. Tools: runs, report, evidence, edits, compare and diverge. It only reads. Needs the extra `mcp`: "
-        "`pip install tensorboard-plugin-gradflow[mcp]`. Needs no TensorFlow.",
+        "program. Tools: runs, report, evidence, edits, compare and diverge, which only read; and try_fixes, which "
+        "runs a program below the working directory. Needs the extra `mcp`: "
+        "`pip install tensorboard-plugin-gradflow[mcp]`. Only try_fixes needs TensorFlow.",
         epilog="Exit status: 0 when its input ends, or 2 if the extra is not installed.",
     )
     parser.add_argument(
@@ -68,6 +71,9 @@ def run(options: argparse.Namespace) -> int:
     only_reads = ToolAnnotations(read_only_hint=True, open_world_hint=False)
     for tool in (tools.runs, tools.report, tools.evidence, tools.edits, tools.compare, tools.diverge):
         server.add_tool(told(tool, ToolError), description=inspect.getdoc(tool), annotations=only_reads)
+    runs_code = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=True)
+    trial = in_thread(told(tools.try_fixes, ToolError))
+    server.add_tool(trial, description=inspect.getdoc(tools.try_fixes), annotations=runs_code)
     if sys.stdin.isatty():
         print("Speaks the Model Context Protocol on standard input and output. Ctrl-C ends it.", file=sys.stderr)
     server.run()
@@ -83,6 +89,17 @@ def told(tool: Callable[..., Json], as_error: type[Exception]) -> Callable[..., 
             return tool(*given, **named)
         except GradFlowError as error:
             raise as_error(str(error)) from error
+
+    return called
+
+
+def in_thread(tool: Callable[..., Json]) -> Callable[..., Awaitable[Json]]:
+    """The same tool for a call that takes long: the server answers other requests meanwhile."""
+    import anyio.to_thread
+
+    @functools.wraps(tool)
+    async def called(*given: Any, **named: Any) -> Json:
+        return await anyio.to_thread.run_sync(functools.partial(tool, *given, **named))
 
     return called
 
@@ -169,6 +186,18 @@ class Tools:
         Also the settings, versions and lines of code that differ.
         """
         return diverged(self._logdir, run_a, run_b).to_dict()
+
+    def try_fixes(
+        self, program: str, arguments: list[str] | None = None, seconds: float = 600, keep: bool = False
+    ) -> Json:
+        """Run a training program and try its fixes: `tried` says for each edit what came out of it.
+
+        `program` is a Python file below the server's working directory; it runs as `python program arguments` does,
+        with all that it writes itself, for at most `seconds`. At its end each edit is made in memory and run on copies
+        of a recorded step, then trained for 20 steps and compared with the same without it. No source file is changed,
+        and the log is only kept, as new runs, with `keep`.
+        """
+        return run_and_try(program, arguments or [], seconds, self._logdir if keep else None)
 
     def _log(self, run: str | None) -> tuple[str, Log]:
         """A run by its name, or else the one that was written last; with its name in `runs`. Raises LogError."""

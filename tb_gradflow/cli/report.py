@@ -12,9 +12,8 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from tb_gradflow.api import Log, page_of
-from tb_gradflow.cli.run import LOGDIR
-from tb_gradflow.cli.runs import chosen, newest_in, opened
-from tb_gradflow.cli.terminal import look
+from tb_gradflow.cli.runs import add_logdir, chosen, default_to_newest, opened
+from tb_gradflow.cli.terminal import look, told_if_long
 from tb_gradflow.errors import LogError
 from tb_gradflow.plain import one_line
 from tb_gradflow.serve.formats import as_json, github, junit, markdown, sarif
@@ -60,12 +59,7 @@ def add_parser(commands: Subparsers) -> None:
         "TensorFlow.",
         epilog="Exit status: 0, or 1 if --fail-on applies, or 2 if a log cannot be read.",
     )
-    parser.add_argument(
-        "logdir",
-        metavar="LOGDIR",
-        nargs="?",
-        help=f"a directory with one or more runs (default: the newest run below {LOGDIR})",
-    )
+    add_logdir(parser)
     parser.add_argument("--run", metavar="NAME", help="only this run")
     parser.add_argument("--step", metavar="N", type=int, help="the recorded step to report (default: the last)")
     parser.add_argument(
@@ -87,21 +81,21 @@ def add_parser(commands: Subparsers) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """For one run the report; for several runs a table of all of them, worst first, followed by the reports."""
-    if options.logdir is None:
-        options.logdir = LOGDIR
-        options.run = options.run or newest_in(LOGDIR)
+    default_to_newest(options)
     logs: list[Log] = []
     reports: dict[str, Report] = {}
     unreadable: dict[str, str] = {}
-    for name, directory in chosen(options.logdir, options.run).items():
-        try:
-            log = opened(options.logdir, name, directory)
-            reports[name] = log.report(options.step)
-            logs.append(log)
-        except LogError as error:
-            named = options.logdir if name == "." else name
-            print(one_line(f"tb-gradflow: run {named}: {error}"), file=sys.stderr)
-            unreadable[name] = str(error)
+    with told_if_long(f"Reading {options.logdir}"):
+        for name, directory in chosen(options.logdir, options.run).items():
+            try:
+                log = opened(options.logdir, name, directory)
+                reports[name] = log.report(options.step)
+                logs.append(log)
+            except LogError as error:
+                unreadable[name] = str(error)
+    for name, problem in unreadable.items():
+        named = options.logdir if name == "." else name
+        print(one_line(f"tb-gradflow: run {named}: {problem}"), file=sys.stderr)
     if options.format == "text" or (options.format is None and not options.html):
         logged = below(options.logdir) if len(reports) > 1 else {}
         settings = [of_run(name, logged) for name in reports]

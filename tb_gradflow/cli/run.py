@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from tb_gradflow.cli.child import end_as, run_to_end
 from tb_gradflow.errors import SetupError
+from tb_gradflow.run_options import add_options, recorder_options
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -52,49 +53,7 @@ def add_parser(commands: Subparsers) -> None:
         metavar="DIR",
         help=f"where the runs are written (default: {LOGDIR}/SCRIPT/DATE-TIME)",
     )
-    parser.add_argument(
-        "--update-freq",
-        metavar="WHEN",
-        type=_update_freq,
-        default="auto",
-        help=(
-            "which steps to record: auto, as often as --overhead allows; epoch; or a number N for every N steps "
-            "(default: auto)"
-        ),
-    )
-    parser.add_argument(
-        "--overhead",
-        metavar="SHARE",
-        type=_overhead,
-        default=0.01,
-        help="with auto, the share of the training time that recording may take (default: 0.01)",
-    )
-    parser.add_argument(
-        "--tensors",
-        choices=("all", "layers", "variables"),
-        default="all",
-        help="whose gradients to record (default: all)",
-    )
-    parser.add_argument(
-        "--no-catch-nonfinite",
-        dest="catch_nonfinite",
-        action="store_false",
-        help="do not catch the first step with a NaN or Inf gradient between recorded ones",
-    )
-    parser.add_argument(
-        "--expected",
-        metavar="PATTERN",
-        action="append",
-        default=[],
-        help="name pattern of variables that are meant to get no gradient; may be given several times",
-    )
-    parser.add_argument(
-        "--no-source", dest="source", action="store_false", help="keep file names and lines of code out of the log"
-    )
-    parser.add_argument("--terms", action="store_true", help="also record the gradient of each term of a loss")
-    parser.add_argument(
-        "--examples", action="store_true", help="keep in the log the rows of the batch that break a step"
-    )
+    add_options(parser)
     parser.add_argument(
         "--on-finding",
         metavar="COMMAND",
@@ -102,20 +61,14 @@ def add_parser(commands: Subparsers) -> None:
         "its standard input",
     )
     parser.add_argument(
-        "--try-fixes",
-        action="store_const",
-        const=True,
-        default="auto",
-        help="when the program has ended, try the fixes on copies of a step, and train each for 20 steps (default: if "
-        "that takes at most a tenth of the program's time)",
-    )
-    parser.add_argument(
         "--fail-on", choices=("error", "warning"), help="exit with 1 on an error; with warning, on a warning too"
     )
     parser.add_argument("-m", dest="is_module", action="store_true", help="run a module, as in `python -m`")
     parser.add_argument("program", metavar="SCRIPT", help="the program")
-    parser.add_argument("arguments", metavar="ARGS", nargs=argparse.REMAINDER, help="its arguments")
-    parser.set_defaults(command=run)
+    arguments = parser.add_argument("arguments", metavar="ARGS", nargs=argparse.REMAINDER, help="its arguments")
+    arguments.required = False  # or else an error about a missing program would name them too
+    own = frozenset(word for action in parser._actions for word in action.option_strings if word.startswith("--"))
+    parser.set_defaults(command=run, own_options=own - {"--help"})
 
 
 def run(options: argparse.Namespace) -> int:
@@ -129,6 +82,8 @@ def run(options: argparse.Namespace) -> int:
         for stream in filter(None, (sys.stdout, sys.stderr)):
             stream.flush()
         names, seen = runs_in(manifest), seen_in(manifest)
+    if (said := said_of_misplaced(options)) is not None:
+        print(f"\ntb-gradflow: {said}", file=sys.stderr)
     return FAILED if is_reported_to_fail(logdir, names, seen, options) else end_as(status)
 
 
@@ -140,6 +95,24 @@ def check_program(options: argparse.Namespace) -> None:
         rest = " ".join(options.arguments) or "SCRIPT"
         raise SetupError(f"run starts Python itself: `tb-gradflow run {rest}`, without `{options.program}`")
     raise SetupError(f"{options.program} does not exist: expected a program, as in `python {options.program}`")
+
+
+def said_of_misplaced(options: argparse.Namespace) -> str | None:
+    """About options of this command that stand behind a program which does not mention them."""
+    behind = {word.partition("=")[0] for word in options.arguments} & options.own_options
+    if not behind or options.is_module:
+        return None
+    try:
+        text = Path(options.program).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    lost = sorted(word for word in behind if word[2:] not in text and word[2:].replace("-", "_") not in text)
+    if not lost:
+        return None
+    return (
+        f"{', '.join(lost)}: passed to {options.program}, as everything behind it. Options of `tb-gradflow run` come "
+        "before the program"
+    )
 
 
 def is_reported_to_fail(logdir: str, names: list[str], seen: list[str], options: argparse.Namespace) -> bool:
@@ -172,19 +145,8 @@ def environment(options: argparse.Namespace, logdir: str, manifest: Path) -> dic
         "log_dir": logdir if "://" in logdir else os.path.abspath(logdir),
         "manifest": str(manifest),
         "options": {
-            name: getattr(options, name)
-            for name in (
-                "update_freq",
-                "overhead",
-                "tensors",
-                "catch_nonfinite",
-                "expected",
-                "source",
-                "terms",
-                "examples",
-                "on_finding",
-                "try_fixes",
-            )
+            **recorder_options(options),
+            "on_finding": options.on_finding,
         },
     }
     path = os.pathsep.join(filter(None, (str(STARTUP), pythonpath)))
@@ -234,6 +196,11 @@ def stem_of(options: argparse.Namespace) -> str:
     name: str = options.program
     if options.is_module:
         return name.rpartition(".")[2]
+    return stem_of_script(name)
+
+
+def stem_of_script(name: str) -> str:
+    """The same for a program that is no module."""
     path = Path(name)
     return (path.parent if path.name == "__main__.py" else path).resolve().stem or "program"
 
@@ -251,21 +218,3 @@ def check_writable(logdir: str) -> None:
             f"cannot write to --logdir {logdir!r} ({error.strerror or error}): give a directory that this process may "
             "write to"
         ) from error
-
-
-def _update_freq(text: str) -> Any:
-    if text in ("auto", "epoch"):
-        return text
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"expected auto, epoch or a number of steps of at least 1, got {text!r}")
-    return int(text)
-
-
-def _overhead(text: str) -> float:
-    try:
-        share = float(text)
-    except ValueError:
-        share = -1.0
-    if not 0 < share <= 1:
-        raise argparse.ArgumentTypeError(f"expected a share of the training time, above 0 and at most 1, got {text!r}")
-    return share

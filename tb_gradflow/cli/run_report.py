@@ -30,7 +30,11 @@ def report_on(logdir: str, names: Sequence[str], fail_on: str | None) -> bool:
         print(one_line(f"tb-gradflow: run {name}: {problem}"))
     if reports:
         print_text(logs, reports, unreadable, None, is_over=True)
-        print(f"\n{count(len(reports), 'run')} recorded. Look at the graph: tensorboard --logdir {shlex.quote(logdir)}")
+        where = shlex.quote(logdir)
+        print(f"\n{count(len(reports), 'run')} recorded. Look at the graph: tb-gradflow view {where}")
+        print(f"In TensorBoard: tensorboard --logdir {where}")
+        if any(finding.edit is not None for report in reports for finding in report.findings):
+            print(f"Write the edits into your files: tb-gradflow fix {where} --apply")
     failing = SEVERITIES_THAT_FAIL[fail_on] if fail_on else frozenset()
     return any(finding.severity in failing for report in reports for finding in report.findings)
 

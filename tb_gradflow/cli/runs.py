@@ -2,18 +2,40 @@
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 
 from tb_gradflow.api import Log, open_run
+from tb_gradflow.cli.run import LOGDIR
 from tb_gradflow.errors import LogError
 from tb_gradflow.plain import text_of_path
 from tb_gradflow.store.directory import find_runs
 
 
+def add_logdir(parser: argparse.ArgumentParser) -> None:
+    """For a command that reads runs, of which `default_to_newest` finds one if none is given."""
+    parser.add_argument(
+        "logdir",
+        metavar="LOGDIR",
+        nargs="?",
+        help=f"a directory with one or more runs (default: the newest run below {LOGDIR})",
+    )
+
+
+def default_to_newest(options: argparse.Namespace) -> None:
+    """Raises LogError if no directory was given, and there is none where `tb-gradflow run` writes."""
+    if options.logdir is None:
+        options.logdir = LOGDIR
+        options.run = options.run or newest_in(LOGDIR)
+
+
 def newest_in(logdir: str) -> str:
     """The run that was written last. Raises LogError."""
     if not Path(logdir).is_dir():
-        raise LogError(f"no log directory was given, and there is no {logdir} here: `tb-gradflow report LOGDIR`")
+        raise LogError(
+            f"no log directory was given, and there is no {logdir} here: give one, or record a program with "
+            "`tb-gradflow run`"
+        )
     runs = find_runs(logdir)
 
     def written(name: str) -> float:

@@ -1,12 +1,44 @@
-"""The width and the colours of the reader's terminal."""
+"""The reader's terminal: its width and colours, and a line for whoever waits at it."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sys
+import threading
+from collections.abc import Iterator
 
 from tb_gradflow.serve.terminal.text import NARROWEST, WIDTH, Look
+
+PATIENCE = 2.0
+"""Seconds after which people wonder whether anything happens."""
+
+
+@contextlib.contextmanager
+def told_if_long(what: str) -> Iterator[None]:
+    """Says `what` on standard error, if the context stays open for long; the line is gone when it closes. Nobody waits
+    at a file or a pipe.
+    """
+    if not sys.stderr.isatty():
+        yield
+        return
+    told = threading.Event()
+
+    def tell() -> None:
+        told.set()
+        print(f"\r{what} …", end="", file=sys.stderr, flush=True)
+
+    timer = threading.Timer(PATIENCE, tell)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        if told.is_set():
+            print("\r" + " " * (len(what) + 2), end="\r", file=sys.stderr, flush=True)
 
 
 def look() -> Look:

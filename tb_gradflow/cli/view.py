@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from tb_gradflow.cli.run import LOGDIR
+
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
@@ -20,7 +22,13 @@ def add_parser(commands: Subparsers) -> None:
         "does not start TensorBoard.",
         epilog="Exit status: 0, or 2 if there is no log, or if the port is in use.",
     )
-    parser.add_argument("logdir", metavar="LOGDIR", help="a directory with one or more runs")
+    parser.add_argument(
+        "logdir",
+        metavar="LOGDIR",
+        nargs="?",
+        default=LOGDIR,
+        help=f"a directory with one or more runs (default: {LOGDIR})",
+    )
     parser.add_argument("--port", metavar="N", type=int, default=0, help="port of the server (default: any free one)")
     parser.set_defaults(command=run)
 

@@ -16,8 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tensorboard import plugin_util
-from tensorboard.backend import http_util
 from werkzeug import wrappers
 
 from tb_gradflow.errors import LogError
@@ -26,6 +24,7 @@ from tb_gradflow.record.schema import FORMAT
 from tb_gradflow.serve.reports.answers import NotThere, Runs, WrongRequest, overview
 from tb_gradflow.serve.reports.page import page
 from tb_gradflow.serve.reports.report import Report
+from tb_gradflow.serve.respond import respond
 from tb_gradflow.serve.runs.finite import finite
 from tb_gradflow.serve.runs.heat import QUANTITIES, heat
 from tb_gradflow.serve.runs.history import Floats, History, NotRecorded
@@ -60,6 +59,8 @@ MOST_KEPT = 32 * 2**20
 OF_EACH_KEPT = 2000
 
 Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+Who = tuple[Any, str]
+"""Who asks, in TensorBoard's terms: its context of the request, and the id of the experiment."""
 Handler = Callable[[wrappers.Request], wrappers.Response]
 
 
@@ -79,9 +80,21 @@ class Packed:
 
 
 class Routes:
-    """The routes over the runs of a source. `logdir` is their directory, empty if unknown."""
+    """The routes over the runs of a source.
 
-    def __init__(self, source: Source, logdir: str, static: Path = STATIC) -> None:
+    Args:
+        logdir: Their directory; empty if unknown.
+        who: Who asks, from the environment of a request. Without TensorBoard it does not matter.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        logdir: str,
+        static: Path = STATIC,
+        who: Callable[[dict[str, Any]], Who] = lambda environ: (None, ""),
+    ) -> None:
+        self._who_asks = who
         self._runs = Runs(source, logdir)
         self._answers: Answers[Packed] = Answers(MOST_KEPT, cost=lambda packed: len(packed.content) + OF_EACH_KEPT)
         self._pace = Pace()
@@ -125,12 +138,12 @@ class Routes:
         return self._once(request, lambda: self._listed(request))
 
     def _listed(self, request: wrappers.Request) -> dict[str, Any]:
-        return {"format": FORMAT, "runs": self._runs.entries(*_who(request))}
+        return {"format": FORMAT, "runs": self._runs.entries(*self._who(request))}
 
     def _expect_page(self, request: wrappers.Request) -> None:
         """Starts to answer `runs`: a page that loads its script requests that next, and then gets the same answer."""
         path = request.path.rpartition("/static/")[0] + "/runs"
-        question = (path, *_question(request)[1:])
+        question = (path, *self._question(request)[1:])
 
         def answer() -> None:
             # The page gets the error when it requests the runs.
@@ -140,10 +153,10 @@ class Routes:
         threading.Thread(target=answer, daemon=True).start()
 
     def _serve_standings(self, request: wrappers.Request) -> wrappers.Response:
-        return self._once(request, lambda: self._runs.standings(*_who(request)))
+        return self._once(request, lambda: self._runs.standings(*self._who(request)))
 
     def _serve_overview(self, request: wrappers.Request) -> wrappers.Response:
-        run, who = _text(request, "run"), _who(request)
+        run, who = _text(request, "run"), self._who(request)
         history = self._runs.history(*who, run)
         return self._now(request, lambda: _json(overview(run, self._runs.name(*who, run), history)))
 
@@ -193,11 +206,11 @@ class Routes:
         return self._kept(request, lambda: _numbers(term_series(history, trace, columns)), history.state)
 
     def _serve_course(self, request: wrappers.Request) -> wrappers.Response:
-        run, who = _text(request, "run"), _who(request)
+        run, who = _text(request, "run"), self._who(request)
         return self._now(request, lambda: _json(self._runs.course(*who, run)))
 
     def _serve_page(self, request: wrappers.Request) -> wrappers.Response:
-        run, who = _text(request, "run"), _who(request)
+        run, who = _text(request, "run"), self._who(request)
         history, name = self._runs.history(*who, run), self._runs.name(*who, run)
         step = _number(request, "step", least=-1) if "step" in request.args else None
 
@@ -209,20 +222,30 @@ class Routes:
 
         return self._now(request, saved)
 
+    def _who(self, request: wrappers.Request) -> Who:
+        return self._who_asks(request.environ)
+
+    def _question(self, request: wrappers.Request) -> tuple[Hashable, ...]:
+        """The key by which two requests are the same."""
+        asked = tuple(request.args.get(name) for name in PARAMETERS)
+        return request.path, self._who(request)[1], asked
+
     def _history(self, request: wrappers.Request) -> History:
-        return self._runs.history(*_who(request), _text(request, "run"))
+        return self._runs.history(*self._who(request), _text(request, "run"))
 
     def _kept(self, request: wrappers.Request, make: Callable[[], Packed], state: Hashable = None) -> wrappers.Response:
         """A response that stays the same while `state` does."""
-        return _sent(request, self._answers.kept((*_question(request), state), make, _client(request)))
+        return _sent(request, self._answers.kept((*self._question(request), state), make, _client(request)))
 
     def _now(self, request: wrappers.Request, make: Callable[[], Packed]) -> wrappers.Response:
         """A response that may differ the next time."""
-        return _sent(request, self._answers.made(_question(request), make, _client(request)))
+        return _sent(request, self._answers.made(self._question(request), make, _client(request)))
 
     def _once(self, request: wrappers.Request, make: Callable[[], dict[str, Any]]) -> wrappers.Response:
         """The same without a turn, for responses that wait for work done elsewhere."""
-        return _sent(request, self._answers.without_turn(_question(request), lambda: _json(make()), _client(request)))
+        return _sent(
+            request, self._answers.without_turn(self._question(request), lambda: _json(make()), _client(request))
+        )
 
     def _serve_static(self, request: wrappers.Request) -> wrappers.Response:
         name = request.path.rpartition(f"/plugin/{PLUGIN}/static/")[2]
@@ -232,7 +255,7 @@ class Routes:
             raise NotThere(f"no file {name!r} in this plugin{built}")
         if name == SCRIPT:
             self._expect_page(request)
-        return _respond(request, path.read_bytes(), MIME_TYPES[path.suffix])
+        return respond(request, path.read_bytes(), MIME_TYPES[path.suffix])
 
 
 def _guarded(handler: Handler) -> Handler:
@@ -256,10 +279,6 @@ def _guarded(handler: Handler) -> Handler:
     return answer
 
 
-def _who(request: wrappers.Request) -> tuple[Any, str]:
-    return plugin_util.context(request.environ), plugin_util.experiment_id(request.environ)
-
-
 def _text(request: wrappers.Request, name: str) -> str:
     value: str | None = request.args.get(name)
     if not value:
@@ -274,12 +293,6 @@ def _number(request: wrappers.Request, name: str, least: int = 0) -> int:
         begin = "one" if least == 1 else "zero"
         raise WrongRequest(f"the parameter `{name}` must be a number from {begin}, got {text!r}")
     return int(text)
-
-
-def _question(request: wrappers.Request) -> tuple[Hashable, ...]:
-    """The key by which two requests are the same."""
-    asked = tuple(request.args.get(name) for name in PARAMETERS)
-    return request.path, plugin_util.experiment_id(request.environ), asked
 
 
 def _client(request: wrappers.Request) -> Callable[[], bool]:
@@ -309,19 +322,14 @@ def _steps_asked(numbers: Floats, at: int | None) -> Floats:
     return numbers[at : at + 1]
 
 
-def _respond(request: wrappers.Request, *arguments: Any, **options: Any) -> wrappers.Response:
-    response: wrappers.Response = http_util.Respond(request, *arguments, **options)
-    return response
-
-
 def _sent(request: wrappers.Request, packed: Packed, code: int = 200) -> wrappers.Response:
-    return _respond(
+    return respond(
         request,
         packed.content,
         packed.content_type,
         code=code,
         expires=packed.expires,
-        content_encoding=packed.encoding,
+        encoding=packed.encoding,
     )
 
 

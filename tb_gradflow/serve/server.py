@@ -1,6 +1,6 @@
 """A small server for `tb-gradflow view`: the routes of the plugin at the addresses that they have in TensorBoard.
 
-TensorBoard itself is not started, so what keeps it from starting does not matter here; but its package reads the logs.
+TensorBoard does not have to be installed.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import socket
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from tensorboard.backend import http_util
 from werkzeug import wrappers
 from werkzeug.sansio.utils import host_is_trusted
 from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
 from werkzeug.utils import redirect
 
 from tb_gradflow.errors import SetupError
+from tb_gradflow.serve.respond import respond
 from tb_gradflow.serve.routes import SCRIPT, Routes
 from tb_gradflow.store.directory import DirectorySource, find_runs
 from tb_gradflow.store.layout import PLUGIN
@@ -29,6 +29,9 @@ OUR_NAMES = (LOOPBACK, "localhost")
 PREFIX = f"/data/plugin/{PLUGIN}"
 PAGE = f"{PREFIX}/"
 """The script requests everything relative to the address of its page."""
+
+SCALARS = "/data/plugin/timeseries/tags"
+"""The page asks TensorBoard for them, to link them. Here are none, and that is no error."""
 
 _START = f'import("./static/{SCRIPT}").then((page) => void page.render());'
 
@@ -51,7 +54,12 @@ class Viewer:
     def __init__(self, logdir: str) -> None:
         find_runs(logdir)
         routes = Routes(DirectorySource(logdir), logdir).apps()
-        self._apps = {"/": _lead_to_page, PAGE: _serve_page, **{f"{PREFIX}{path}": app for path, app in routes.items()}}
+        self._apps = {
+            "/": _lead_to_page,
+            PAGE: _serve_page,
+            SCALARS: _serve_no_scalars,
+            **{f"{PREFIX}{path}": app for path, app in routes.items()},
+        }
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         path = environ.get("PATH_INFO", "")
@@ -66,8 +74,12 @@ class Viewer:
 @wrappers.Request.application
 def _serve_page(request: wrappers.Request) -> wrappers.Response:
     allowed = base64.b64encode(hashlib.sha256(_START.encode()).digest()).decode()
-    response: wrappers.Response = http_util.Respond(request, _PAGE, "text/html", csp_scripts_sha256s=[allowed])
-    return response
+    return respond(request, _PAGE.encode(), "text/html", scripts=[allowed])
+
+
+@wrappers.Request.application
+def _serve_no_scalars(request: wrappers.Request) -> wrappers.Response:
+    return respond(request, b"{}", "application/json")
 
 
 @wrappers.Request.application

@@ -13,10 +13,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, BinaryIO
 
-from tensorboard.compat.proto.event_pb2 import Event
-from tensorboard.compat.proto.summary_pb2 import Summary
-from tensorboard.compat.proto.types_pb2 import DT_DOUBLE, DT_FLOAT
-
 from tb_gradflow.errors import DamagedRecord, LogError
 from tb_gradflow.plain import text_of_path
 from tb_gradflow.store import elsewhere
@@ -25,6 +21,7 @@ from tb_gradflow.store.event_file import Place, is_event_file, next_record, pars
 from tb_gradflow.store.files import opened, walked
 from tb_gradflow.store.hyperparameters import Hyperparameters, below
 from tb_gradflow.store.layout import Tag, parse_tag, run_name
+from tb_gradflow.store.messages import DT_DOUBLE, DT_FLOAT, Event, Summary
 from tb_gradflow.store.warning import warn_of
 
 _MOST_DIMENSIONS = 8

@@ -9,19 +9,17 @@ import mmap
 import os
 import re
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
 from google.protobuf.message import DecodeError
-from tensorboard.compat.proto.event_pb2 import Event
-
-# TensorBoard's own checksum, not TensorFlow's: this import is of its stub and loads no TensorFlow.
-from tensorboard.compat.tensorflow_stub.pywrap_tensorflow import masked_crc32c
 
 from tb_gradflow.errors import LogError
+from tb_gradflow.store.crc32c import in_c, masked, masked_crc32c
 from tb_gradflow.store.files import opened
 from tb_gradflow.store.layout import PLUGIN, Tag
+from tb_gradflow.store.messages import Event
 
 HEADER = struct.Struct("<QI")
 FOOTER = struct.Struct("<I")
@@ -135,7 +133,7 @@ def parse(file: BinaryIO, place: Place, *, known: bool = False) -> tuple[Event, 
     if (
         not known
         and _crc32c is not None
-        and (len(footer) != FOOTER.size or _masked(_crc32c(data)) != FOOTER.unpack(footer)[0])
+        and (len(footer) != FOOTER.size or masked(_crc32c(data)) != FOOTER.unpack(footer)[0])
     ):
         problem = f"{place.path} is damaged at byte {place.offset}: the record there fails its checksum"
     try:
@@ -144,18 +142,4 @@ def parse(file: BinaryIO, place: Place, *, known: bool = False) -> tuple[Event, 
         raise LogError(f"{place.path} is damaged at byte {place.offset}: no event there ({damage})") from damage
 
 
-def _masked(checksum: int) -> int:
-    # As the format of TFRecords has it.
-    return (((checksum >> 15) | (checksum << 17)) + 0xA282EAD8) & 0xFFFFFFFF
-
-
-def _in_c() -> Callable[[bytes], int] | None:
-    try:
-        import google_crc32c
-    except ImportError:
-        return None
-    value: Callable[[bytes], int] = google_crc32c.value
-    return value if google_crc32c.implementation == "c" else None
-
-
-_crc32c = _in_c()
+_crc32c = in_c()

@@ -9,19 +9,21 @@ import math
 import mmap
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from google.protobuf.message import DecodeError
 from google.protobuf.struct_pb2 import Value as ProtoValue
-from tensorboard.compat.proto.event_pb2 import Event
-from tensorboard.context import RequestContext
-from tensorboard.data.provider import DataProvider, RunTagFilter
-from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
 
 from tb_gradflow.errors import LogError
 from tb_gradflow.plain import text_of_path
 from tb_gradflow.store.event_file import records
 from tb_gradflow.store.files import opened, walked
 from tb_gradflow.store.layout import PLUGIN as OURS
+from tb_gradflow.store.messages import Event, HParamsPluginData
+
+if TYPE_CHECKING:
+    from tensorboard.context import RequestContext
+    from tensorboard.data.provider import DataProvider
 
 LOGGER = logging.getLogger("tb_gradflow")
 
@@ -38,6 +40,8 @@ _BEGINNING = 1 << 20
 
 def of_provider(provider: DataProvider, context: RequestContext, experiment_id: str) -> dict[str, Hyperparameters]:
     """TensorBoard's runs that have hyperparameters, with these."""
+    from tensorboard.data.provider import RunTagFilter
+
     listed = provider.list_tensors(
         context, experiment_id=experiment_id, plugin_name=PLUGIN, run_tag_filter=RunTagFilter(tags=[TAG])
     )

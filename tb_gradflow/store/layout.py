@@ -17,20 +17,21 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from tensorboard.compat.proto.event_pb2 import Event
-from tensorboard.compat.proto.summary_pb2 import (
-    DATA_CLASS_BLOB_SEQUENCE,
-    DATA_CLASS_TENSOR,
-    Summary,
-    SummaryMetadata,
-)
-from tensorboard.compat.proto.tensor_pb2 import TensorProto
-from tensorboard.compat.proto.tensor_shape_pb2 import TensorShapeProto
-from tensorboard.compat.proto.types_pb2 import DT_DOUBLE, DT_FLOAT, DT_STRING
-
 from tb_gradflow.record.codec import Json
 from tb_gradflow.record.schema import FORMAT
 from tb_gradflow.store.collecting import without_collections
+from tb_gradflow.store.messages import (
+    DATA_CLASS_BLOB_SEQUENCE,
+    DATA_CLASS_TENSOR,
+    DT_DOUBLE,
+    DT_FLOAT,
+    DT_STRING,
+    Event,
+    Summary,
+    SummaryMetadata,
+    TensorProto,
+    TensorShapeProto,
+)
 
 PLUGIN = "gradflow"
 """TensorBoard's name of this plugin, and of the sub-directory that contains its logs."""

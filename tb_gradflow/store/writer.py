@@ -14,9 +14,6 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Protocol
 
-from tensorboard.compat.proto.event_pb2 import Event
-from tensorboard.summary.writer.record_writer import RecordWriter
-
 from tb_gradflow.record.codec import encode
 from tb_gradflow.record.cost import Cost
 from tb_gradflow.record.schema import (
@@ -27,6 +24,8 @@ from tb_gradflow.record.schema import (
     Trace,
     Trials,
 )
+from tb_gradflow.store.crc32c import masked_crc32c
+from tb_gradflow.store.event_file import FOOTER, HEADER
 from tb_gradflow.store.layout import (
     COST_COLUMNS,
     FIXED_STEP_COLUMNS,
@@ -38,6 +37,7 @@ from tb_gradflow.store.layout import (
     pack_json,
     version_event,
 )
+from tb_gradflow.store.messages import Event
 
 CHUNK_STEPS = 32
 CHUNK_SECONDS = 5.0
@@ -62,16 +62,18 @@ class RecordFile:
     def __init__(self, path: str) -> None:
         os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
         # Never an existing file: appending to one would put a second version record into its middle.
-        self._records = RecordWriter(open(path, "xb"))
+        self._file = open(path, "xb")
 
     def write(self, record: bytes) -> None:
-        self._records.write(record)
+        length = len(record).to_bytes(8, "little")
+        header = HEADER.pack(len(record), masked_crc32c(length))
+        self._file.write(header + record + FOOTER.pack(masked_crc32c(record)))
 
     def flush(self) -> None:
-        self._records.flush()
+        self._file.flush()
 
     def close(self) -> None:
-        self._records.close()
+        self._file.close()
 
 
 class LogWriter:

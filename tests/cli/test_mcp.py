@@ -20,7 +20,7 @@ THRESHOLD = "sensors/step_filter/threshold"
 Call = tuple[str, dict[str, Any]]
 
 
-def asked(logdir: Path, *calls: Call) -> tuple[list[Any], list[Any]]:
+def asked(logdir: Path, *calls: Call, cwd: Path | None = None) -> tuple[list[Any], list[Any]]:
     """The tools of a server, and its answers to calls of them."""
     pytest.importorskip("mcp", reason="the extra `mcp` is not installed")
     import anyio
@@ -30,7 +30,8 @@ def asked(logdir: Path, *calls: Call) -> tuple[list[Any], list[Any]]:
     server = StdioServerParameters(
         command=sys.executable,
         args=["-m", "tb_gradflow", "mcp", str(logdir)],
-        env=environment(tensorflow=False),
+        env=environment(tensorflow=cwd is not None),
+        cwd=cwd,
     )
 
     async def session() -> tuple[list[Any], list[Any]]:
@@ -91,11 +92,60 @@ def test_a_program_finds_out_what_is_wrong_and_what_to_write(step_filter: Traine
     assert divergence == tb_diverge(step_filter.logdir)
 
 
-def test_the_tools_say_what_they_take_and_that_they_only_read(tmp_path: Path) -> None:
+ROUNDED = """\
+import tensorflow as tf
+import beside
+span = tf.Variable(2.6, name="span")
+for _ in range(4):
+    with tf.GradientTape() as tape:
+        loss = (tf.round(span * 3.0) - 5.0) ** 2
+    gradient = tape.gradient(loss, span)
+print("trained")
+"""
+
+
+def test_fixes_are_tried_and_nothing_is_written_unasked(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(ROUNDED, encoding="utf-8")
+    (tmp_path / "beside.py").write_text("", encoding="utf-8")
+    call = "try_fixes", {"program": "train.py"}
+
+    _, [once] = asked(tmp_path / "logs", call, cwd=tmp_path)
+    left = sorted(each.name for each in tmp_path.iterdir())
+    _, [kept, outside] = asked(
+        tmp_path / "logs",
+        (call[0], {**call[1], "keep": True}),
+        (call[0], {"program": "/etc/passwd"}),
+        cwd=tmp_path,
+    )
+
+    assert left == ["beside.py", "train.py"]
+    assert (tmp_path / "train.py").read_text(encoding="utf-8") == ROUNDED
+    assert once.structured_content["exit_status"] == 0
+    assert "trained" in once.structured_content["output"]
+    [run] = once.structured_content["runs"]
+    [finding] = run["findings"]
+    assert finding["cause"] == "nondiff_rounding"
+    assert finding["tried"]["works"]
+    assert "stop_gradient" in run["patch"]
+    [name] = [each["run"] for each in kept.structured_content["runs"]]
+    assert tb_gradflow.open_log(tmp_path / "logs" / name).report().findings
+    assert outside.is_error
+    assert "is no file below" in outside.content[0].text
+
+
+def test_the_tools_say_what_they_take_and_which_only_read(tmp_path: Path) -> None:
     tools, _ = asked(tmp_path)
 
-    assert [tool.name for tool in tools] == ["runs", "report", "evidence", "edits", "compare", "diverge"]
-    assert all(tool.description and tool.annotations.read_only_hint for tool in tools)
+    assert [tool.name for tool in tools if tool.annotations.read_only_hint] == [
+        "runs",
+        "report",
+        "evidence",
+        "edits",
+        "compare",
+        "diverge",
+    ]
+    assert [tool.name for tool in tools if not tool.annotations.read_only_hint] == ["try_fixes"]
+    assert all(tool.description for tool in tools)
     assert [sorted(tool.input_schema["properties"]) for tool in tools] == [
         [],
         ["all_variables", "run", "step"],
@@ -103,6 +153,7 @@ def test_the_tools_say_what_they_take_and_that_they_only_read(tmp_path: Path) ->
         ["run"],
         ["before", "now"],
         ["run_a", "run_b"],
+        ["arguments", "keep", "program", "seconds"],
     ]
 
 

@@ -99,7 +99,7 @@ watched(tf.constant([0.1, 0.9]))
 
 
 def test_a_cell_is_recorded_and_its_report_shown(tmp_path: Path) -> None:
-    watched, step, fit, again, plain, error, syntax, nothing, wrong = cells(
+    watched, step, fit, again, plain, error, syntax, nothing, wrong, helped, given = cells(
         tmp_path,
         WATCHED,
         STEP,
@@ -110,6 +110,10 @@ def test_a_cell_is_recorded_and_its_report_shown(tmp_path: Path) -> None:
         "%%gradflow\nx =",
         "%%gradflow\nx = 5",
         "%%gradflow --nonsense\nx = 6",
+        "%%gradflow --help\nx = 7",
+        AGAIN.replace("--logdir again", "--logdir thrice --update-freq 2 --no-source").replace(
+            "verbose", "epochs=4, verbose"
+        ),
     )
 
     assert "nothing was recorded" in watched["out"], "its author records it already"
@@ -137,6 +141,9 @@ def test_a_cell_is_recorded_and_its_report_shown(tmp_path: Path) -> None:
     assert "nothing was recorded" in nothing["out"]
     assert wrong["ok"]
     assert "--nonsense" in wrong["out"] + wrong["err"]
+    assert "--update-freq WHEN" in helped["out"]
+    assert given["ok"], given
+    assert len(tb_gradflow.open_log(tmp_path / "thrice" / "fitted").steps) == 2
 
 
 PLAIN = """\

@@ -407,6 +407,14 @@ def test_wrong_options_are_said_before_the_program_starts(tmp_path: Path, option
     assert recorded.stderr != ""
 
 
+@pytest.mark.parametrize(("code", "is_told"), [("print(1)", True), ("print('has its own logdir')", False)])
+def test_options_behind_a_program_that_does_not_know_them_are_told(tmp_path: Path, code: str, is_told: bool) -> None:
+    recorded = run(program(tmp_path, code), "--logdir=a", "--epochs", "3", directory=tmp_path)
+
+    assert ("--logdir: passed to train.py" in recorded.stderr) == is_told
+    assert "--epochs" not in recorded.stderr
+
+
 def test_options_reach_the_recorder(tmp_path: Path) -> None:
     name = program(tmp_path, FITTED + "model.fit(x, y, batch_size=1, verbose=0)")
 

@@ -54,9 +54,12 @@ WITHOUT_PROGRAM = {
 """Why a page has none."""
 
 CALLS = {
-    "keras": "tb_gradflow.explain(model, x, y, try_fixes=True)",
-    "function": "tb_gradflow.explain(loss_fn, args=args, variables=variables, try_fixes=True)",
+    "keras": 'made["model"], made["x"], made["y"]',
+    "function": 'made["loss_fn"], args=made["args"], variables=made["variables"]',
 }
+"""What `explain` is given of what a program builds, by the kind of the program."""
+
+BATCH = re.compile(r'"fit_kwargs": {[^}]*"batch_size": (\d+)')
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,16 @@ class Case:
     @property
     def program(self) -> str:
         return program_of(CASES / self.name / "case.py")
+
+    @property
+    def runnable(self) -> str:
+        """The program, with an end that explains what it builds: it runs as it stands."""
+        size = BATCH.search(self.program)
+        given = CALLS[str(self.truth["kind"])] + (f", batch_size={size[1]}" if size else "")
+        end = ["import tb_gradflow", "", "made = build()", f"print(tb_gradflow.explain({given}, try_fixes=True))"]
+        return "\n".join(
+            [self.program, "", "", 'if __name__ == "__main__":', *(f"    {line}".rstrip() for line in end)]
+        )
 
     @property
     def repair(self) -> str:
@@ -122,8 +135,8 @@ def _lines(cause: Cause, cases: Sequence[Case], report: str) -> Iterator[str]:
             f"{first.truth['title']}: [`{first.name}`]({LINK.format(first.name)}), adapted from",
         )
         yield f"<{first.truth['source']}>."
-        yield from ("", "```python", first.program, "```", "")
-        yield f"`print({CALLS.get(str(first.truth['kind']), CALLS['function'])})` prints:"
+        yield from ("", "```python", first.runnable, "```", "")
+        yield "`python case.py` prints:"
         yield from ("", "```text", report, "```")
         yield from ("", f"![{seen(cause.name, report)}](../pictures/causes/{cause.name}.png)")
         if first.repair:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -18,6 +21,7 @@ from tests.docs.cause_pages import (
     shown_first,
 )
 from tests.docs.pictures import identity_in, identity_of
+from tests.serve.processes import environment
 
 HOW = "run `python -m tests.docs.cause_pages`"
 
@@ -59,6 +63,20 @@ def test_a_page_holds_what_the_report_says() -> None:
     for name, case in cases.items():
         written = report_in((PAGES / f"{name}.md").read_text(encoding="utf-8"))
         assert written.partition("Variables:")[0] == said[case].partition("Variables:")[0], HOW
+
+
+@pytest.mark.parametrize("name", SAMPLES[:2])
+def test_a_reader_who_runs_the_program_of_a_page_gets_its_report(tmp_path: Path, name: str) -> None:
+    text = (PAGES / f"{name}.md").read_text(encoding="utf-8")
+    program = re.search(r"```python\n(.*?)\n```", text, re.DOTALL)
+    assert program is not None
+    (tmp_path / "case.py").write_text(program[1], encoding="utf-8")
+
+    done = subprocess.run(
+        [sys.executable, "case.py"], cwd=tmp_path, env=environment(tensorflow=True), capture_output=True, text=True
+    )
+
+    assert done.stdout.partition("Variables:")[0] == report_in(text).partition("Variables:")[0], done.stderr
 
 
 @pytest.mark.parametrize("name", sorted(CATALOGUE.keys() - WITHOUT_PROGRAM.keys()))

@@ -38,7 +38,7 @@ def test_the_menu_closes_with_escape_and_with_a_look_elsewhere(tab: Tab) -> None
     expect(entry).to_be_hidden()
     menu.click()
     expect(entry).to_be_visible()
-    tab.frame.locator("canvas.stage").click(position={"x": 400, "y": 5})
+    tab.frame.locator("canvas.stage").click(position={"x": 20, "y": 300})
     expect(entry).to_be_hidden()
 
 

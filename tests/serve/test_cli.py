@@ -45,10 +45,13 @@ def test_without_a_directory_the_newest_run_is_reported(
             os.utime(file, (1e9 - abs(age - 1), 1e9 - abs(age - 1)))
 
     assert main(["report"]) == 0
-
     out = capsys.readouterr().out
+    assert main(["fix"]) == 0
+    err = capsys.readouterr().err
+
     assert "new, step 2" in out
     assert "old, step 2" not in out
+    assert "no finding has a fix that can be written as an edit" in err
 
 
 def test_without_a_directory_and_without_logs_it_says_what_to_give(
@@ -58,7 +61,7 @@ def test_without_a_directory_and_without_logs_it_says_what_to_give(
 
     assert main(["report"]) == 2
 
-    assert "tb-gradflow report LOGDIR" in capsys.readouterr().err
+    assert "there is no logs here" in capsys.readouterr().err
 
 
 def test_without_arguments_it_is_help(capsys: pytest.CaptureFixture[str]) -> None:

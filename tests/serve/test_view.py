@@ -127,6 +127,12 @@ def test_the_page_starts_the_script_that_tensorboard_starts(viewer: TensorBoard)
     assert viewer.get(f"{PREFIX}/static/index.js").body == (STATIC / "index.js").read_bytes()
 
 
+def test_there_are_no_scalars_to_link_and_that_is_no_error(viewer: TensorBoard) -> None:
+    answer = viewer.get("data/plugin/timeseries/tags")
+
+    assert (answer.status, answer.json) == (200, {})
+
+
 @pytest.mark.parametrize("path", ["runs", "data", PREFIX, f"{PREFIX}/static", f"{PREFIX}/static/../x.py"])
 def test_nothing_is_at_other_addresses(viewer: TensorBoard, path: str) -> None:
     assert viewer.get(path).status == 404

@@ -28,6 +28,7 @@ from tb_gradflow.record.schema import StepValues
 from tb_gradflow.store import event_file as event_files
 from tb_gradflow.store import provider as providers
 from tb_gradflow.store.chunks import Array, read_cost
+from tb_gradflow.store.crc32c import in_c
 from tb_gradflow.store.directory import DirectoryReader
 from tb_gradflow.store.hyperparameters import below, of_provider
 from tb_gradflow.store.layout import Tag, blob_value, event, event_file_path, float32_value, float64_value, pack_json
@@ -213,7 +214,7 @@ def test_without_a_fast_checksum_a_log_is_read_and_data_are_not_checked(
 ) -> None:
     path = write_log(tmp_path, steps=1)
     monkeypatch.setitem(sys.modules, "google_crc32c", None)
-    monkeypatch.setattr(event_files, "_crc32c", event_files._in_c())
+    monkeypatch.setattr(event_files, "_crc32c", in_c())
     content = bytearray(path.read_bytes())
     content[-1] ^= 1  # of a checksum
     path.write_bytes(content)
@@ -338,7 +339,7 @@ def hyperparameters(content: bytes) -> bytes:
     value = Summary.Value(tag="_hparams_/session_start_info")
     value.metadata.plugin_data.plugin_name = "hparams"
     value.metadata.plugin_data.content = content
-    value.tensor.CopyFrom(float32_value(COST, (1,), bytes(4)).tensor)
+    value.tensor.ParseFromString(float32_value(COST, (1,), bytes(4)).tensor.SerializeToString())
     return bytes(Event(wall_time=BEGAN, step=0, summary=Summary(value=[value])).SerializeToString())
 
 

@@ -14,6 +14,8 @@ import type {Focus, Picture, PictureBox} from "./picture.ts";
 export const LEGIBLE = 0.38;
 /** Boxes at least this high, in screen pixels, show small text instead. */
 const SMALL = 8;
+/** Fewer letters of a longer name say nothing. */
+const LEAST = 6;
 /** Boxes lower than this, in screen pixels, have no corners, and an outline only if it means something. */
 const TINY = 4;
 /** A corner smaller than this, in screen pixels, does not look round, and a plain rectangle is painted faster. */
@@ -188,14 +190,21 @@ function paintText(context: Brush, box: PictureBox, picture: Picture, palette: P
   write(context, box.kind === "loss" ? `◎  ${box.title}` : box.title, box.x + box.width / 2, middle, box.width - 16, colour, font);
 }
 
-/** The title in text of constant size on the screen, if all of it fits. */
+/** The title in text of constant size on the screen, as far as it fits. */
 function paintSmallText(context: Brush, box: PictureBox, palette: Palette, zoom: number): void {
   context.font = `${box.kind === "group" ? "600 " : ""}${SMALL / zoom}px ${FONT}`;
-  if (context.measureText(box.title).width <= box.width - 4 / zoom) {
+  const text = shortened(context, box.title, box.width - 4 / zoom);
+  if (text === box.title || text.length >= LEAST) {
     context.textAlign = "center";
     context.textBaseline = "middle";
     context.fillStyle = box.kind === "loss" ? palette.lossText : palette.text;
-    context.fillText(box.title, box.x + box.width / 2, box.y + box.height / 2);
+    context.fillText(text, box.x + box.width / 2, box.y + box.height / 2);
+  } else if (box.mark === "blocking" || box.mark === "warning") {
+    // What a finding names has its name next to it: its sign is on the other side.
+    context.textAlign = "right";
+    context.textBaseline = "middle";
+    context.fillStyle = box.mark === "blocking" ? palette.bad : palette.warn;
+    context.fillText(box.title, box.x - 4 / zoom, box.y + box.height / 2);
   }
 }
 

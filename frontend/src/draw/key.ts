@@ -12,12 +12,12 @@ import {SIGNS, strokeOf} from "./strokes.ts";
 type Special = Exclude<Look, "finite">;
 
 export const LINES: readonly {readonly look: Special; readonly word: string}[] = [
-  {look: "broken", word: "disconnected"},
+  {look: "broken", word: "no gradient"},
   {look: "lost", word: "beyond the cut"},
   {look: "nan", word: "has NaN"},
   {look: "inf", word: "has infinities"},
   {look: "zero", word: "exactly zero"},
-  {look: "off", word: "no gradient, none expected"},
+  {look: "off", word: "none, and none expected"},
   {look: "unrecorded", word: "not recorded"},
 ];
 

@@ -56,15 +56,6 @@ function lookOf(edge: number, flow: Flow, answers: Answers, numbers: StepNumbers
   return kind === "unmeasured" ? "unrecorded" : kind;
 }
 
-/** All looks of a graph's edges at a step. */
-export function looksIn(flow: Flow, answers: Answers, numbers: StepNumbers | null): ReadonlySet<Look> {
-  const looks = new Set<Look>();
-  for (let edge = 0; edge < flow.edges.length && looks.size < ORDER.length; edge += 1) {
-    looks.add(lookOf(edge, flow, answers, numbers));
-  }
-  return looks;
-}
-
 /** A bundle in words; `told` describes its value. */
 export function describeBundle(bundle: Bundle, told: string): string {
   const many = bundle.count > 1 ? `${bundle.count} tensors, ` : "";
@@ -75,7 +66,7 @@ export function describeBundle(bundle: Bundle, told: string): string {
     nan: "gradient has NaN",
     inf: "gradient has infinities",
     unrecorded: "gradient not recorded",
-    broken: "no gradient: disconnected",
+    broken: "no gradient",
     lost: "no gradient: beyond the cut",
     off: "no gradient, none expected",
   };

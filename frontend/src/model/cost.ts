@@ -8,10 +8,10 @@ export function percent(share: number): string {
   return `${value < 10 ? value.toPrecision(2) : value.toFixed(0)}%`;
 }
 
-export function costInWords({steps, recorded, seconds, extra, set_up}: Cost): string {
+export function costInWords({steps, recorded, seconds, extra, set_up, share}: Cost): string {
   return (
-    `${recorded} of ${steps} executions were recorded so far. This took ${time(extra)} ` +
-    `of ${time(seconds)} in total; compiling the recorded step took another ${time(set_up)}.`
+    `Recording took ${percent(share)} of the time: ${recorded} of ${steps} executions were recorded so far, in ${time(extra)} ` +
+    `of ${time(seconds)}; compiling the recorded step took another ${time(set_up)}.`
   );
 }
 

@@ -143,3 +143,9 @@ export function depthsOf(graph: FlowGraph): readonly number[] {
   }
   return graph.nodeOfVariable.map((node) => (node < 0 || depth[node] < 0 ? Infinity : depth[node]));
 }
+
+/** Columns to be labelled: evenly spread, at most `most` of them, the first and the last among them. */
+export function ticksOf(columns: number, most: number): readonly number[] {
+  const count = Math.min(columns, most);
+  return count < 2 ? [0] : Array.from({length: count}, (_, index) => Math.round((index * (columns - 1)) / (count - 1)));
+}

@@ -93,6 +93,14 @@ export function countsOf(runs: readonly Standing[]): ReadonlyMap<Health | null, 
   return counts;
 }
 
+/** Seconds. A step of a large model, or an epoch that is recorded once, takes this long. */
+const RECENTLY = 60;
+
+/** Whether the training of a run whose last step was recorded then may go on. */
+export function mayGoOn(recorded: number, now: number): boolean {
+  return now - recorded < RECENTLY;
+}
+
 /** The time since then, in the largest unit that fits: `3 minutes ago`. */
 export function agoInWords(seconds: number): string {
   const units = [["day", 86_400], ["hour", 3600], ["minute", 60]] as const;

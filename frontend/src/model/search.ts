@@ -69,10 +69,10 @@ function causesOf({graph}: Tree, diagnosis: Diagnosis | null): Map<number, Set<s
 }
 
 /**
- * Hits for a query, the best first: names before types before causes before code, exact matches first. A word may name
- * its field, as in `type:matmul`.
+ * Hits for a query, the best first: names before types before causes before code, exact matches first, and among equals
+ * those with a problem. A word may name its field, as in `type:matmul`.
  */
-export function search(index: Index, query: string): readonly Hit[] {
+export function search(index: Index, query: string, isTroubled: (item: number) => boolean = () => false): readonly Hit[] {
   const words = query.toLowerCase().split(/\s+/).filter(Boolean).map(wordOf);
   if (words.length === 0) {
     return [];
@@ -85,7 +85,7 @@ export function search(index: Index, query: string): readonly Hit[] {
       buckets[exact ? 0 : place + 1].push({item: entry.item, where: PLACES[place], text: entry.texts[place]});
     }
   }
-  return buckets.flat();
+  return buckets.flatMap((bucket) => [true, false].flatMap((first) => bucket.filter(({item}) => isTroubled(item) === first)));
 }
 
 interface Word {

@@ -3,6 +3,7 @@
 import {html, LitElement, nothing, type PropertyValues, type TemplateResult} from "lit";
 import {pointedAt} from "../draw/hit.ts";
 import {pictureOf, type Condition} from "../draw/look.ts";
+import {isSame, marksOf, NO_MARKS, type Marks} from "../draw/marks.ts";
 import {paint} from "../draw/paint.ts";
 import {LIGHT, type Palette} from "../draw/palette.ts";
 import type {Focus, Picture} from "../draw/picture.ts";
@@ -62,6 +63,7 @@ export class GraphView extends LitElement {
   #unfolding: Unfolding | null = null;
   #picture: Picture | null = null;
   #focus: Focus = {litItems: null, litEdges: null, selected: -1, hovered: -1};
+  #marks: Marks = NO_MARKS;
   #mustPlace = true;
   /** Whether the selection may be covered, and the view had no size yet. */
   #mustUncover = false;
@@ -146,6 +148,11 @@ export class GraphView extends LitElement {
   }
 
   override updated(changed: PropertyValues<this>): void {
+    const marks = this.#picture === null ? NO_MARKS : marksOf(this.#picture, this.#focus);
+    if (!isSame(marks, this.#marks)) {
+      this.#marks = marks;
+      this.dispatchEvent(new CustomEvent<Marks>("gf-marks", {detail: marks}));
+    }
     if (this.#mustPlace && this.#picture !== null && this.#viewport.view.width > 0) {
       this.#mustPlace = false;
       this.#leading.begin(this.#unfolding as Unfolding, this.worst);
@@ -276,6 +283,7 @@ export class GraphView extends LitElement {
   }
 
   #select(item: number): void {
+    this.#leave(); // the view may move below the pointer
     this.dispatchEvent(new CustomEvent<number>("gf-select", {detail: item}));
   }
 

@@ -1,15 +1,17 @@
 /** The top lines: run, loss and search; and the step. */
 
 import {html, nothing, type TemplateResult} from "lit";
-import {costInWords, percent} from "../model/cost.ts";
+import {costInWords} from "../model/cost.ts";
 import {formatCount, plural} from "../model/format.ts";
 import {countsOf, HEALTH} from "../model/runs.ts";
 import {exportMenu} from "./export.ts";
 import type {Scope} from "./scope.ts";
-import {hasRoom} from "./room.ts";
 import "./runs.ts";
 import "./search.ts";
 import "./timeline.ts";
+
+/** In a narrower frame the list of other runs has no label: see the styles. */
+const ROOM_FOR_LABEL = 1400;
 
 export function header(scope: Scope): TemplateResult {
   const {derived, view, store, ask} = scope;
@@ -22,7 +24,7 @@ export function header(scope: Scope): TemplateResult {
   }
   return html`<header>
     <button class="quiet" aria-label="Show or hide the findings" title="Show or hide the findings (f)" @click=${ask.toggleSide}>☰</button>
-    ${allRunsButton(scope)} ${runPicker(scope)} ${earlier(scope)} ${cost(scope)} ${besidePicker(scope)} ${lossPicker(scope)}
+    ${allRunsButton(scope)} ${runPicker(scope)} ${earlier(scope)} ${besidePicker(scope)} ${lossPicker(scope)}
     <gf-search
       .tree=${derived.model?.tree ?? null}
       .index=${derived.searchable}
@@ -40,6 +42,7 @@ export function timeline({store, derived, ask, playing}: Scope): TemplateResult 
   return html`<gf-timeline
     .steps=${overview?.steps ?? []}
     .losses=${derived.losses(overview, trace, target)}
+    .recorded=${store.source.isLive ? (overview?.wall_times.at(-1) ?? null) : null}
     .at=${at}
     .course=${course}
     .playing=${playing}
@@ -77,9 +80,11 @@ function allRunsButton({store, view, ask}: Scope): TemplateResult | typeof nothi
   </button>`;
 }
 
-function runPicker({store, ask}: Scope): TemplateResult {
+function runPicker(scope: Scope): TemplateResult {
+  const {store, ask} = scope;
   const {runs, run} = store.state;
-  return html`<label class="picker" title=${runs?.find((entry) => entry.run === run)?.name ?? ""}
+  const name = runs?.find((entry) => entry.run === run)?.name ?? "";
+  return html`<label class="picker" title=${[name, cost(scope)].filter(Boolean).join("\n")}
     ><span class="muted">Run</span>
     <select aria-label="Run" .value=${run ?? ""} @change=${(event: Event) => ask.chooseRun((event.target as HTMLSelectElement).value)}>
       ${(runs ?? []).map(
@@ -98,12 +103,10 @@ function earlier({store}: Scope): TemplateResult | typeof nothing {
     : html`<span class="muted spacious" title="The log directory holds ${plural(count, "earlier recording")}, which this page does not show. Give each training its own directory to see them all.">newest of ${count + 1} recordings</span>`;
 }
 
-/** Only if the log contains it, and there was a step without recording to compare with. */
-function cost({store}: Scope): TemplateResult | typeof nothing {
+/** Empty if the log does not contain it, and if there was no step without recording to compare with. */
+function cost({store}: Scope): string {
   const known = store.state.overview?.cost ?? null;
-  return known === null || known.seconds === 0 || known.recorded === known.steps
-    ? nothing
-    : html`<span class="muted spacious" title=${costInWords(known)}>recording: ${percent(known.share)} of the time</span>`;
+  return known === null || known.seconds === 0 || known.recorded === known.steps ? "" : costInWords(known);
 }
 
 /** Only if there is another run. */
@@ -118,7 +121,7 @@ function besidePicker({store, view, ask}: Scope): TemplateResult | typeof nothin
     ask.look(value === "" ? {beside: null} : {beside: value, tab: "changes"});
   };
   // If there is no space for the label next to the list, it is in the list.
-  const nobody = hasRoom() ? "no other run" : "compare with …";
+  const nobody = window.innerWidth >= ROOM_FOR_LABEL ? "no other run" : "compare with …";
   return html`<label class="picker beside" title=${others.find((entry) => entry.run === view.beside)?.name ?? ""}
     ><span class="muted wide">Compare with</span>
     <select aria-label="Compare with" @change=${choose}>

@@ -10,9 +10,11 @@ export const headerStyles = css`
     align-items: center;
     border-bottom: 1px solid var(--gf-line);
   }
+  .top header {
+    flex: 3 1 700px;
+  }
   header {
     display: flex;
-    flex: 1 1 auto;
     align-items: center;
     gap: 14px;
     min-width: 0;
@@ -59,12 +61,13 @@ export const headerStyles = css`
   /* The next to shrink; the name of the run must stay readable. */
   .beside {
     flex-shrink: 4;
+    min-width: 120px;
   }
   .loss {
     flex-shrink: 0;
   }
   gf-timeline {
-    flex: 1 1 420px;
+    flex: 1 0 390px;
     padding: 6px 14px 0;
   }
   gf-search {
@@ -81,10 +84,12 @@ export const headerStyles = css`
       display: none;
     }
   }
-  @media (max-width: 899px) {
+  @media (max-width: 1399px) {
     .wide {
       display: none;
     }
+  }
+  @media (max-width: 899px) {
     .picker select {
       max-width: 150px;
     }

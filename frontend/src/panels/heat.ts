@@ -7,7 +7,7 @@ import {paintHeat, ROW} from "../draw/heat.ts";
 import {LIGHT, type Palette} from "../draw/palette.ts";
 import {formatNumber, plural} from "../model/format.ts";
 import type {FlowGraph} from "../model/graph.ts";
-import {cellOf, depthsOf, Heat, orderedRows, ORDERS, QUANTITIES, type Cell, type Order, type Quantity} from "../model/heat.ts";
+import {cellOf, depthsOf, Heat, orderedRows, ORDERS, QUANTITIES, ticksOf, type Cell, type Order, type Quantity} from "../model/heat.ts";
 import {widened, type Scale} from "../model/scale.ts";
 import type {Diagnosis} from "../record.ts";
 import {given} from "./given.ts";
@@ -18,6 +18,8 @@ import {shared} from "./styles.ts";
 /** No screen can show more columns distinctly. */
 const COLUMNS = 512;
 const NARROW = 700;
+/** Pixels for the number of a step. */
+const TICK = 90;
 
 const WORDS: Record<Exclude<Cell, "finite">, string> = {
   nan: "has NaN",
@@ -112,6 +114,7 @@ export class HeatPanel extends LitElement {
         <div class="all" style="height:${this.#rows.length * ROW}px"></div>
         <canvas aria-hidden="true"></canvas>
       </div>
+      <div class="axis" aria-hidden="true" style="padding-left:${this.#names}px">${this.#ticks().map(([share, step]) => html`<span style="left:${100 * share}%">${step}</span>`)}</div>
       <div class="said" role="status">${this.problem !== "" ? html`<span class="problem">${this.problem}</span>` : heat === null ? "Reading the steps …" : this.#said(heat)}</div>
     `;
   }
@@ -130,6 +133,16 @@ export class HeatPanel extends LitElement {
 
   get #scroller(): HTMLElement | null {
     return this.renderRoot?.querySelector(".scroller") ?? null;
+  }
+
+  /** Recorded steps below the middle of their columns, the first and the last among them, as far as there is room. */
+  #ticks(): readonly (readonly [number, number])[] {
+    const {heat, overview} = this;
+    if (heat === null || overview === null || heat.columns === 0) {
+      return [];
+    }
+    const room = Math.max(2, Math.floor((this.clientWidth - this.#names) / TICK));
+    return ticksOf(heat.columns, room).map((column) => [(column + 0.5) / heat.columns, overview.steps[heat.stepAt(column)]]);
   }
 
   #said(heat: Heat): string {

@@ -60,6 +60,22 @@ export const heatStyles = css`
     float: left;
     width: 0;
   }
+  .axis {
+    flex: none;
+    display: grid;
+    height: 15px;
+    overflow: hidden;
+    color: var(--gf-muted);
+    font-size: 11px;
+  }
+  .axis span {
+    position: relative;
+    grid-area: 1 / 1;
+    width: 0;
+    white-space: nowrap;
+    display: flex;
+    justify-content: center;
+  }
   .said {
     flex: none;
     overflow: hidden;

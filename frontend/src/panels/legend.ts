@@ -3,9 +3,9 @@
 import {css, html, LitElement, nothing, svg, type TemplateResult} from "lit";
 import {magnitudeColour, magnitudeWidth} from "../draw/colour.ts";
 import {LINES} from "../draw/key.ts";
+import {MEANINGS, NO_MARKS, type Marks} from "../draw/marks.ts";
 import {LIGHT, type Palette} from "../draw/palette.ts";
 import {SIGNS, strokeOf} from "../draw/strokes.ts";
-import type {Look} from "../model/bundle.ts";
 import {formatDecade} from "../model/format.ts";
 import {MEASURES, MEASURE_TITLES, type Measured} from "../model/measure.ts";
 import type {Scale} from "../model/scale.ts";
@@ -19,15 +19,15 @@ const PIECES = 42;
 export class Legend extends LitElement {
   static override properties = {
     measured: {attribute: false},
-    looks: {attribute: false},
+    marks: {attribute: false},
     judged: {attribute: false},
     palette: {attribute: false},
     room: {attribute: false},
     chosen: {state: true},
   };
   declare measured: Measured | null;
-  /** The looks that occur in the graph: the rest needs no explanation. */
-  declare looks: ReadonlySet<Look>;
+  /** What is drawn: the rest needs no explanation. */
+  declare marks: Marks;
   /** Whether it is known which gradients are missing. */
   declare judged: boolean;
   declare palette: Palette;
@@ -99,6 +99,11 @@ export class Legend extends LitElement {
       li span {
         max-width: 112px;
       }
+      li b {
+        flex: none;
+        width: 30px;
+        text-align: center;
+      }
       svg {
         display: block;
         flex: none;
@@ -109,7 +114,7 @@ export class Legend extends LitElement {
   constructor() {
     super();
     this.measured = null;
-    this.looks = new Set();
+    this.marks = NO_MARKS;
     this.judged = false;
     this.palette = LIGHT;
     this.room = window.innerWidth;
@@ -141,7 +146,8 @@ export class Legend extends LitElement {
   #lines(): TemplateResult {
     return html`${this.measured === null ? "" : this.#magnitudes(this.measured.scale)}
       <ul>
-        ${LINES.filter(({look}) => this.looks.has(look)).map((line) => this.#line(line))}
+        ${LINES.filter(({look}) => this.marks.looks.has(look)).map((line) => this.#line(line))}
+        ${MEANINGS.filter(({sign}) => this.marks.signs.has(sign)).map(({text, word, colour}) => html`<li><b aria-hidden="true" style="color:${colour(this.palette)}">${text}</b><span>${word}</span></li>`)}
       </ul>`;
   }
 

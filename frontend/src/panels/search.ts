@@ -50,7 +50,7 @@ export class SearchField extends LitElement {
 
   override willUpdate(changed: PropertyValues<this>): void {
     if (changed.has("query") || (this.unfolded && (changed.has("tree") || changed.has("index")))) {
-      this.#hits = this.query.trim() === "" ? [] : search(this.index(), this.query);
+      this.#hits = this.query.trim() === "" ? [] : search(this.index(), this.query, this.#isTroubled);
       this.#tellFound();
     }
   }
@@ -86,6 +86,11 @@ export class SearchField extends LitElement {
       this.#tellFound();
     }
   }
+
+  readonly #isTroubled = (item: number): boolean => {
+    const status = this.statusOf(item);
+    return status !== null && ["bad", "warn"].includes(STATUS[status].tone);
+  };
 
   #list(): TemplateResult {
     const count = this.#hits.length;

@@ -4,6 +4,8 @@ import {css, html, nothing, type TemplateResult} from "lit";
 import "./details.ts";
 import "./graph.ts";
 import "./legend.ts";
+import type {Legend} from "./legend.ts";
+import type {Marks} from "../draw/marks.ts";
 import type {Measure} from "../model/measure.ts";
 import {ROOM_FOR_DETAILS} from "../state/panes.ts";
 import {edgeOf} from "./edge.ts";
@@ -52,12 +54,21 @@ export function stage(scope: Scope): TemplateResult {
       .selected=${selected}
       .palette=${palette}
       @gf-select=${({detail}: CustomEvent<number>) => ask.select(detail)}
+      @gf-marks=${explain}
       @gf-open=${({detail}: CustomEvent<ReadonlySet<number>>) => ask.look({open: addresses?.namesOf(detail) ?? null})}
     ></gf-graph>
     ${derived.isEmpty ? nothingToDraw() : nothing}
-    <gf-legend .hidden=${derived.looks.size === 0} .measured=${derived.condition?.measured ?? null} .looks=${derived.looks} .judged=${derived.judged} .room=${window.innerWidth - beside - covered} .palette=${palette} @gf-measure=${({detail}: CustomEvent<Measure>) => ask.look({measure: detail})}></gf-legend>
+    <gf-legend .hidden=${derived.condition === null} .measured=${derived.condition?.measured ?? null} .judged=${derived.judged} .room=${window.innerWidth - beside - covered} .palette=${palette} @gf-measure=${({detail}: CustomEvent<Measure>) => ask.look({measure: detail})}></gf-legend>
     ${waiting(scope)} ${details(scope)}
   </div>`;
+}
+
+/** The legend is next to the graph. */
+function explain({detail, currentTarget}: CustomEvent<Marks>): void {
+  const legend = (currentTarget as HTMLElement).parentElement?.querySelector<Legend>("gf-legend") ?? null;
+  if (legend !== null) {
+    legend.marks = detail;
+  }
 }
 
 /** What is being loaded before anything can be drawn. */

@@ -3,29 +3,48 @@
 import {html, LitElement, nothing, svg, type TemplateResult} from "lit";
 import type {Course} from "../api/routes.ts";
 import {formatCount, formatNumber} from "../model/format.ts";
+import {mayGoOn} from "../model/runs.ts";
 import {beginningsIn, lossCurve, type Beginning, type LossCurve} from "../model/timeline.ts";
 import {SEVERITY} from "../model/words.ts";
 import {given} from "./given.ts";
 import {shared} from "./styles.ts";
 import {timelineStyles} from "./timeline_styles.ts";
 
+/** Milliseconds between two looks at the clock. */
+const TICK = 10_000;
+
 export class Timeline extends LitElement {
-  static override properties = given("steps", "losses", "at", "course", "playing");
+  static override properties = given("steps", "losses", "recorded", "at", "course", "playing");
   declare steps: readonly number[];
   /** For each step; null if not finite, undefined if the step has none. */
   declare losses: readonly (number | null | undefined)[];
+  /** When the last step was recorded, in seconds; null if there will be no more steps. */
+  declare recorded: number | null;
   declare at: number;
   declare course: Course | null;
   declare playing: boolean;
 
   #curve: LossCurve = {lines: [], gaps: []};
   #beginnings: readonly Beginning[] = [];
+  #clock = 0;
 
   static override styles = [shared, timelineStyles];
 
   constructor() {
     super();
     [this.steps, this.losses, this.at, this.course, this.playing] = [[], [], -1, null, false];
+    this.recorded = null;
+  }
+
+  override connectedCallback(): void {
+    super.connectedCallback();
+    // Nothing else happens when a training has ended.
+    this.#clock = window.setInterval(() => this.requestUpdate(), TICK);
+  }
+
+  override disconnectedCallback(): void {
+    super.disconnectedCallback();
+    clearInterval(this.#clock);
   }
 
   override willUpdate(changed: Map<PropertyKey, unknown>): void {
@@ -60,9 +79,19 @@ export class Timeline extends LitElement {
         />
       </div>
       <button class="quiet" aria-label="Next recorded step" title="Next step (])" ?disabled=${this.at >= last} @click=${() => this.#go(this.at + 1)}>▸</button>
+      ${this.#running()}
       <output class="number"><span class="muted">Step</span> <b>${shown}</b></output>
       <output class="number loss"><span class="muted">Loss</span> <b>${this.#loss()}</b></output>
     `;
+  }
+
+  #running(): TemplateResult | typeof nothing {
+    const now = Date.now() / 1000;
+    if (this.recorded === null || !mayGoOn(this.recorded, now)) {
+      return nothing;
+    }
+    const ago = Math.round(Math.max(0, now - this.recorded));
+    return html`<span class="running" title="The last step was recorded ${ago} s ago: the training may still be running.">● ${ago} s ago</span>`;
   }
 
   #picture(): TemplateResult | typeof nothing {

@@ -97,6 +97,11 @@ export const timelineStyles = css`
   button.quiet {
     padding: 1px 6px;
   }
+  .running {
+    padding: 0 6px;
+    color: var(--gf-good);
+    white-space: nowrap;
+  }
   output {
     min-width: 66px;
     padding-left: 6px;

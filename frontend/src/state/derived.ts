@@ -7,7 +7,6 @@ import type {Overview} from "../api/routes.ts";
 import type {Condition} from "../draw/look.ts";
 import {Addresses} from "../model/addresses.ts";
 import {alikeOf, NOTHING_ALIKE, type Alike} from "../model/alike.ts";
-import {looksIn, type Look} from "../model/bundle.ts";
 import {changesIn, type Changes} from "../model/changes.ts";
 import {compare, type Comparison} from "../model/compare.ts";
 import {flowOf, troublesOf, type Flow, type Troubles} from "../model/flow.ts";
@@ -51,8 +50,6 @@ export class Derived {
   worst: Path | null = null;
   /** Whether these are based on a report: the graph may be shown before its report is there. */
   judged = false;
-  /** Looks of edges that occur. */
-  looks: ReadonlySet<Look> = new Set();
   addresses: Addresses | null = null;
   /** Index of the term whose gradient is shown; -1 for the whole loss. */
   term = -1;
@@ -78,7 +75,6 @@ export class Derived {
   readonly #steadyReport = steady(saidBy);
   readonly #flowOf = remembering((tree: Tree, answers: Answers, report: Diagnosis | null) => flowOf(tree.graph, answers, report));
   readonly #troublesOf = remembering((tree: Tree, flow: Flow) => troublesOf(flow, tree.items));
-  readonly #looksIn = remembering(looksIn);
   readonly #compare = remembering((trace: Trace, diagnosis: Diagnosis | null, otherTrace: Trace, otherDiagnosis: Diagnosis | null) =>
     compare({trace: otherTrace, diagnosis: otherDiagnosis}, {trace, diagnosis}),
   );
@@ -146,7 +142,6 @@ export class Derived {
       this.addresses = null;
       this.comparison = null;
       this.condition = null;
-      this.looks = new Set();
       this.#prepare(state.coming);
       return;
     }
@@ -174,7 +169,6 @@ export class Derived {
     const parts = this.term < 0 || numbers === null ? null : this.#partsOf(tree, target, this.term, numbers);
     const flow = this.#flowOf(tree, answers, this.#steadyReport(diagnosis));
     const troubles = this.#troublesOf(tree, flow);
-    this.looks = this.#looksIn(flow, answers, numbers);
     this.comparison = other === null ? null : this.#compare(trace, diagnosis, other.trace, other.diagnosis);
     const changes = this.#changesIn(tree, this.comparison);
     const shown = this.#measured(measure, tree, answers, numbers, scale);
