@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_gradflow.analyse.causes.strength.loss_spike import findings_of_spikes
+from tb_gradflow.analyse.causes.updates.gradient_clipped import findings_of_clips
+from tb_gradflow.analyse.causes.updates.uneven_updates import findings_of_updates
 from tb_gradflow.analyse.causes.wrong_value.mask_dropped import masks_dropped
 from tb_gradflow.analyse.causes.wrong_value.override_without_effect import overrides_without_effect
 from tb_gradflow.analyse.experiments.evidence import with_evidence
@@ -54,7 +56,7 @@ def diagnose(
     findings = told_first(context.onset, told.findings)
     findings = (*findings, *masks_dropped(measured), *overrides_without_effect(trace, findings))
     findings = with_evidence(measured, first, with_terms(measured, findings) or unobserved(topology))
-    findings = (*findings, *findings_of_spikes(trace, measured.spikes, step))
+    findings = (*findings, *findings_of_spikes(trace, measured.spikes, step), *_of_updates(measured, findings))
     findings = as_written(trace, findings)
     findings = with_reason_in_graphs(trace, findings)
     found = tuple(without_noise(state) if state.variable in told.noise else state for state in first)
@@ -72,6 +74,14 @@ def diagnose(
         terms=terms_in(measured),
         verdict=verdict,
     )
+
+
+def _of_updates(measured: Measured, findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """How far the step moves variables, where nothing else is known to be wrong with them."""
+    told = {name for each in findings for name in each.variables}
+    clips = tuple(findings_of_clips(measured, told))
+    told |= {name for each in clips if each.severity != "info" for name in each.variables}
+    return (*clips, *findings_of_updates(measured, told))
 
 
 def _listed(topology: Topology, findings: Sequence[Finding]) -> list[bool]:

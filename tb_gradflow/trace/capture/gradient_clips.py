@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from tb_gradflow.trace.capture.optimizer_updates import Applied, CalledClip, Moved
@@ -42,10 +43,10 @@ class CalledClips:
             for one, other in zip(map(_values, _listed(given)), map(_values, _listed(result)), strict=True)
             if tf.is_tensor(one) and tf.is_tensor(other) and self._symbols.knows(one) and self._symbols.knows(other)
         ]
-        constant = None if limit is None else tf.get_static_value(tf.convert_to_tensor(limit))
-        number = None if constant is None or constant.size != 1 else float(constant.item())
+        constant = tf.get_static_value(limit) if tf.is_tensor(limit) else limit
+        number = float(constant) if np.size(constant) == 1 and isinstance(constant, (int, float, np.number)) else None
         if pairs:
-            clip = CalledClip(by, number, *map(tuple, zip(*pairs, strict=True)), frames)
+            clip = CalledClip(by, number, tuple(one for one, _ in pairs), tuple(other for _, other in pairs), frames)
             for one, other in pairs:
                 self._after[self._symbols.symbol(other).ref()] = clip, one
 

@@ -233,12 +233,11 @@ def _clip(optimizer: Any) -> tuple[str, float] | None:
     clips = getattr(type(optimizer), "_clip_gradients", None) or getattr(type(optimizer), "_transform_gradients", None)
     if not str(getattr(clips, "__module__", "")).startswith(("keras.", "tf_keras.")):
         return None
-    limits = {name: getattr(optimizer, name, None) for name in _CLIPS}
-    return next(((name, float(limit)) for name, limit in limits.items() if _is_number(limit) and limit > 0), None)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float))
+    for name in _CLIPS:
+        limit = getattr(optimizer, name, None)
+        if isinstance(limit, (int, float)) and limit > 0:
+            return name, float(limit)
+    return None
 
 
 def _options(optimizer: Any) -> Iterator[str]:

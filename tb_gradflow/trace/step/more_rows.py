@@ -15,7 +15,7 @@ from tb_gradflow.trace.capture.optimizer_updates import Applied, Moved
 from tb_gradflow.trace.capture.passed_values import MeasuredInput
 from tb_gradflow.trace.graph.build_trace import Looked, Numbered, numbered_trace_of
 from tb_gradflow.trace.graph.flat_ops import Ref
-from tb_gradflow.trace.numerics.clipping import clipped_to, cut, of_scale
+from tb_gradflow.trace.numerics.clipping import clipped_to, cut
 from tb_gradflow.trace.numerics.statistics_table import Block, Row
 from tb_gradflow.trace.source.user_line import in_log, origin_of
 
