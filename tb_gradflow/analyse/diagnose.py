@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from tb_gradflow.analyse.causes.strength.loss_spike import findings_of_spikes
 from tb_gradflow.analyse.causes.updates.gradient_clipped import findings_of_clips
+from tb_gradflow.analyse.causes.updates.steps_skipped import findings_of_skipped
 from tb_gradflow.analyse.causes.updates.uneven_updates import findings_of_updates
 from tb_gradflow.analyse.causes.wrong_value.mask_dropped import masks_dropped
 from tb_gradflow.analyse.causes.wrong_value.override_without_effect import overrides_without_effect
@@ -81,7 +82,7 @@ def _of_updates(measured: Measured, findings: Sequence[Finding]) -> tuple[Findin
     told = {name for each in findings for name in each.variables}
     clips = tuple(findings_of_clips(measured, told))
     told |= {name for each in clips if each.severity != "info" for name in each.variables}
-    return (*clips, *findings_of_updates(measured, told))
+    return (*findings_of_skipped(measured), *clips, *findings_of_updates(measured, told))
 
 
 def _listed(topology: Topology, findings: Sequence[Finding]) -> list[bool]:

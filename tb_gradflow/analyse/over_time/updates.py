@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_gradflow.analyse.over_time.unmoved import Piece
-from tb_gradflow.record.schema import CLIP_STATISTICS, VARIABLE_STATISTICS, Clip, Trace
+from tb_gradflow.record.schema import CLIP_STATISTICS, LOSS_SCALE_STATISTICS, VARIABLE_STATISTICS, Clip, Trace
 
+_SCALE, _UPDATES = (LOSS_SCALE_STATISTICS.index(name) for name in ("scale", "updates"))
 _BEFORE, _AFTER = (CLIP_STATISTICS.index(name) for name in ("before", "after"))
 _WEIGHT, _UPDATE = (VARIABLE_STATISTICS.index(name) for name in ("weight_norm", "update_norm"))
 
@@ -126,3 +127,47 @@ def _shares(rows: npt.NDArray[np.float32]) -> list[float]:
     known = (weight > 0) & (update > 0) & np.isfinite(weight) & np.isfinite(update)
     shares: list[float] = (update[known] / weight[known]).tolist()
     return shares
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """The steps up to the current one in which an optimizer has applied no update, because of its loss scale.
+
+    Attributes:
+        optimizer: Its index.
+        since: The first recorded one of them.
+        steps: How many these are.
+        scale: The loss scale in the last one.
+    """
+
+    optimizer: int
+    since: int
+    steps: int
+    scale: float
+
+
+def skipped_of(backwards: Iterable[Piece]) -> Skipped | None:
+    """`backwards` as above. `None` if the last step was not skipped, or if that is not known."""
+    found: Skipped | None = None
+    counted: float | None = None
+    for piece in backwards:
+        if len(piece.trace.loss_scales) != 1:
+            break
+        [scale] = piece.trace.loss_scales
+        rows = piece.gradients()[:, scale.row]
+        for at in range(len(piece.steps) - 1, -1, -1):
+            updates = float(rows[at, _UPDATES])
+            counted = updates if counted is None else counted
+            if updates != counted:  # the next step was skipped first, whether it was recorded or not
+                return _from(found, piece.steps[at] + 1)
+            last = Skipped(scale.optimizer, piece.steps[at], 1, float(rows[at, _SCALE])) if found is None else found
+            found = _from(last, piece.steps[at])
+    # Of the first recorded step it is known only if it is the first of all.
+    return found if found is not None and found.since == 0 and counted == 0 else None
+
+
+def _from(skipped: Skipped | None, since: int) -> Skipped | None:
+    if skipped is None:
+        return None
+    until = skipped.since + skipped.steps - 1
+    return Skipped(skipped.optimizer, since, until - since + 1, skipped.scale) if since <= until else None

@@ -73,8 +73,8 @@ class Measured:
         line_search: How the loss depends on the length of a step, and which step that is: this one, or the last of the
             run where that was looked at; `None` if it never was.
         too_long: The same of the first step that was too long, and which step that is; `None` if there is none.
-        onset: See `RunContext`, also for standstill, rest, turns, silences, unchanged, value_courses, clips and
-            began.
+        onset: See `RunContext`, also for standstill, rest, turns, silences, unchanged, value_courses, clips,
+            skipped and began.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class Measured:
         self.unchanged = context.unchanged
         self.value_courses, self._first_gradients = context.value_courses, context.first_gradients
         self._gradients_before = context.gradients_before
-        self.clips, self._moves = context.clips, context.moves
+        self.clips, self._moves, self.skipped = context.clips, context.moves, context.skipped
         self._courses: dict[int, Courses] = {}
         self._op_rows: dict[int, dict[int, list[int]]] = {}
         self._found: dict[Hashable, Any] = {}

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Literal
 
-from tb_gradflow.analyse.step.measured import WEIGHT_NORM, Measured
+from tb_gradflow.analyse.step.measured import UPDATE_NORM, WEIGHT_NORM, Measured
 from tb_gradflow.analyse.step.movement import movement_of
 from tb_gradflow.record.schema import CLIP_STATISTICS
 
@@ -44,6 +44,7 @@ class Update:
         optimizer: The index of its optimizer.
         rate: The learning rate.
         decay: By which part of its size weight decay alone shrinks it in a step.
+        move: By how much this step has changed an element, as a root mean square.
         parts: What the length of the step is a product of, each for one element: the last one is one over the size of
             a weight. The gradient counts only if the optimizer's updates are in proportion to it.
     """
@@ -54,7 +55,13 @@ class Update:
     optimizer: int
     rate: float
     decay: float
+    move: float
     parts: Mapping[Part, float]
+
+    @property
+    def size(self) -> float:
+        """Of an element, as a root mean square."""
+        return 1.0 / self.parts["weights"]
 
 
 def has_hardly_fallen(measured: Measured, target: int) -> bool:
@@ -92,6 +99,7 @@ def _of(measured: Measured) -> Callable[[int], Update | None]:
             moved.known.optimizer,
             moved.rate,
             moved.rate * moved.known.decay,
+            float(numbers[variable, UPDATE_NORM]) / math.sqrt(size),
             parts,
         )
 

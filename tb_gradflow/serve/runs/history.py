@@ -27,7 +27,7 @@ from tb_gradflow.analyse.over_time.silent_units import silences_of
 from tb_gradflow.analyse.over_time.spikes import SpikeSeen, spikes_of
 from tb_gradflow.analyse.over_time.unchanged import unchanged_of
 from tb_gradflow.analyse.over_time.unmoved import Piece, standstill_of
-from tb_gradflow.analyse.over_time.updates import clips_of, moves_of
+from tb_gradflow.analyse.over_time.updates import clips_of, moves_of, skipped_of
 from tb_gradflow.analyse.over_time.value_courses import value_courses_of
 from tb_gradflow.errors import DamagedRecord, LogError
 from tb_gradflow.record.codec import encode
@@ -319,6 +319,7 @@ class History:
                 spikes=tuple(self._spikes(session, tried, head.steps[at])),
                 clips=clips_of(pieces()),
                 moves=lambda: moves_of(pieces()),
+                skipped=skipped_of(pieces()),
                 not_moved=next((known.not_moved for _, known in tried if known.not_moved), ""),
             ),
         )

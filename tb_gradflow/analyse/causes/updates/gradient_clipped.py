@@ -17,6 +17,9 @@ from tb_gradflow.record.schema import Optimizer
 # limits from half to ten times the usual norm. A limit of a tenth of that norm is far below.
 _SMALL_LIMIT = 0.1
 
+# In a single step, a gradient may just be large.
+_ALMOST_NOTHING = 1e-3
+
 # After fewer recorded steps, it may be the beginning, where gradients are large.
 _ENOUGH = 20
 
@@ -44,8 +47,12 @@ def _finding(measured: Measured, seen: ClipSeen, updates: Sequence[Update]) -> F
         return None
     line = None if seen.at is None else trace.sources[seen.at]
     target = next((each.target for each in trace.variable_gradients if each.variable == seen.variables[0]), -1)
-    loud = starves and (measured.alone or has_hardly_fallen(measured, target))
+    is_seen = seen.factor <= _ALMOST_NOTHING if measured.alone else has_hardly_fallen(measured, target)
+    loud = starves and is_seen
     told, fix = _starved(seen, optimizer, share) if starves else _always(seen, optimizer)
+    if (own := _own_norm(measured, seen)) < _SMALL_LIMIT * seen.before and seen.by == "tf.clip_by_global_norm":
+        told = f"Of that norm, only {own:.1g} is that of the gradients that are applied. {told}"
+        fix = "Clip only the gradients that are applied: what else is in the list counts in its norm."
     return Finding(
         cause=CAUSE.name,
         severity="warning" if loud else "info",
@@ -58,6 +65,13 @@ def _finding(measured: Measured, seen: ClipSeen, updates: Sequence[Update]) -> F
         culprit=-1,
         path=(),
     )
+
+
+def _own_norm(measured: Measured, seen: ClipSeen) -> float:
+    """The norm of the gradients of the variables that are updated, in this step."""
+    entries = [each for each in measured.topology.trace.variable_gradients if each.variable in seen.variables]
+    reports = [report for each in entries if (report := measured.of_variable(each)) is not None]
+    return math.sqrt(sum(each.norm**2 for each in reports)) if reports else math.inf
 
 
 def _is_reason(measured: Measured, seen: ClipSeen, optimizer: Optimizer, share: float) -> bool:
@@ -94,22 +108,24 @@ def _what(seen: ClipSeen, optimizer: Optimizer) -> str:
 
 def _starved(seen: ClipSeen, optimizer: Optimizer, share: float) -> tuple[str, str]:
     moves = f"A step changes a weight by {share:.1g} of its size; about {USUAL:g} is usual."
-    if optimizer.type in PROPORTIONAL:
-        without = share / seen.factor
-        told = f"{moves} Updates of {optimizer.type} are in proportion to the gradient: without the clip it would be "
-        limit = min(1.0, USUAL / without) * seen.before
-        rest = "that is about the usual norm, so that it cuts only what is above."
-        if without > USUAL:
-            rest = f"that gives steps of {USUAL:g}. With the gradient as it is, they would be {without:.1g}."
-        if seen.by in ("clipvalue", "tf.clip_by_value") and seen.limit is not None:
-            limit = seen.limit * min(1.0, USUAL / without) / seen.factor
-            rest = f"that gives steps of about {min(USUAL, without):.1g}."
-        return f"{told}{without:.1g}.", f"Raise the limit, to {limit:.1g}: {rest}"
-    return (
-        f"{moves} {optimizer.type} divides by the size of the gradient plus its epsilon, {_epsilon(optimizer):g}, and "
-        "what is left of an element is smaller than that.",
-        f"Raise the limit, to about the usual norm, {seen.before:.1g}: it then cuts only what is above.",
-    )
+    if optimizer.type not in PROPORTIONAL:
+        return (
+            f"{moves} {optimizer.type} divides by the size of the gradient plus its epsilon, {_epsilon(optimizer):g}, "
+            "and what is left of an element is smaller than that.",
+            f"Raise the limit, to {_raised(seen, 1 / seen.factor)}: {_ONLY_ABOVE}",
+        )
+    without = share / seen.factor
+    told = f"{moves} Updates of {optimizer.type} are in proportion to the gradient: without the clip it would be "
+    rest = f"that gives steps of {USUAL:g}." if without > USUAL else _ONLY_ABOVE
+    return f"{told}{without:.1g}.", f"Raise the limit, to {_raised(seen, min(USUAL / share, 1 / seen.factor))}: {rest}"
+
+
+_ONLY_ABOVE = "it then cuts only what is above the usual norm."
+
+
+def _raised(seen: ClipSeen, by: float) -> str:
+    """A limit that is so many times larger. Of one that is not known, that of the norm of all."""
+    return f"{seen.before * min(1.0, by * seen.factor) if seen.limit is None else seen.limit * by:.1g}"
 
 
 def _always(seen: ClipSeen, optimizer: Optimizer) -> tuple[str, str]:
@@ -136,5 +152,7 @@ CAUSE = Cause(
     "1e-4 without the clip (SGD), or what is left is smaller than the epsilon of Adam, and the loss has not fallen",
     severity="info, warning",
     fix="a limit of about the usual norm",
+    plight="almost nothing of their gradient",
+    without_op="a clip{line} cuts it",
     headline="A clip leaves almost nothing of the gradient.",
 )

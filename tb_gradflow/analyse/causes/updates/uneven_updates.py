@@ -24,6 +24,9 @@ _FEWEST = 3
 # A reason is far from that of the others by this factor at least, and explains half of the difference.
 _TELLING = 10.0
 
+# A rate that is meant to be a hundred times higher may be changed a little by a schedule.
+_SOME = 2.0
+
 # If this part of a step is weight decay, that is what moves the weights.
 _MOSTLY = 0.5
 
@@ -43,6 +46,8 @@ class Uneven:
         reason: Why, as measured.
         here: What the reason is for it.
         there: What it is for the others, in the median; of decay, nothing.
+        further: How many times as far as an element of the others one of this moves, if that is what is known: its
+            weights have grown, so that this is a usual part of them. Otherwise 0.
     """
 
     update: Update
@@ -50,11 +55,12 @@ class Uneven:
     reason: Reason
     here: float
     there: float
+    further: float = 0.0
 
     @property
     def moves_more(self) -> bool:
         """Whether it moves more than the others, not less."""
-        return self.update.share > self.others
+        return self.further > 0 or self.update.share > self.others
 
 
 def findings_of_updates(measured: Measured, told: Collection[str]) -> Iterator[Finding]:
@@ -70,20 +76,33 @@ def findings_of_updates(measured: Measured, told: Collection[str]) -> Iterator[F
 
 def _uneven(measured: Measured) -> Iterator[Uneven]:
     updates = [each for each in updates_of(measured) if each.steps >= _ENOUGH]
-    if len(updates) < _FEWEST:
-        return
     for each in updates:
         others = [other for other in updates if other is not each]
-        usual = median(other.share for other in others)
-        moves_less = each.share < min(usual, USUAL) / FAR
-        if not moves_less and not each.share > max(usual, USUAL) * FAR:
-            continue
-        if moves_less and _is_sparse(measured, each.variable):
-            continue
-        if each.decay > _MOSTLY * each.share and not moves_less:
+        usual = median(other.share for other in others) if others else USUAL
+        if each.decay > USUAL * FAR and each.decay > _MOSTLY * each.share:
             yield Uneven(each, usual, "decay", each.decay, 0.0)
-        elif (found := _reason(each, others, usual)) is not None:
+        elif len(updates) < _FEWEST:
+            continue
+        elif (found := _of(measured, each, others, usual)) is not None:
             yield found
+
+
+def _of(measured: Measured, update: Update, others: Sequence[Update], usual: float) -> Uneven | None:
+    if update.share < min(usual, USUAL) / FAR:
+        return None if _is_sparse(measured, update.variable) else _reason(update, others, usual)
+    found = _reason(update, others, usual) if update.share > max(usual, USUAL) * FAR else None
+    return found or _outgrown(update, others, usual)
+
+
+def _outgrown(update: Update, others: Sequence[Update], usual: float) -> Uneven | None:
+    """A matrix whose learning rate is so high that its weights have grown, so that a step changes a usual part of
+    them."""
+    move, size = (median(numbers) for numbers in zip(*((each.move, each.size) for each in others), strict=True))
+    rate = median(each.rate for each in others)
+    is_far = update.move > FAR / _SOME * move and update.move > USUAL * FAR * size
+    if not is_far or update.rate < FAR / _SOME * rate:
+        return None
+    return Uneven(update, usual, "rate", update.rate, rate, update.move / move)
 
 
 def _reason(update: Update, others: Sequence[Update], usual: float) -> Uneven | None:
@@ -130,15 +149,24 @@ def _finding(measured: Measured, group: Sequence[Uneven]) -> Finding:
 
 
 def _what(names: Sequence[str], group: Sequence[Uneven]) -> str:
+    first, one, steps = group[0], len(group) == 1, min(each.update.steps for each in group)
     shares = sorted(each.update.share for each in group)
-    one, steps = len(names) == 1, min(each.update.steps for each in group)
+    verb, their = ("changes", "its") if one else ("change", "their")
     by = f"{shares[0]:.1g}" if one else f"{shares[0]:.1g} to {shares[-1]:.1g}"
-    times = group[0].update.share / group[0].others
+    times = first.update.share / first.others
     far = f"{times:,.0f} times as much as" if times > 1 else f"{1 / times:,.0f} times less than"
+    if first.reason == "decay":
+        compared = ""
+    elif first.has_grown:
+        compared = (
+            f", and an element by {first.update.move:.1g}, a hundred times as much as in the other matrices: the "
+        )
+        compared += f"weights have grown to {first.update.size:.1g}"
+    else:
+        compared = f", {far} the other matrices, which change by {first.others:.1g}"
     return (
-        f"{quoted(names)} {'changes' if one else 'change'} by {by} of {'its' if one else 'their'} size in a step, "
-        f"{far} the other matrices, which change by {group[0].others:.1g}; about {USUAL:g} is usual. These are medians "
-        f"of the last {steps} recorded steps."
+        f"{quoted(names)} {verb} by {by} of {their} size in a step{compared}; about {USUAL:g} is usual. These are "
+        f"medians of the last {steps} recorded steps."
     )
 
 
@@ -153,8 +181,8 @@ def _why(trace: Trace, group: Sequence[Uneven]) -> str:
         )
     if first.reason == "decay":
         return (
-            f"The reason is weight decay, which changes {'it' if one else 'them'} by {first.here:.1g} of "
-            f"{'its' if one else 'their'} size in each step; the gradient does less."
+            f"The reason is weight decay, which takes {first.here:.1g} of {'it' if one else 'them'} away in each step: "
+            "what the gradient adds is gone after a few."
         )
     if first.reason == "clip":
         return (
@@ -192,10 +220,11 @@ CAUSE = Cause(
     name="uneven_updates",
     meaning="the last recorded steps, eight at least, change a matrix by a part of its size that is a hundred times "
     "less, or more, than that of the other matrices and than is usual (about 0.001), and one measured quantity "
-    "explains it: its learning rate, its gradient, a clip, or weight decay. Not embeddings of which a batch contains "
-    "few rows, nor weights that are just very small or large. A warning where the loss has not fallen, unless a lower "
-    "learning rate is the reason, which may be meant",
+    "explains it: its learning rate, its gradient, or a clip. Or weight decay takes a tenth of it away in a step. Not "
+    "embeddings of which a batch contains few rows, nor weights that are just very small or large. A warning where the "
+    "loss has not fallen, unless a lower learning rate is the reason, which may be meant",
     severity="info, warning",
     fix="the same learning rate; an optimizer that divides by the size of the gradient; `global_clipnorm`; less decay",
+    plight="updates of another size than the others",
     headline="Some layers move a hundred times less, or more, than the others.",
 )
