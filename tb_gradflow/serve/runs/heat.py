@@ -22,7 +22,7 @@ from tb_gradflow.serve.runs.readers import side_by_side
 from tb_gradflow.store.run import ChunkHead
 
 OF_UPDATES = ("clip", "scale", "skipped")
-"""What is measured of updates: which part of the norm clips leave, the loss scale, and the steps that it has skipped."""
+"""What is measured of updates: the part of the norm that clips leave, the loss scale, and the steps that it skipped."""
 
 QUANTITIES = ("gradient", "weight", "update", "ratio", *OF_UPDATES)
 

@@ -47,8 +47,8 @@ def findings_of_skipped(measured: Measured) -> Iterator[Finding]:
 
 CAUSE = Cause(
     name="steps_skipped",
-    meaning="loss scaling has skipped more than 15 steps in a row, up to this one. The scale of Keras begins with 32768 "
-    "and is halved in each such step, so that it would be one by then",
+    meaning="loss scaling has skipped more than 15 steps in a row, up to this one. The scale of Keras begins with "
+    "32768 and is halved in each such step, so that it would be one by then",
     severity="warning",
     fix="a smaller `initial_scale`",
     plight="no update",

@@ -157,11 +157,11 @@ def _what(names: Sequence[str], group: Sequence[Uneven]) -> str:
     far = f"{times:,.0f} times as much as" if times > 1 else f"{1 / times:,.0f} times less than"
     if first.reason == "decay":
         compared = ""
-    elif first.has_grown:
+    elif first.further:
         compared = (
-            f", and an element by {first.update.move:.1g}, a hundred times as much as in the other matrices: the "
+            f", and an element moves {first.further:,.0f} times as far as in the other matrices: the weights have "
         )
-        compared += f"weights have grown to {first.update.size:.1g}"
+        compared += f"grown to {first.update.size:.1g}"
     else:
         compared = f", {far} the other matrices, which change by {first.others:.1g}"
     return (
