@@ -189,7 +189,7 @@ def scaled(*updates: float, first: int = 0) -> Piece:
         ([scaled(1, 2, 3)], None),
         ([scaled(1, 2, 2, 2)], (2, 2)),
         ([scaled(0, 0, 0)], (0, 3)),
-        ([scaled(5, 5, 5)], None),
+        ([scaled(5, 5, 5)], (1, 2)),
         ([scaled(2, 2, first=3), scaled(1, 2, 2)], (2, 3)),
     ],
     ids=["none", "the last ones", "all", "of another training", "in two chunks"],

@@ -148,26 +148,23 @@ class Skipped:
 
 def skipped_of(backwards: Iterable[Piece]) -> Skipped | None:
     """`backwards` as above. `None` if the last step was not skipped, or if that is not known."""
-    found: Skipped | None = None
-    counted: float | None = None
+    optimizer, until, scale = -1, -1, 0.0
+    same: list[int] = []
+    counted = np.float32(np.nan)
     for piece in backwards:
         if len(piece.trace.loss_scales) != 1:
             break
-        [scale] = piece.trace.loss_scales
-        rows = piece.gradients()[:, scale.row]
-        for at in range(len(piece.steps) - 1, -1, -1):
-            updates = float(rows[at, _UPDATES])
-            counted = updates if counted is None else counted
-            if updates != counted:  # the next step was skipped first, whether it was recorded or not
-                return _from(found, piece.steps[at] + 1)
-            last = Skipped(scale.optimizer, piece.steps[at], 1, float(rows[at, _SCALE])) if found is None else found
-            found = _from(last, piece.steps[at])
-    # Of the first recorded step it is known only if it is the first of all.
-    return found if found is not None and found.since == 0 and counted == 0 else None
-
-
-def _from(skipped: Skipped | None, since: int) -> Skipped | None:
-    if skipped is None:
+        [known] = piece.trace.loss_scales
+        rows = piece.gradients()[:, known.row]
+        if not same:
+            optimizer, until = known.optimizer, piece.steps[-1]
+            counted, scale = rows[-1, _UPDATES], float(rows[-1, _SCALE])
+        others = np.flatnonzero(rows[:, _UPDATES] != counted)
+        same += reversed(piece.steps[others[-1] + 1 if others.size else 0 :])
+        if others.size:
+            break
+    if not same:
         return None
-    until = skipped.since + skipped.steps - 1
-    return Skipped(skipped.optimizer, since, until - since + 1, skipped.scale) if since <= until else None
+    # As many updates as after an earlier step mean that those after it were skipped.
+    since = 0 if same[-1] == 0 and counted == 0 else same[-1] + 1
+    return Skipped(optimizer, since, until - since + 1, scale) if since <= until else None

@@ -177,7 +177,7 @@ def looped(directory: Path, clip: Clipping, *, eagerly: bool = False, steps: int
             watched()
     finally:
         tf.config.run_functions_eagerly(before)
-    del watched
+    watched.flush()
     return read(directory), gradients
 
 
