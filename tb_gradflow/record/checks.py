@@ -127,8 +127,8 @@ def check_trace(trace: Trace) -> None:
     for name in _WITH_ROWS:
         _check_indices(name, getattr(trace, name), "row", "rows", MOST_ROWS, 0)
     for number, clip in enumerate(trace.clips):
-        for clipped in clip.variables:
-            _check_below(f"Trace.clips[{number}].variables", clipped, len(trace.variables))
+        for place, clipped in enumerate(clip.variables):
+            _check_below(f"Trace.clips[{number}].variables[{place}]", clipped, len(trace.variables))
     for name in ("targets", "tensor_gradients", "term_tensors"):
         for number, each in enumerate(getattr(trace, name)):
             _check_output(f"Trace.{name}[{number}]", trace, each)
