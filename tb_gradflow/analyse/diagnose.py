@@ -57,7 +57,10 @@ def diagnose(
     findings = told_first(context.onset, told.findings)
     findings = (*findings, *masks_dropped(measured), *overrides_without_effect(trace, findings))
     findings = with_evidence(measured, first, with_terms(measured, findings) or unobserved(topology))
-    findings = (*findings, *findings_of_spikes(trace, measured.spikes, step), *_of_updates(measured, findings))
+    findings = (*findings, *findings_of_spikes(trace, measured.spikes, step))
+    if updates := _of_updates(measured, findings):
+        severities = ("error", "warning", "info")
+        findings = tuple(sorted((*findings, *updates), key=lambda finding: severities.index(finding.severity)))
     findings = as_written(trace, findings)
     findings = with_reason_in_graphs(trace, findings)
     found = tuple(without_noise(state) if state.variable in told.noise else state for state in first)

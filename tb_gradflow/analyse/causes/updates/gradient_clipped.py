@@ -120,7 +120,7 @@ def _starved(seen: ClipSeen, optimizer: Optimizer, share: float) -> tuple[str, s
     return f"{told}{without:.1g}.", f"Raise the limit, to {_raised(seen, min(USUAL / share, 1 / seen.factor))}: {rest}"
 
 
-_ONLY_ABOVE = "it then cuts only what is above the usual norm."
+_ONLY_ABOVE = "it then cuts only what is above the usual size."
 
 
 def _raised(seen: ClipSeen, by: float) -> str:
