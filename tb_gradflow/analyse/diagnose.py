@@ -58,9 +58,7 @@ def diagnose(
     findings = (*findings, *masks_dropped(measured), *overrides_without_effect(trace, findings))
     findings = with_evidence(measured, first, with_terms(measured, findings) or unobserved(topology))
     findings = (*findings, *findings_of_spikes(trace, measured.spikes, step))
-    if updates := _of_updates(measured, findings):
-        severities = ("error", "warning", "info")
-        findings = tuple(sorted((*findings, *updates), key=lambda finding: severities.index(finding.severity)))
+    findings = _with_updates(measured, findings)
     findings = as_written(trace, findings)
     findings = with_reason_in_graphs(trace, findings)
     found = tuple(without_noise(state) if state.variable in told.noise else state for state in first)
@@ -80,12 +78,23 @@ def diagnose(
     )
 
 
-def _of_updates(measured: Measured, findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """How far the step moves variables, where nothing else is known to be wrong with them."""
-    told = {name for each in findings for name in each.variables}
+def _with_updates(measured: Measured, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    """The same with how far the step moves variables, where nothing else is known to be wrong with them. A clip is why
+    elements do not move that would do so without it."""
+    told = {name for each in findings if each.severity != "info" for name in each.variables}
     clips = tuple(findings_of_clips(measured, told))
-    told |= {name for each in clips if each.severity != "info" for name in each.variables}
-    return (*findings_of_skipped(measured), *clips, *findings_of_updates(measured, told))
+    clipped = {name for each in clips if each.severity != "info" for name in each.variables}
+    kept = [each for each in findings if not (_is_of_standstill(each) and {*each.variables} <= clipped)]
+    told = clipped.union(*(each.variables for each in kept))
+    added = (*findings_of_skipped(measured), *clips, *findings_of_updates(measured, told))
+    if not added:
+        return findings
+    severities = ("error", "warning", "info")
+    return tuple(sorted((*kept, *added), key=lambda finding: severities.index(finding.severity)))
+
+
+def _is_of_standstill(finding: Finding) -> bool:
+    return finding.cause == "gradient_not_applied" and finding.severity == "info"
 
 
 def _listed(topology: Topology, findings: Sequence[Finding]) -> list[bool]:

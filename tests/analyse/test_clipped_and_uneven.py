@@ -29,12 +29,14 @@ class Layer:
         share: By which part of its size each step changes it.
         gradient: The norm of its gradient.
         rate, decay: Of its optimizer.
+        rounded: How many elements do not move, because the update is rounded away.
     """
 
     share: float = 1e-3
     gradient: float = 0.1
     rate: float = 0.01
     decay: float = 0.0
+    rounded: float = 0.0
 
 
 def traced(layers: Mapping[str, Layer]) -> Graph:
@@ -49,7 +51,7 @@ def traced(layers: Mapping[str, Layer]) -> Graph:
 
 def trace_of(graph: Graph, layers: Mapping[str, Layer], optimizer: Optimizer, **more: object) -> Trace:
     movements = tuple(
-        Movement(place, place, graph.row((0.0, 0.0, 0.0, 0.0, 0.0, layer.rate)), layer.decay, "")
+        Movement(place, place, graph.row((0.0, 0.0, 0.0, layer.rounded, layer.rounded, layer.rate)), layer.decay, "")
         for place, layer in enumerate(layers.values())
     )
     optimizers = (optimizer,) * len(layers)
@@ -92,6 +94,13 @@ def test_a_clip_that_leaves_almost_nothing_is_why_hardly_anything_moves() -> Non
     assert "from a norm of 0.2 to 1e-06" in finding.message
     assert "without the clip it would be 0.002" in finding.message
     assert finding.fix == "Raise the limit, to 0.1: that gives steps of 0.001."
+
+
+def test_elements_that_do_not_move_because_of_it_are_not_told_again() -> None:
+    still = {name: replace(layer, rounded=90.0) for name, layer in STARVED.items()}
+
+    assert [each.cause for each in findings(still)] == ["gradient_not_applied"]
+    assert [each.cause for each in findings(still, clip=("clipnorm", 1e-6, cut(0.2, 1e-6)))] == ["gradient_clipped"]
 
 
 def test_it_is_information_where_the_loss_has_fallen() -> None:

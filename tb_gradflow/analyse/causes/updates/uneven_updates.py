@@ -69,7 +69,7 @@ def findings_of_updates(measured: Measured, told: Collection[str]) -> Iterator[F
     trace, groups = measured.topology.trace, dict[tuple[Reason, bool], list[Uneven]]()
     for each in _uneven(measured):
         if trace.variables[each.update.variable].name not in told:
-            groups.setdefault((each.reason, each.moves_more), []).append(each)
+            groups.setdefault((each.reason, each.moves_more or each.reason == "decay"), []).append(each)
     for group in groups.values():
         yield _finding(measured, group)
 
