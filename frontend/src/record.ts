@@ -348,6 +348,35 @@ export interface Movement {
   readonly constraint: string;
 }
 
+/** A clip of gradients on their path from the tape to the weights, by the step itself or by an optimizer. */
+export interface Clip {
+  /**
+   * How the user wrote it: an argument of the optimizer, such as `global_clipnorm`, or the function that the step
+   * calls, such as `tf.clip_by_global_norm`.
+   */
+  readonly by: string;
+  /** The limit; null if it is not a constant. */
+  readonly limit: number | null;
+  /** Indices in `Trace.variables` of those whose gradient it clips. */
+  readonly variables: readonly number[];
+  /** Row of `Chunk.gradients` with its `CLIP_STATISTICS`. */
+  readonly row: number;
+  /** Index in `Trace.optimizers` of the optimizer that clips, or that gets what the step has clipped. */
+  readonly optimizer: number;
+  /**
+   * Index in `Trace.sources` of the line that calls the function; null if it is not kept, or if the optimizer clips.
+   */
+  readonly at: number | null;
+}
+
+/** The factor by which an optimizer multiplies the loss against underflow, and which it adapts. */
+export interface LossScale {
+  /** Index in `Trace.optimizers`. */
+  readonly optimizer: number;
+  /** Row of `Chunk.gradients` with its `LOSS_SCALE_STATISTICS`. */
+  readonly row: number;
+}
+
 /**
  * A variable whose gradient the step adds to another variable, or that the step updates only under a condition:
  * gradient accumulation that the user wrote by hand.
@@ -564,6 +593,10 @@ export const RANGE_STATISTICS = ["none", "none", "smallest", "largest", "none", 
 
 export const PASSED_STATISTICS = ["none", "none", "norm", "sum", "none", "none"] as const;
 
+export const CLIP_STATISTICS = ["none", "none", "before", "after", "none", "none"] as const;
+
+export const LOSS_SCALE_STATISTICS = ["none", "none", "scale", "updates", "none", "none"] as const;
+
 export const VARIABLE_STATISTICS = ["weight_norm", "update_norm", "nonfinite_before", "nonfinite_after"] as const;
 
 /** A floating tensor that was passed to the step. */
@@ -658,6 +691,10 @@ export interface Trace {
   readonly ranges: readonly ValueRange[];
   /** Values of the forward pass; none in older logs. */
   readonly passed: readonly PassedValue[];
+  /** What clips gradients before they are applied; none in older logs. */
+  readonly clips: readonly Clip[];
+  /** The loss scales that optimizers adapt; none in older logs. */
+  readonly loss_scales: readonly LossScale[];
 }
 
 /** One recording: from the construction of a recorder to its end. */

@@ -1,7 +1,8 @@
 import {describe, expect, test} from "vitest";
 import type {Course} from "../src/api/routes.ts";
 import {flowGraph} from "../src/model/graph.ts";
-import {cellOf, depthsOf, Heat, orderedRows, ticksOf, type Order} from "../src/model/heat.ts";
+import {baseOf, ofUpdates} from "../src/api/heat.ts";
+import {cellOf, depthsOf, Heat, orderedRows, quantitiesOf, ticksOf, type Order} from "../src/model/heat.ts";
 import {chartOf, spread, trackOf} from "../src/model/series.ts";
 import {beginningsIn, lossCurve} from "../src/model/timeline.ts";
 import {diagnosis, read, trace} from "./build.ts";
@@ -145,5 +146,48 @@ describe("series of two runs", () => {
     expect(largest.values).toEqual([2, 4, 6]);
     expect(chartOf([largest]).series[0].signs).toEqual([null, "?", null]);
     expect(smallest.values).toEqual([1, 4, 6]);
+  });
+});
+
+describe("what is measured of updates", () => {
+  const base = {
+    ...trace([read("a", "clipped"), read("b", "free")]),
+    clips: [
+      {by: "clipnorm", limit: 1, variables: [0], row: 0, optimizer: 0, at: null},
+      {by: "tf.clip_by_value", limit: 1, variables: [0], row: 1, optimizer: 0, at: null},
+    ],
+    loss_scales: [{optimizer: 0, row: 2}],
+    movements: [{variable: 1, optimizer: 0, row: 3, decay: 0, constraint: ""}],
+  };
+  // Two steps of three rows: two clips, and the loss scale with the number of updates.
+  const chunk = Float32Array.from(
+    [
+      [8, 4], [4, 1], [32, 5],
+      [0, 0], [NaN, NaN], [16, 5],
+    ].flatMap(([one, other]) => [0, 0, one, other, 0, 0]),
+  );
+  const of = (quantity: "clip" | "scale" | "skipped", base_ = 0): readonly number[] => [...ofUpdates(base, chunk, [6, 7], quantity, base_)];
+
+  test("clips of one variable multiply; nothing is cut from zero", () => {
+    expect(of("clip")).toEqual([0.125, -2, -2, -2]);
+  });
+
+  test("a loss scale is that of the variables of its optimizer", () => {
+    expect(of("scale")).toEqual([-2, 32, -2, 16]);
+  });
+
+  test("a step without an update was skipped", () => {
+    expect(of("skipped")).toEqual([-2, 2, -2, 3]);
+  });
+
+  test("an optimizer that has been used before this training begins with nothing skipped", () => {
+    expect(baseOf(base, chunk, 6)).toBe(0);
+    expect(baseOf(base, chunk, 1)).toBe(-3);
+    expect([...ofUpdates(base, chunk, [1, 2], "skipped", -3)]).toEqual([-2, 0, -2, 1]);
+  });
+
+  test("only what there is can be chosen", () => {
+    expect(quantitiesOf(trace([])).map(({quantity}) => quantity)).toEqual(["gradient", "ratio", "update", "weight"]);
+    expect(quantitiesOf(base).map(({quantity}) => quantity)).toEqual(["gradient", "ratio", "update", "weight", "clip", "scale", "skipped"]);
   });
 });

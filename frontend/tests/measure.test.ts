@@ -41,3 +41,26 @@ test("the scale of shares is that of the norms, moved to where the loss is one",
 
   expect(measured("loss", GRAPH, answersFor(GRAPH, 0), numbers, {low: -4, high: 2}).scale).toEqual({low: -6, high: 0});
 });
+
+test("the update of a layer is that of its variable, on all that meets it", () => {
+  const base = answered(
+    trace([read("r", "w"), read("s", "v"), {name: "cast", type: "Cast", from: ["s"]}, {name: "a", from: ["r"]}, {name: "b", from: ["a", "cast"]}, {name: "c", from: ["b"]}]),
+    {a: "value", b: "value", c: "value"},
+  );
+  const graph = flowGraph(base);
+  const [weights, none] = [[2, 0.02, 0, 0], [4, 0.4, 0, 0]];
+  const numbers = new StepNumbers(new Float32Array(), Float32Array.from([...weights, ...none]), 0, 1);
+
+  const {edges, scale} = measured("update", graph, answersFor(graph, 0), numbers, null);
+
+  const shown = graph.edges.map(({from, to}, edge) => [graph.nodes[from].label, graph.nodes[to].label, Number(edges[edge].toPrecision(3))]);
+  expect(shown).toEqual([
+    ["v", "cast", 0.1],
+    ["w", "a", 0.01],
+    ["a", "b", 0.1],
+    ["cast", "b", 0.1],
+    ["b", "c", NaN],
+    ["c", expect.anything(), NaN],
+  ]);
+  expect(scale).toEqual({low: -6, high: 0});
+});

@@ -8,6 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_gradflow.analyse.causes.strength.loss_spike import findings_of_spikes
+from tb_gradflow.analyse.causes.updates.gradient_clipped import findings_of_clips
+from tb_gradflow.analyse.causes.updates.steps_skipped import findings_of_skipped
+from tb_gradflow.analyse.causes.updates.uneven_updates import findings_of_updates
 from tb_gradflow.analyse.causes.wrong_value.mask_dropped import masks_dropped
 from tb_gradflow.analyse.causes.wrong_value.override_without_effect import overrides_without_effect
 from tb_gradflow.analyse.experiments.evidence import with_evidence
@@ -55,6 +58,7 @@ def diagnose(
     findings = (*findings, *masks_dropped(measured), *overrides_without_effect(trace, findings))
     findings = with_evidence(measured, first, with_terms(measured, findings) or unobserved(topology))
     findings = (*findings, *findings_of_spikes(trace, measured.spikes, step))
+    findings = _with_updates(measured, findings)
     findings = as_written(trace, findings)
     findings = with_reason_in_graphs(trace, findings)
     found = tuple(without_noise(state) if state.variable in told.noise else state for state in first)
@@ -72,6 +76,25 @@ def diagnose(
         terms=terms_in(measured),
         verdict=verdict,
     )
+
+
+def _with_updates(measured: Measured, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    """The same with how far the step moves variables, where nothing else is known to be wrong with them. A clip is why
+    elements do not move that would do so without it."""
+    told = {name for each in findings if each.severity != "info" for name in each.variables}
+    clips = tuple(findings_of_clips(measured, told))
+    clipped = {name for each in clips if each.severity != "info" for name in each.variables}
+    kept = [each for each in findings if not (_is_of_standstill(each) and {*each.variables} <= clipped)]
+    told = clipped.union(*(each.variables for each in kept))
+    added = (*findings_of_skipped(measured), *clips, *findings_of_updates(measured, told))
+    if not added:
+        return findings
+    severities = ("error", "warning", "info")
+    return tuple(sorted((*kept, *added), key=lambda finding: severities.index(finding.severity)))
+
+
+def _is_of_standstill(finding: Finding) -> bool:
+    return finding.cause == "gradient_not_applied" and finding.severity == "info"
 
 
 def _listed(topology: Topology, findings: Sequence[Finding]) -> list[bool]:

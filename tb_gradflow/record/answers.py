@@ -118,6 +118,42 @@ class Movement:
 
 
 @dataclass(frozen=True, slots=True)
+class Clip:
+    """A clip of gradients on their path from the tape to the weights, by the step itself or by an optimizer.
+
+    Attributes:
+        by: How the user wrote it: an argument of the optimizer, such as `global_clipnorm`, or the function that the
+            step calls, such as `tf.clip_by_global_norm`.
+        limit: The limit; null if it is not a constant.
+        variables: Indices in `Trace.variables` of those whose gradient it clips.
+        row: Row of `Chunk.gradients` with its `CLIP_STATISTICS`.
+        optimizer: Index in `Trace.optimizers` of the optimizer that clips, or that gets what the step has clipped.
+        at: Index in `Trace.sources` of the line that calls the function; null if it is not kept, or if the optimizer
+            clips.
+    """
+
+    by: str
+    limit: float | None
+    variables: tuple[int, ...]
+    row: int
+    optimizer: int
+    at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LossScale:
+    """The factor by which an optimizer multiplies the loss against underflow, and which it adapts.
+
+    Attributes:
+        optimizer: Index in `Trace.optimizers`.
+        row: Row of `Chunk.gradients` with its `LOSS_SCALE_STATISTICS`.
+    """
+
+    optimizer: int
+    row: int
+
+
+@dataclass(frozen=True, slots=True)
 class Deferred:
     """A variable whose gradient the step adds to another variable, or that the step updates only under a condition:
     gradient accumulation that the user wrote by hand.

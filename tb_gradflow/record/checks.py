@@ -77,6 +77,9 @@ _INDICES = (
     ("term_tensors", "op", "ops", 0),
     ("ranges", "op", "ops", 0),
     ("passed", "op", "ops", 0),
+    ("clips", "optimizer", "optimizers", 0),
+    ("clips", "at", "sources", 0),
+    ("loss_scales", "optimizer", "optimizers", 0),
 )
 
 # Fields whose members have a `row` of `Chunk.gradients`.
@@ -92,6 +95,8 @@ _WITH_ROWS = (
     "term_tensors",
     "ranges",
     "passed",
+    "clips",
+    "loss_scales",
 )
 
 
@@ -121,6 +126,9 @@ def check_trace(trace: Trace) -> None:
         _check_indices(name, getattr(trace, name), field, indexed, len(getattr(trace, indexed)), least)
     for name in _WITH_ROWS:
         _check_indices(name, getattr(trace, name), "row", "rows", MOST_ROWS, 0)
+    for number, clip in enumerate(trace.clips):
+        for place, clipped in enumerate(clip.variables):
+            _check_below(f"Trace.clips[{number}].variables[{place}]", clipped, len(trace.variables))
     for name in ("targets", "tensor_gradients", "term_tensors"):
         for number, each in enumerate(getattr(trace, name)):
             _check_output(f"Trace.{name}[{number}]", trace, each)

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tb_gradflow.record.answers import Clip as Clip
 from tb_gradflow.record.answers import Deferred as Deferred
 from tb_gradflow.record.answers import DroppedMask as DroppedMask
 from tb_gradflow.record.answers import GradientCheck as GradientCheck
 from tb_gradflow.record.answers import GradientSample as GradientSample
 from tb_gradflow.record.answers import HowLost as HowLost
 from tb_gradflow.record.answers import InputCheck as InputCheck
+from tb_gradflow.record.answers import LossScale as LossScale
 from tb_gradflow.record.answers import Movement as Movement
 from tb_gradflow.record.answers import Optimizer as Optimizer
 from tb_gradflow.record.answers import Outcome as Outcome
@@ -86,6 +88,15 @@ The others are 0, so that no norm and no count is seen there by code that looks 
 PASSED_STATISTICS = ("none", "none", "norm", "sum", "none", "none")
 """Columns of those rows of `Chunk.gradients` that `PassedValue`s name: the L2 norm and the sum of the finite elements;
 of a tensor with more than 4096 elements, of about as many at equal distances. The others are 0 as in
+`RANGE_STATISTICS`."""
+
+CLIP_STATISTICS = ("none", "none", "before", "after", "none", "none")
+"""Columns of those rows of `Chunk.gradients` that `Clip`s name: the norm of the gradients that are clipped, all of them
+together, and of what is left. NaN if it is not known, or not finite. The others are 0 as in `RANGE_STATISTICS`."""
+
+LOSS_SCALE_STATISTICS = ("none", "none", "scale", "updates", "none", "none")
+"""Columns of those rows of `Chunk.gradients` that `LossScale`s name: the scale before the step, and how many updates
+the optimizer has applied until after it; it skips a step whose gradients are not finite. The others are 0 as in
 `RANGE_STATISTICS`."""
 
 VARIABLE_STATISTICS = ("weight_norm", "update_norm", "nonfinite_before", "nonfinite_after")
@@ -175,6 +186,8 @@ class Trace:
         term_tensors: The gradient of each term at the outputs of layers; none in older logs.
         ranges: Of inputs of functions that are not finite everywhere and of masked softmaxes, and of labels.
         passed: Values of the forward pass; none in older logs.
+        clips: What clips gradients before they are applied; none in older logs.
+        loss_scales: The loss scales that optimizers adapt; none in older logs.
     """
 
     index: int
@@ -205,6 +218,8 @@ class Trace:
     term_tensors: tuple[TermTensor, ...] = ()
     ranges: tuple[ValueRange, ...] = ()
     passed: tuple[PassedValue, ...] = ()
+    clips: tuple[Clip, ...] = ()
+    loss_scales: tuple[LossScale, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,12 @@ WITHOUT_PROGRAM = {
     "linear_layers": "There is no example program, because it takes a training of some steps whose loss does not fall.",
     "loss_spike": "There is no example program, because it takes a training of some hundred steps: for example one in "
     "which a row has a label in another unit.",
+    "gradient_clipped": "There is no example program, because it takes a training of some steps: for example one with "
+    "`keras.optimizers.SGD(0.1, clipnorm=1e-6)`.",
+    "uneven_updates": "There is no example program, because it takes a training of some steps: for example one with "
+    "`keras.optimizers.AdamW(1e-3, weight_decay=400.0)`.",
+    "steps_skipped": "There is no example program, because it takes a training of some steps: for example one with "
+    "`keras.optimizers.LossScaleOptimizer(optimizer, initial_scale=2.0**120)`.",
     "loss_not_scaled": "There is no example program, because it takes a training with an optimizer: for example a "
     '`train_step` from a tutorial, after `keras.mixed_precision.set_global_policy("mixed_float16")`.',
 }

@@ -46,6 +46,8 @@ MORE: dict[str, Json] = {
     "replaced": [{"variable": 0, "by": 0, "share": 0.5, "at": 0}],
     "ranges": [{"op": 0, "input": 0, "row": 0}],
     "passed": [{"op": 0, "input": 0, "row": 0}],
+    "clips": [{"by": "tf.clip_by_norm", "limit": 1.0, "variables": [0], "row": 0, "optimizer": 0, "at": 0}],
+    "loss_scales": [{"optimizer": 0, "row": 0}],
     "notes": ["steps of this kind are not measured"],
 }
 

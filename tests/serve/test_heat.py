@@ -5,8 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tb_gradflow.record.schema import Clip, LossScale, Movement, Trace, Variable
 from tb_gradflow.serve.runs.course import spread
-from tb_gradflow.serve.runs.heat import NO_GRADIENT, NOT_RECORDED, heat, together, told
+from tb_gradflow.serve.runs.heat import NO_GRADIENT, NOT_RECORDED, base_of, heat, of_updates, together, told
 from tb_gradflow.serve.runs.history import Caches, History
 from tb_gradflow.store.directory import DirectoryReader, find_runs
 from tb_gradflow.store.run import StoredRun
@@ -71,3 +72,47 @@ def test_every_place_is_looked_at_once_the_ends_first(count: int) -> None:
 
     assert sorted(order) == list(range(count))
     assert order[:2] == [0, count - 1][:count]
+
+
+def updated() -> tuple[Trace, np.ndarray[tuple[int, ...], np.dtype[np.float32]]]:
+    """Two clips of the first of two variables, and a loss scale of the second one's optimizer, in two steps."""
+    variables = tuple(Variable(name, (3,), "float32", True, True) for name in ("clipped", "free"))
+    trace = Trace(
+        index=0,
+        ops=(),
+        variables=variables,
+        targets=(),
+        variable_gradients=(),
+        tensor_gradients=(),
+        layers=(),
+        sources=(),
+        notes=(),
+        movements=(Movement(1, 0, 3, 0.0, ""),),
+        clips=(Clip("clipnorm", 1.0, (0,), 0, 0), Clip("tf.clip_by_value", 1.0, (0,), 1, 0)),
+        loss_scales=(LossScale(0, 2),),
+    )
+    rows: list[list[tuple[float, float]]] = [[(8, 4), (4, 1), (32, 5)], [(0, 0), (np.nan, np.nan), (16, 5)]]
+    return trace, np.array([[[0, 0, *pair, 0, 0] for pair in step] for step in rows], np.float32)
+
+
+@pytest.mark.parametrize(
+    ("quantity", "expected"),
+    [
+        ("clip", [[0.125, NOT_RECORDED], [NOT_RECORDED, NOT_RECORDED]]),
+        ("scale", [[NOT_RECORDED, 32.0], [NOT_RECORDED, 16.0]]),
+        ("skipped", [[NOT_RECORDED, 2.0], [NOT_RECORDED, 3.0]]),
+    ],
+)
+def test_what_is_measured_of_updates(quantity: str, expected: list[list[float]]) -> None:
+    """As in `frontend/tests/heat.test.ts`."""
+    trace, rows = updated()
+
+    assert of_updates(rows, trace, [6, 7], quantity, 0.0).tolist() == expected
+
+
+def test_an_optimizer_that_has_been_used_before_begins_with_nothing_skipped() -> None:
+    trace, rows = updated()
+
+    assert base_of(rows, trace, 6) == 0
+    assert base_of(rows, trace, 1) == -3
+    assert of_updates(rows, trace, [1, 2], "skipped", -3.0)[:, 1].tolist() == [0, 1]

@@ -2,7 +2,7 @@
 
 import {FORMAT, GRADIENT_STATISTICS, VARIABLE_STATISTICS, type Diagnosis, type Finding, type Trace, type VariableReport} from "../record.ts";
 import type {Quantity} from "../model/heat.ts";
-import {gradientNorms, NOT_RECORDED, valuesOf} from "./heat.ts";
+import {baseOf, gradientNorms, isOfUpdates, NOT_RECORDED, ofUpdates, valuesOf} from "./heat.ts";
 import {keysOfTerms, termNumbers} from "./terms.ts";
 import {unpackJson, unpackNumbers, type PackedNumbers} from "./packed.ts";
 import type {ChunkEntry, Course, Overview, RunEntry, Standing, Standings} from "./routes.ts";
@@ -156,11 +156,24 @@ export class EmbeddedSource implements Source {
 
   async #heatPart(run: string, chunk: ChunkEntry, target: number, quantity: Quantity): Promise<{names: readonly string[]; values: Float32Array}> {
     const trace = await this.trace(run, "", chunk.trace);
-    const values =
-      quantity === "gradient"
-        ? gradientNorms(trace, target, await this.gradients(run, "", chunk.id), chunk.steps.length)
+    const gradients = (): Promise<Float32Array> => this.gradients(run, "", chunk.id);
+    const values = isOfUpdates(quantity)
+      ? ofUpdates(trace, await gradients(), chunk.steps, quantity, quantity === "skipped" ? await this.#base(run) : 0)
+      : quantity === "gradient"
+        ? gradientNorms(trace, target, await gradients(), chunk.steps.length)
         : valuesOf(await this.variables(run, "", chunk.id), quantity);
     return {names: trace.variables.map(({name}) => name), values};
+  }
+
+  /** See `baseOf`: of the first chunk with a loss scale. */
+  async #base(run: string): Promise<number> {
+    for (const chunk of this.#chunks(run)) {
+      const trace = await this.trace(run, "", chunk.trace);
+      if ((trace.loss_scales ?? []).length > 0) {
+        return baseOf(trace, await this.gradients(run, "", chunk.id), chunk.steps[0]);
+      }
+    }
+    return 0;
   }
 
   /** One row over all chunks; NaN where a chunk has no such row. */

@@ -1,17 +1,27 @@
 /** Variables by steps: the content of each cell of the heat map, and the order of the rows. */
 
-import type {Diagnosis} from "../record.ts";
+import type {Diagnosis, Trace} from "../record.ts";
 import type {FlowGraph} from "./graph.ts";
 import {STATUS_ORDER} from "./words.ts";
 
-export type Quantity = "gradient" | "ratio" | "update" | "weight";
+export type Quantity = "gradient" | "ratio" | "update" | "weight" | "clip" | "scale" | "skipped";
 
-export const QUANTITIES: readonly {readonly quantity: Quantity; readonly title: string}[] = [
+const QUANTITIES: readonly {readonly quantity: Quantity; readonly title: string}[] = [
   {quantity: "gradient", title: "Gradient norm"},
   {quantity: "ratio", title: "Update / weight"},
   {quantity: "update", title: "Update norm"},
   {quantity: "weight", title: "Weight norm"},
+  {quantity: "clip", title: "Left by clips, of the norm"},
+  {quantity: "scale", title: "Loss scale"},
+  {quantity: "skipped", title: "Steps skipped so far"},
 ];
+
+/** Those that a trace has anything of. */
+export function quantitiesOf(trace: Trace | undefined): typeof QUANTITIES {
+  const clips = (trace?.clips ?? []).length > 0;
+  const scales = (trace?.loss_scales ?? []).length > 0;
+  return QUANTITIES.filter(({quantity}) => (quantity === "clip" ? clips : quantity === "scale" || quantity === "skipped" ? scales : true));
+}
 
 /** `none`: the tape returned None. `unrecorded`: not requested, or not measured in that step. */
 export type Cell = "finite" | "zero" | "nan" | "inf" | "none" | "unrecorded";

@@ -7,7 +7,7 @@ import {paintHeat, ROW} from "../draw/heat.ts";
 import {LIGHT, type Palette} from "../draw/palette.ts";
 import {formatNumber, plural} from "../model/format.ts";
 import type {FlowGraph} from "../model/graph.ts";
-import {cellOf, depthsOf, Heat, orderedRows, ORDERS, QUANTITIES, ticksOf, type Cell, type Order, type Quantity} from "../model/heat.ts";
+import {cellOf, depthsOf, Heat, orderedRows, ORDERS, quantitiesOf, ticksOf, type Cell, type Order, type Quantity} from "../model/heat.ts";
 import {widened, type Scale} from "../model/scale.ts";
 import type {Diagnosis} from "../record.ts";
 import {given} from "./given.ts";
@@ -102,7 +102,7 @@ export class HeatPanel extends LitElement {
     return html`
       <div class="bar">
         <select aria-label="Quantity" @change=${(event: Event) => (this.quantity = (event.target as HTMLSelectElement).value as Quantity)}>
-          ${QUANTITIES.map(({quantity, title}) => html`<option value=${quantity} ?selected=${quantity === this.quantity}>${title}</option>`)}
+          ${quantitiesOf(this.graph?.trace).map(({quantity, title}) => html`<option value=${quantity} ?selected=${quantity === this.quantity}>${title}</option>`)}
         </select>
         <select aria-label="Order of the rows" @change=${(event: Event) => (this.order = (event.target as HTMLSelectElement).value as Order)}>
           ${ORDERS.map(({order, title}) => html`<option value=${order} ?selected=${order === this.order}>${title}</option>`)}

@@ -4,7 +4,7 @@ import {css, html, LitElement, nothing, type PropertyValues, type TemplateResult
 import type {Source} from "../api/source.ts";
 import {LIGHT, lineColours, type Palette} from "../draw/palette.ts";
 import {formatCount} from "../model/format.ts";
-import {Heat, QUANTITIES, type Quantity} from "../model/heat.ts";
+import {Heat, quantitiesOf, type Quantity} from "../model/heat.ts";
 import {unnumbered} from "../model/compare.ts";
 import {chartOf, spread, trackOf, type Series, type Track} from "../model/series.ts";
 import type {Trace} from "../record.ts";
@@ -86,7 +86,7 @@ export class SeriesPanel extends LitElement {
     return html`
       <div class="bar">
         <select aria-label="Quantity" @change=${(event: Event) => (this.quantity = (event.target as HTMLSelectElement).value as Quantity)}>
-          ${QUANTITIES.map(({quantity, title}) => html`<option value=${quantity} ?selected=${quantity === this.quantity}>${title}</option>`)}
+          ${quantitiesOf(this.runs[0]?.trace).map(({quantity, title}) => html`<option value=${quantity} ?selected=${quantity === this.quantity}>${title}</option>`)}
         </select>
         <input type="search" list="variables" placeholder="Add a variable" aria-label="Add a variable" @change=${this.#add} />
         <datalist id="variables">${all.map(({name}) => html`<option value=${name}></option>`)}</datalist>

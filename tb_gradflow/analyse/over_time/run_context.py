@@ -12,6 +12,7 @@ from tb_gradflow.analyse.over_time.silent_units import Silence
 from tb_gradflow.analyse.over_time.spikes import SpikeSeen
 from tb_gradflow.analyse.over_time.unchanged import Unchanged
 from tb_gradflow.analyse.over_time.unmoved import Standstill
+from tb_gradflow.analyse.over_time.updates import ClipSeen, Moves, Skipped
 from tb_gradflow.analyse.over_time.value_courses import ValueCourses
 from tb_gradflow.record.schema import Influence, Intervention, LineSearch, Reaction, Slope, Trace
 
@@ -45,6 +46,9 @@ class RunContext:
         line_search: The last one of the run, and its step; `None` if there was none.
         too_long: The first one of a step that was too long, likewise.
         spikes: Steps until this one that were not usual.
+        clips: What clips have cut in the last recorded steps.
+        moves: How far these have moved each variable; read when called.
+        skipped: The steps that a loss scale has skipped, up to this one; `None` if it has not.
     """
 
     onset: Onset | None = None
@@ -65,6 +69,9 @@ class RunContext:
     line_search: Searched | None = None
     too_long: Searched | None = None
     spikes: tuple[SpikeSeen, ...] = ()
+    clips: tuple[ClipSeen, ...] = ()
+    moves: Callable[[], Moves] = dict
+    skipped: Skipped | None = None
 
 
 ALONE = RunContext()

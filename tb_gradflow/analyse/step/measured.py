@@ -13,6 +13,8 @@ import numpy.typing as npt
 from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.over_time.run_context import ALONE, RunContext, by_names
 from tb_gradflow.analyse.over_time.spikes import SpikeSeen
+from tb_gradflow.analyse.over_time.unmoved import Piece
+from tb_gradflow.analyse.over_time.updates import ClipSeen, Moves, clips_of, moves_of
 from tb_gradflow.analyse.step.magnitude_path import Courses, courses_to
 from tb_gradflow.record.report import GradientReport
 from tb_gradflow.record.schema import (
@@ -71,8 +73,8 @@ class Measured:
         line_search: How the loss depends on the length of a step, and which step that is: this one, or the last of the
             run where that was looked at; `None` if it never was.
         too_long: The same of the first step that was too long, and which step that is; `None` if there is none.
-        onset: See `RunContext`, also for standstill, rest, turns, silences, unchanged, value_courses and
-            began.
+        onset: See `RunContext`, also for standstill, rest, turns, silences, unchanged, value_courses, clips,
+            skipped and began.
     """
 
     def __init__(
@@ -114,6 +116,7 @@ class Measured:
         self.unchanged = context.unchanged
         self.value_courses, self._first_gradients = context.value_courses, context.first_gradients
         self._gradients_before = context.gradients_before
+        self.clips, self._moves, self.skipped = context.clips, context.moves, context.skipped
         self._courses: dict[int, Courses] = {}
         self._op_rows: dict[int, dict[int, list[int]]] = {}
         self._found: dict[Hashable, Any] = {}
@@ -239,6 +242,23 @@ class Measured:
         step; 0 and -1 for a single step, or if it is not known."""
         before = self.once("gradients before", lambda: dict(self._gradients_before()))
         return before.get(self.topology.trace.variables[variable].name, (0.0, -1))
+
+    @cached_property
+    def moves(self) -> Moves:
+        """How far the last recorded steps have moved each variable; of a single step, how far that has."""
+        if self.alone and self.variables is not None:
+            return moves_of([self._piece()])
+        return self._moves()
+
+    @cached_property
+    def clips_seen(self) -> tuple[ClipSeen, ...]:
+        """What clips have cut in the last recorded steps; of a single step, what they have cut in that."""
+        return clips_of([self._piece()]) if self.alone and self.gradients is not None else self.clips
+
+    def _piece(self) -> Piece:
+        assert self.variables is not None and self.gradients is not None
+        gradients = self.gradients[np.newaxis]
+        return Piece(self.topology.trace, self.variables[np.newaxis], lambda: gradients, (self.step,))
 
     def has_learned_before(self) -> bool:
         """Whether a recorded step before this one gave any variable a gradient other than zero."""

@@ -53,7 +53,8 @@ class Sizes:
         )
         statistics = sorted({each.row for members in listed for each in members if each.row is not None})
         movements = [each.row for each in trace.movements]
-        others = [each.row for members in (trace.terms, trace.ranges, trace.passed) for each in members]
+        measured = (trace.terms, trace.ranges, trace.passed, trace.clips, trace.loss_scales)
+        others = [each.row for members in measured for each in members]
         others += _last_rows_of_cosines(trace)
         return cls(
             1 + max((*statistics, *movements, *others), default=-1),

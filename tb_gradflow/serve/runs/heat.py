@@ -10,12 +10,21 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_gradflow.record.schema import GRADIENT_STATISTICS, VARIABLE_STATISTICS, Trace
+from tb_gradflow.record.schema import (
+    CLIP_STATISTICS,
+    GRADIENT_STATISTICS,
+    LOSS_SCALE_STATISTICS,
+    VARIABLE_STATISTICS,
+    Trace,
+)
 from tb_gradflow.serve.runs.history import Floats, History
 from tb_gradflow.serve.runs.readers import side_by_side
 from tb_gradflow.store.run import ChunkHead
 
-QUANTITIES = ("gradient", "weight", "update", "ratio")
+OF_UPDATES = ("clip", "scale", "skipped")
+"""What is measured of updates: the part of the norm that clips leave, the loss scale, and the steps that it skipped."""
+
+QUANTITIES = ("gradient", "weight", "update", "ratio", *OF_UPDATES)
 
 NO_GRADIENT = -1.0
 """The tape returned None."""
@@ -27,13 +36,16 @@ MOST_NUMBERS = 4_000_000
 
 NORM, NANS, INFS = (GRADIENT_STATISTICS.index(name) for name in ("norm", "nan_count", "inf_count"))
 WEIGHT, UPDATE = (VARIABLE_STATISTICS.index(name) for name in ("weight_norm", "update_norm"))
+BEFORE, AFTER = (CLIP_STATISTICS.index(name) for name in ("before", "after"))
+SCALE, UPDATES = (LOSS_SCALE_STATISTICS.index(name) for name in ("scale", "updates"))
 NONFINITE = VARIABLE_STATISTICS.index("nonfinite_after")
 
 
 def heat(history: History, trace: int, target: int, quantity: str, columns: int) -> Floats:
     """`[columns, variables]`, for the variables of `trace`; variables of other traces are matched by name.
 
-    `quantity` is `gradient`, `weight`, `update` or `ratio` (of the update to the weight), all of them L2 norms. A value
+    `quantity` is `gradient`, `weight`, `update` or `ratio` (of the update to the weight), all of them L2 norms; or one
+    of `OF_UPDATES`, for the variables that are clipped, or updated by an optimizer that adapts its loss scale. A value
     is NaN if the tensor had a NaN, infinite if it had an infinity, or NO_GRADIENT or NOT_RECORDED. There are at most
     `columns` columns. If there are more steps, column `c` of `n` stands for the steps from `c * steps // n` up to the
     next column. It shows the last of these steps, or the worst one if that is worse than a finite number.
@@ -44,12 +56,19 @@ def heat(history: History, trace: int, target: int, quantity: str, columns: int)
     asked = {number: Asked.of(each, target) for number, each in traces.items()}
     # One extra column, for variables that a trace does not have.
     places = {number: _places(names, each) for number, each in traces.items()}
+    heads = [head for head in index.chunks if head.trace in traces and traces[head.trace].loss_scales]
+    base = 0.0
+    if quantity == "skipped" and heads:
+        base = base_of(history.measured(index.session.id, heads[0]), traces[heads[0].trace], heads[0].steps[0])
 
     def part(head: ChunkHead) -> Floats:
         if head.trace not in traces:
             return np.full((len(head.steps), len(names)), NOT_RECORDED, np.float32)
         if quantity == "gradient":
             numbers = gradients(history.measured(index.session.id, head), asked[head.trace])
+        elif quantity in OF_UPDATES:
+            recorded = history.measured(index.session.id, head)
+            numbers = of_updates(recorded, traces[head.trace], head.steps, quantity, base)
         else:
             numbers = value(history.moved(index.session.id, head), quantity)
         padded = np.pad(numbers, ((0, 0), (0, 1)), constant_values=NOT_RECORDED)
@@ -118,6 +137,30 @@ def value(rows: Floats, quantity: str) -> Floats:
     known = np.where(np.isnan(chosen), NOT_RECORDED, chosen)
     bad = rows[..., NONFINITE] > 0 if rows.shape[-1] > NONFINITE else np.zeros(weight.shape, bool)
     return np.asarray(np.where(bad, np.nan, known), np.float32)
+
+
+def of_updates(recorded: Floats, trace: Trace, steps: Sequence[int], quantity: str, base: float) -> Floats:
+    """`[steps, variables]`: one of `OF_UPDATES`, from a chunk. For `base` see `base_of`."""
+    result = np.full((len(steps), len(trace.variables)), np.nan)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for clip in trace.clips if quantity == "clip" else ():
+            before, after = recorded[:, clip.row, BEFORE], recorded[:, clip.row, AFTER]
+            left = np.where(before == 0, 1.0, after / before)
+            for variable in clip.variables:
+                result[:, variable] = np.where(np.isnan(result[:, variable]), 1.0, result[:, variable]) * left
+    for scale in trace.loss_scales if quantity != "clip" else ():
+        skipped = np.array(steps) + 1 - recorded[:, scale.row, UPDATES] - base
+        numbers = recorded[:, scale.row, SCALE] if quantity == "scale" else skipped
+        for each in trace.movements:
+            if each.optimizer == scale.optimizer:
+                result[:, each.variable] = numbers
+    return np.asarray(np.where(np.isnan(result) | (result < 0), NOT_RECORDED, result), np.float32)
+
+
+def base_of(recorded: Floats, trace: Trace, step: int) -> float:
+    """What an optimizer seems to have skipped before the first recorded step: below zero if it has applied more updates
+    than this training has had steps."""
+    return min(0.0, float(np.nan_to_num(step + 1 - recorded[0, trace.loss_scales[0].row, UPDATES])))
 
 
 def together(whole: Floats, columns: int) -> Floats:

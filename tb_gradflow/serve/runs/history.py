@@ -27,6 +27,7 @@ from tb_gradflow.analyse.over_time.silent_units import silences_of
 from tb_gradflow.analyse.over_time.spikes import SpikeSeen, spikes_of
 from tb_gradflow.analyse.over_time.unchanged import unchanged_of
 from tb_gradflow.analyse.over_time.unmoved import Piece, standstill_of
+from tb_gradflow.analyse.over_time.updates import clips_of, moves_of, skipped_of
 from tb_gradflow.analyse.over_time.value_courses import value_courses_of
 from tb_gradflow.errors import DamagedRecord, LogError
 from tb_gradflow.record.codec import encode
@@ -316,6 +317,9 @@ class History:
                 line_search=searched[-1] if searched else None,
                 too_long=next((each for each in searched if each[1].better is not None), None),
                 spikes=tuple(self._spikes(session, tried, head.steps[at])),
+                clips=clips_of(pieces()),
+                moves=lambda: moves_of(pieces()),
+                skipped=skipped_of(pieces()),
                 not_moved=next((known.not_moved for _, known in tried if known.not_moved), ""),
             ),
         )

@@ -18,6 +18,7 @@ from tensorflow.python.util import tf_stack
 
 from tb_gradflow.record.schema import Layer
 from tb_gradflow.trace.capture.aliases import aliases, only_reads, plain_reads
+from tb_gradflow.trace.capture.gradient_clips import CalledClips
 from tb_gradflow.trace.capture.instruments import Ask, Instrument, Request
 from tb_gradflow.trace.capture.optimizer_updates import Applied, Moved, applied_by, as_number, rate_in_step
 from tb_gradflow.trace.capture.requested_tensors import is_answer, requested_tensors
@@ -107,6 +108,7 @@ class Collector:
         self._masked: list[Dropped] = []
         self._taken: set[int] = set()
         self._is_applying = False
+        self._clips = CalledClips(symbols)
         self._apart: dict[int, Any] = {}
         self._flatteners: dict[int, tuple[Any, Flattener]] = {}
         self._scales = ScaledLosses()
@@ -247,7 +249,7 @@ class Collector:
     def forget(self) -> None:
         """All is measured. Lets the tensors of the step go, which others refer to until Python looks for garbage."""
         self.symbols.forget()
-        self.calls, self.applied = [], []
+        self.calls, self.applied, self._clips = [], [], CalledClips(self.symbols)
 
     def scaled(self, loss: Any, result: Any) -> None:
         """An optimizer has multiplied a loss by a scale before it is differentiated."""
@@ -285,6 +287,8 @@ class Collector:
                 for applied in applied_by(optimizer, given):
                     applied.frames = frames
                     if all(self._is_here(each.gradient) for each in applied.given):
+                        for each in applied.given:
+                            each.clips = self._clips.behind(each.gradient)
                         self.applied.append(self._seen_apart(applied))
                         if not self.symbols.only_observes:
                             applied.read()
@@ -302,6 +306,12 @@ class Collector:
                 for applied in self.applied[earlier:]:
                     applied.rate = rate_in_step(applied.rate, graph, own)
         return result
+
+    def clipped(self, by: str, limit: Any, given: Any, result: Any) -> None:
+        """A function has clipped tensors: gradients, if any were requested before. An optimizer clips by its own."""
+        if self.calls and not self._is_applying and not is_replica() and self.symbols.graph_now() is self.root:
+            with self._own_work():
+                self._clips.note(by, limit, given, result, frames_of(tf_stack.extract_stack()))
 
     def rated(self, optimizer: Any, rate: Any) -> None:
         """An optimizer of Keras 3 uses a learning rate."""
@@ -321,10 +331,15 @@ class Collector:
     def _seen_apart(self, applied: Applied) -> Applied:
         """The same, with gradients that may be measured without a change of how the optimizer rounds."""
         for each in applied.given:
-            if self._scope.exact and isinstance(each.gradient, tf.Tensor):
-                known = self._apart.get(id(each.gradient))
-                each.gradient = apart(each.gradient) if known is None else known
+            each.gradient = self.apart(each.gradient)
         return applied
+
+    def apart(self, gradient: Any) -> Any:
+        """The same gradient, as it may be measured without a change of how what needs it rounds."""
+        if not self._scope.exact or not isinstance(gradient, tf.Tensor):
+            return gradient
+        known = self._apart.get(id(gradient))
+        return apart(gradient) if known is None else known
 
     def moved(self, known: int) -> list[Moved]:
         """The variables that were updated exactly once, of the first `known`."""

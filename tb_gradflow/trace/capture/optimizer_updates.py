@@ -30,6 +30,25 @@ _STATES = frozenset({"built", *_CLIPS})
 _PROPORTIONAL = frozenset({"SGD", "GradientDescentOptimizer"})
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class CalledClip:
+    """A call of a function that clips gradients.
+
+    Attributes:
+        by: The function, such as `tf.clip_by_global_norm`.
+        limit: Its limit; `None` if that is not a constant.
+        before: What it was given.
+        after: What it has returned, in the same order.
+        frames: The stack at the call.
+    """
+
+    by: str
+    limit: float | None
+    before: tuple[Any, ...]
+    after: tuple[Any, ...]
+    frames: Sequence[Frame]
+
+
 @dataclass(slots=True)
 class Given:
     """One variable that an optimizer is about to update.
@@ -42,6 +61,7 @@ class Given:
             not read.
         decay: The weight decay that is applied to it apart from the gradient.
         constraint: Name of the class of its constraint; empty without one.
+        clips: The calls that have clipped the gradient, the last one first.
     """
 
     variable: Any
@@ -50,6 +70,7 @@ class Given:
     decay: float
     constraint: str
     remembers: Any = None
+    clips: tuple[CalledClip, ...] = ()
 
     def read(self) -> None:
         """In the step, before the update."""
@@ -67,6 +88,10 @@ class Applied:
         given: The variables.
         frames: The stack at the call.
         by: The optimizer itself.
+        clip: The argument by which it clips gradients, and its value; `None` if it does not.
+        divisor: What it divides the gradients by before that: a number, or a variable; `None` if it does not.
+        scale: The loss scale that it adapts, a variable; `None` if there is none.
+        updates: The variable that counts the updates that it has applied.
     """
 
     optimizer: Optimizer
@@ -75,10 +100,16 @@ class Applied:
     given: list[Given] = field(default_factory=list)
     frames: Sequence[Frame] = ()
     by: Any = None
+    clip: tuple[str, float] | None = None
+    divisor: Any = None
+    scale: Any = None
+    updates: Any = None
 
     def read(self) -> None:
         """In the step, before the update: what is known only then."""
         self.rate = None if self.rate is None else as_number(self.rate)
+        self.divisor = None if self.divisor is None else as_number(self.divisor)
+        self.scale = None if self.scale is None else as_number(self.scale)
         for each in self.given:
             each.read()
 
@@ -138,7 +169,27 @@ def applied_by(optimizer: Any, args: Sequence[Any]) -> list[Applied]:
             continue
         applied = by_applier.setdefault(id(applier), _applied(applier, is_scaled=is_scaled))
         applied.given.append(_given(applier, gradient, variable))
-    return list(by_applier.values()) or ([] if _gives_away(inner) else [_applied(inner, is_scaled=is_scaled)])
+    found = list(by_applier.values()) or ([] if _gives_away(inner) else [_applied(inner, is_scaled=is_scaled)])
+    for each in found:
+        if inner is not optimizer:
+            each.scale, each.updates = _dynamic_scale(optimizer), _updates(inner)
+        if hasattr(optimizer, "scale_loss"):  # before Keras 3, the caller has divided what is applied
+            unknown = float("nan") if each.scale is None else each.scale
+            each.divisor = unknown if inner is not optimizer else getattr(inner, "loss_scale_factor", None)
+    return found
+
+
+def _dynamic_scale(optimizer: Any) -> Any:
+    """The variable with the loss scale that an optimizer adapts; `None` if it has none, or none yet."""
+    scale = getattr(optimizer, "dynamic_scale", None)
+    if scale is None:
+        scale = getattr(getattr(optimizer, "_loss_scale", None), "current_loss_scale", None)
+    return raw_variable(scale) if is_variable(scale) else None
+
+
+def _updates(optimizer: Any) -> Any:
+    counted = getattr(optimizer, "iterations", None)
+    return raw_variable(counted) if is_variable(counted) else None
 
 
 def _gives_away(optimizer: Any) -> bool:
@@ -172,7 +223,21 @@ def _applied(optimizer: Any, *, is_scaled: bool) -> Applied:
         has_slots=callable(getattr(optimizer, "get_slot_names", None)),
         options=tuple(_options(optimizer)),
     )
-    return Applied(known, _rate(optimizer), known.type in _PROPORTIONAL and not known.memory, by=optimizer)
+    return Applied(
+        known, _rate(optimizer), known.type in _PROPORTIONAL and not known.memory, by=optimizer, clip=_clip(optimizer)
+    )
+
+
+def _clip(optimizer: Any) -> tuple[str, float] | None:
+    """The first limit counts, as in Keras, unless the optimizer is the user's and clips in another way."""
+    clips = getattr(type(optimizer), "_clip_gradients", None) or getattr(type(optimizer), "_transform_gradients", None)
+    if not str(getattr(clips, "__module__", "")).startswith(("keras.", "tf_keras.")):
+        return None
+    for name in _CLIPS:
+        limit = getattr(optimizer, name, None)
+        if isinstance(limit, (int, float)) and limit > 0:
+            return name, float(limit)
+    return None
 
 
 def _options(optimizer: Any) -> Iterator[str]:

@@ -17,6 +17,7 @@ import tensorflow as tf
 from tensorflow.python.eager import forwardprop
 
 from tb_gradflow.trace.capture.collector import Collector
+from tb_gradflow.trace.capture.gradient_clips import CLIPPING, MODULES, noted_by
 from tb_gradflow.trace.capture.keras_patches import patch_keras
 from tb_gradflow.trace.capture.observers import Here, Lookers
 from tb_gradflow.trace.capture.requested_tensors import is_answer
@@ -33,6 +34,9 @@ def _install(here: Here) -> contextlib.ExitStack:
         replaced(undo, tf.GradientTape, "gradient", lambda original: _gradient(original, here), part=_requested)
         for name in ("jacobian", "batch_jacobian"):
             replaced(undo, tf.GradientTape, name, lambda original: _jacobian(original, here))
+        for module in MODULES:
+            for name in CLIPPING:
+                replaced(undo, module, name, noted_by(name, here))
         note_gradients(undo)
         patch_keras(undo, here)
         return undo.pop_all()

@@ -148,9 +148,14 @@ def apart(gradient: Any) -> Any:
     """
     if gradient is not None and gradient.op.type == "PartitionedCall":
         return gradient if computed_apart([gradient]) else _called_apart(gradient)
-    if gradient is None or gradient.op.type not in _FACTORS | _TERMS:
+    if gradient is None:
         return gradient
-    repeated = seen_apart(gradient)
+    value = gradient
+    while value.op.type in _COPIES:  # as behind a clip by the norm of all gradients
+        value = value.op.inputs[0]
+    if value.op.type not in _FACTORS | _TERMS:
+        return gradient
+    repeated = seen_apart(value)
     return gradient if repeated is None else repeated
 
 

@@ -13,7 +13,8 @@ import tensorflow as tf
 
 from tb_gradflow.record.schema import Trace
 from tb_gradflow.trace.capture.collector import Collector, Scope
-from tb_gradflow.trace.capture.optimizer_updates import Moved
+from tb_gradflow.trace.capture.gradient_clips import Clipping, clippings_of
+from tb_gradflow.trace.capture.optimizer_updates import Applied, Moved
 from tb_gradflow.trace.capture.passed_values import passed_values
 from tb_gradflow.trace.capture.patches import gives_way, watching
 from tb_gradflow.trace.capture.term_gradients import TermGradients
@@ -29,6 +30,7 @@ from tb_gradflow.trace.graph.variables import (
     is_floating,
     local,
 )
+from tb_gradflow.trace.numerics.clipping import of_scale
 from tb_gradflow.trace.numerics.statistics import (
     VARIABLE_COLUMNS,
     movement_statistics,
@@ -41,7 +43,7 @@ from tb_gradflow.trace.protection.functions import faults_go_to
 from tb_gradflow.trace.source.other_methods import only_elsewhere
 from tb_gradflow.trace.step.forward_values import examples_of, forward_values, has_nonfinite
 from tb_gradflow.trace.step.measurements import Measured
-from tb_gradflow.trace.step.more_rows import MoreRows, trace_with
+from tb_gradflow.trace.step.more_rows import ClipRows, MoreRows, trace_with
 from tb_gradflow.trace.step.named_inputs import Named, NameInputs, arguments_of
 from tb_gradflow.trace.step.observation import seen_in
 from tb_gradflow.trace.step.settings import Settings
@@ -238,11 +240,14 @@ class OpenStep:
         collector, before, block = self.collector, self._before, Block()
         collector.rows.append(block)
         is_all = self._step.settings.tensors == "all"
+        moved = collector.moved(len(before))
         more = MoreRows(
             [(name, block.measure(tensor)) for name, tensor in given],
-            [(each, block.add(_movement(each, before[each.variable]))) for each in collector.moved(len(before))],
+            [(each, block.add(_movement(each, before[each.variable]))) for each in moved],
             value_ranges(collector, block, exact=False) if is_all else (),
             passed_values(collector, block, exact=False) if is_all else (),
+            list(_clips(moved, block)),
+            list(_scales(collector.applied, block)),
         )
         block.stack()
         return more
@@ -288,6 +293,23 @@ def _movement(moved: Moved, before: Any) -> Any:
         is_proportional=applied.is_proportional,
         is_scaled=moved.is_scaled,
     )
+
+
+def _clips(moved: Sequence[Moved], block: Block) -> Iterator[tuple[Clipping, Row]]:
+    """The clips of an eager step, with their rows."""
+    if clippings := clippings_of(moved):
+        measured = ClipRows(clippings, Block(), lambda tensor: tensor)
+        divisors = [each.moved[0].applied.divisor for each in clippings]
+        rows = measured.rows(measured.block.tensor.numpy(), [1.0 if each is None else float(each) for each in divisors])
+        for each, row in zip(clippings, rows, strict=True):
+            yield each, block.add(tf.constant(row, tf.float32))
+
+
+def _scales(applied: Sequence[Applied], block: Block) -> Iterator[tuple[int, Row]]:
+    for number, each in enumerate(applied):
+        if each.scale is not None:
+            updates = float("nan") if each.updates is None else float(each.updates.read_value())
+            yield number, block.add(tf.constant(of_scale(float(each.scale), updates), tf.float32))
 
 
 def _raised(fault: Exception) -> None:

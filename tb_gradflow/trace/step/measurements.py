@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from tb_gradflow.record.schema import GRADIENT_STATISTICS, VARIABLE_STATISTICS
 from tb_gradflow.trace.capture.collector import Collector
+from tb_gradflow.trace.capture.gradient_clips import clippings_of
 from tb_gradflow.trace.capture.passed_values import passed_values
 from tb_gradflow.trace.engine.additions import Additions
 from tb_gradflow.trace.engine.calls import Place, places
@@ -23,7 +24,7 @@ from tb_gradflow.trace.numerics.later import Later, for_xla, gradient_columns, s
 from tb_gradflow.trace.numerics.loss_scale import SCALED
 from tb_gradflow.trace.numerics.statistics_table import Block, LaterBlock
 from tb_gradflow.trace.step.forward_values import examples_of, forward_values
-from tb_gradflow.trace.step.more_rows import MoreRows, trace_with
+from tb_gradflow.trace.step.more_rows import ClipRows, MoreRows, trace_with
 from tb_gradflow.trace.step.named_inputs import (
     Named,
     NameInputs,
@@ -83,7 +84,9 @@ class Measurements:
         self._seen = seen_in(collector, graphs)
         self.parts: dict[int, Array] = {}
         self._updates = collector.moved(len(collector.variables))
-        self._moved = Block()
+        self._moved, self._cut, self._scales = Block(), Block(), Block()
+        self._clips: ClipRows | None = None
+        self._clippings = clippings_of(self._updates)
         self._values: dict[str, Cell] = {}
         self.numbered = trace_with(
             self._more_rows(settings, inputs, called),
@@ -152,6 +155,9 @@ class Measurements:
             [updates.get(number) for number in numbers], [rates.get(number) for number in numbers], read
         )
         tables[id(self._moved)] = moved
+        tables[id(self._scales)] = _table(self._state.scales(read))
+        if self._clips is not None and id(self._clips.block) in tables:
+            tables[id(self._cut)] = _table(self._clips.rows(tables[id(self._clips.block)], self._divisors()))
         variables = np.full((len(self.trace.variables), len(VARIABLE_STATISTICS)), np.nan, np.float32)
         variables[self._with_norms] = norms
         blocks = [tables[id(block)] if id(block) in tables else _unknown(block) for block in self._seen.rows]
@@ -179,9 +185,22 @@ class Measurements:
             is_apart = self._replica is None and not any(each is root for each in self._in_xla)
             passed = passed_values(collector, block, exact=self._trains) if is_all and is_apart else []
             block.stack()
-        self._seen.rows.append(block)
-        self._seen.rows.append(self._moved)
-        return MoreRows(rows, [(each, self._moved.add()) for each in self._updates], ranges, passed)
+            if self._clippings and self._replica is None:
+                self._clips = ClipRows(self._clippings, LaterBlock(block.graph), collector.apart)
+        for each in (block, self._moved, self._cut, self._scales):
+            self._seen.rows.append(each)
+        return MoreRows(
+            rows,
+            [(each, self._moved.add()) for each in self._updates],
+            ranges,
+            passed,
+            [(each, self._cut.add()) for each in self._clippings] if self._clips is not None else (),
+            [(number, self._scales.add()) for number, each in enumerate(collector.applied) if each.scale is not None],
+        )
+
+    def _divisors(self) -> list[float]:
+        applied = [each.moved[0].applied for each in self._clippings]
+        return [1.0 if each.divisor is None else self._state.scale(each.divisor) for each in applied]
 
     def _named(self, inputs: NameInputs, called: Sequence[Place]) -> Named:
         """The arguments of the step, which may be a function that the user's own step calls."""
@@ -197,7 +216,8 @@ class Measurements:
     def _leaves(self, additions: Additions, settings: Settings) -> bool:
         """Lets one of the step's graphs leave what is measured in it, if anything is."""
         collector, graph = self._collector, additions.graph
-        blocks = [block for block in self._seen.rows if isinstance(block, LaterBlock) and block.graph is graph]
+        every = [*self._seen.rows, *([] if self._clips is None else [self._clips.block])]
+        blocks = [block for block in every if isinstance(block, LaterBlock) and block.graph is graph]
         entries = [each for block in blocks for each in block.entries]
         in_xla = any(additions.of is each for each in self._in_xla)
         if in_xla:
@@ -272,7 +292,7 @@ class Measurements:
             if number < len(self.trace.variables) and is_floating(item)
         }
         self._with_norms = list(norms)
-        return State(norms, self._updates)
+        return State(norms, self._updates, self._collector.applied)
 
 
 @dataclasses.dataclass(slots=True)
@@ -335,6 +355,10 @@ class _Left:
 def _graph_of(value: Any) -> Any:
     part = value.values if isinstance(value, tf.IndexedSlices) else value
     return getattr(part, "graph", None)
+
+
+def _table(rows: Sequence[Sequence[float]]) -> Array:
+    return np.array(rows, np.float32).reshape(-1, len(GRADIENT_STATISTICS))
 
 
 def _unknown(block: Block) -> Array:

@@ -11,7 +11,8 @@ import tensorflow as tf
 from tensorflow.python.ops.resource_variable_ops import BaseResourceVariable
 
 from tb_gradflow.record.schema import MOVEMENT_STATISTICS, VARIABLE_STATISTICS, WeightsBefore
-from tb_gradflow.trace.capture.optimizer_updates import Moved, as_number, is_any_nonzero
+from tb_gradflow.trace.capture.optimizer_updates import Applied, Moved, as_number, is_any_nonzero
+from tb_gradflow.trace.graph.variables import is_variable
 from tb_gradflow.trace.numerics.arrays import (
     flat,
     movement_columns,
@@ -20,6 +21,7 @@ from tb_gradflow.trace.numerics.arrays import (
     whole_movement,
     whole_variable,
 )
+from tb_gradflow.trace.numerics.clipping import of_scale
 from tb_gradflow.trace.numerics.statistics import epsilon_of, movement_statistics, variable_statistics
 
 Array = npt.NDArray[np.float32]
@@ -43,14 +45,19 @@ class State:
         variables: Those that have norms, by index, each with whether its values before and after a step can be
             subtracted.
         moved: What the optimizers do to some of them.
+        applied: The updates.
     """
 
-    def __init__(self, variables: Mapping[int, tuple[Any, bool]], moved: Sequence[Moved]) -> None:
+    def __init__(
+        self, variables: Mapping[int, tuple[Any, bool]], moved: Sequence[Moved], applied: Sequence[Applied] = ()
+    ) -> None:
         self._variables = variables
         self._moved = list(moved)
         self._before: list[Any] = []
         self._accumulated: dict[int, list[Any]] = {}
         self._rates: list[Any] = []
+        self._applied = applied
+        self._scales: dict[int, Any] = {}
 
     def begin(self, read: Read = kept) -> None:
         """Before the step."""
@@ -65,6 +72,20 @@ class State:
         rates = {id(each.applied): each.applied.rate for each in self._moved}
         known = {key: read(rate) if isinstance(rate, tf.Variable) else rate for key, rate in rates.items()}
         self._rates = [known[id(each.applied)] for each in self._moved]
+        scales = [scale for each in self._applied for scale in (each.scale, each.divisor) if is_variable(scale)]
+        self._scales = {id(each): read(each) for each in scales}
+
+    def scale(self, scale: Any) -> float:
+        """The value that a loss scale had before the step."""
+        return float(self._scales.get(id(scale), np.nan) if is_variable(scale) else scale)
+
+    def scales(self, read: Read = kept) -> list[list[float]]:
+        """After the step: the `LOSS_SCALE_STATISTICS` of each optimizer that adapts its scale."""
+        return [
+            of_scale(self.scale(each.scale), np.nan if each.updates is None else float(read(each.updates)))
+            for each in self._applied
+            if each.scale is not None
+        ]
 
     def weights_before(self) -> tuple[WeightsBefore, ...]:
         """Between the two: the variables before the step."""
