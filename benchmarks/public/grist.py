@@ -1,9 +1,9 @@
 """What is wrong with the programs of GRIST, by script: the op that becomes NaN or infinite, and its line.
 
-From the authors' own search: each script has an `obj_function`, which drives the input of one op to where that op is not
-defined. Written down before the programs were run for the first time: all 57 scripts of the 41 programs that use
-TensorFlow. Where a program has two such ops that the script does not keep apart, either is right. The file is the script,
-or the file in front of the line.
+From the authors' own search: each script has an `obj_function`, which drives the input of one op to where that op is
+not defined. Written down before the programs were run for the first time: all 57 scripts of the 41 programs that use
+TensorFlow. Where a program has two such ops that the script does not keep apart, either is right. The file is the
+script, or the file in front of the line.
 """
 
 from __future__ import annotations
