@@ -2,11 +2,11 @@
 
     python -m benchmarks.public NAME PATH [PROGRAM ...] [--jobs 2] [--limit 60] [--out DIR]
 
-NAME is one of the benchmarks below, PATH a checkout of it. Each program runs in a process of its own: those for Keras by
-`benchmarks/public/loader.py`, with today's Keras, and where that refuses the program, with Keras 2; a training ends after
-200 batches or 12 seconds. Those of GRIST run by `benchmarks/public/loader_v1.py`. What was recorded until the limit
-counts. `healthy` is a folder of programs about which nothing should be said. The packages that the programs import
-(scikit-learn, pandas, scipy) must be installed.
+NAME is one of the benchmarks below, PATH a checkout of it. Each program runs in a process of its own: those for Keras
+by `benchmarks/public/loader.py`, with today's Keras, and where that refuses the program, with Keras 2; a training ends
+after 200 batches or 12 seconds. Those of GRIST run by `benchmarks/public/loader_v1.py`. What was recorded until the
+limit counts. `healthy` is a folder of programs about which nothing should be said. The packages that the programs
+import (scikit-learn, pandas, scipy) must be installed.
 
     deepmufl-ase-2023   https://github.com/ali-ghanbari/deepmufl-ase-2023
     grist               https://github.com/Jacob-yen/GRIST

@@ -101,7 +101,7 @@ def _agreement(finding: Mapping[str, Any], op: str, file: str, line: str) -> int
     kind = (finding["op"] or {}).get("type", "")
     source = finding["source"] or {"file": "", "line": 0}
     at_line = Path(source["file"]).name == file and source["line"] == int(line)
-    return (FAMILIES.get(kind, kind) == op) + at_line
+    return int(FAMILIES.get(kind, kind) == op) + int(at_line)
 
 
 def _parsed(text: str) -> dict[str, list[tuple[str, str, str]]]:

@@ -20,7 +20,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import CodeType, ModuleType, SimpleNamespace
 from typing import Any
 
 IMAGES = 2000
@@ -34,12 +34,10 @@ class _Loader(importlib.machinery.SourceFileLoader):
 
     checkout: Path
 
-    def source_to_code(self, data: Any, path: Any, *_: Any, **__: Any) -> Any:
-        text = data if isinstance(data, str) else bytes(data).decode()
-        text = re.sub(
-            r"^(\s*)import tensorflow as tf\b", r"\1import tensorflow.compat.v1 as tf", text, flags=re.MULTILINE
-        )
-        return compile(text.replace("/data/scripts/", f"{self.checkout}/scripts/"), path, "exec")
+    def get_code(self, fullname: str) -> CodeType:
+        text = Path(self.path).read_text(encoding="utf-8")
+        text = re.sub(r"^(\s*)import tensorflow as\b", r"\1import tensorflow.compat.v1 as", text, flags=re.MULTILINE)
+        return compile(text.replace("/data/scripts/", f"{self.checkout}/scripts/"), self.path, "exec")
 
 
 class _Images:
@@ -90,7 +88,8 @@ def _replace_downloads(checkout: Path, v1: Any) -> None:
     for name in names:
         sys.modules[name] = ModuleType(name)
     vars(sys.modules[names[-1]])["input_data"] = input_data
-    sys.modules["scripts.study_case.ID_3.input_data"] = input_data
+    package = importlib.import_module("scripts.study_case.ID_3")
+    sys.modules[f"{package.__name__}.input_data"] = vars(package)["input_data"] = input_data
 
     def load_data(*_: Any, **__: Any) -> Any:
         images, labels = _digits(checkout)
@@ -110,6 +109,20 @@ def _complete(v1: Any) -> None:
     v1.nn.softmax_cross_entropy_with_logits = lambda logits=None, labels=None, **rest: named(
         logits=logits, labels=labels, **rest
     )
+
+
+def _accept_ragged_arrays() -> None:
+    import numpy as np
+
+    make = np.array
+
+    def array(rows: Any, *args: Any, **options: Any) -> Any:
+        try:
+            return make(rows, *args, **options)
+        except ValueError:
+            return make([*rows, None], dtype=object)[:-1]
+
+    vars(np)["array"] = array
 
 
 def _search_until_seen(seconds: float) -> None:
@@ -138,7 +151,9 @@ def _search_until_seen(seconds: float) -> None:
         after = batch - change * np.sign(gradient)
         rows = tuple(range(1, batch.ndim))
         outside = (after > pixle_boundary["max"]) | (after < pixle_boundary["min"])
-        updates, clips = np.mean(gradient != 0, rows) + update_list, np.mean(outside, rows) + clip_list
+        count = min(len(batch), len(update_list))
+        updates, clips = np.mean(gradient != 0, rows)[:count], np.mean(outside, rows)[:count]
+        updates, clips = updates + update_list[:count], clips + clip_list[:count]
         return after, updates, clips, rest["useful_update_list"]
 
     searching.TensorFlowScheduler.loss_checker = loss_checker
@@ -160,6 +175,7 @@ def main(arguments: Sequence[str]) -> None:
     sys.path_hooks.insert(0, lambda path: finder(path) if Path(path).is_relative_to(checkout) else _refused())
     sys.path[:0] = [str(program.parent), str(checkout)]
     _complete(v1)
+    _accept_ragged_arrays()
     _replace_downloads(checkout, v1)
     _search_until_seen(options.seconds)
     sys.argv = [str(program)]

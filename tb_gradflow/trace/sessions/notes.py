@@ -47,11 +47,13 @@ class Kind:
         execution: What they execute.
         members: The trainings of which each is a step.
         asked: The tensors and ops that they fetch and run.
+        losses: Where a loss is in what they fetch, and the number of the request that differentiates it.
     """
 
     execution: Execution
     members: tuple[Member, ...]
     asked: tuple[Any, ...]
+    losses: tuple[tuple[int, int], ...]
 
 
 class Notes:
@@ -83,8 +85,15 @@ class Notes:
                     self._kinds.clear()
                     self._known = len(self.requests)
                 execution = Execution(self._graph, fetches, targets, [each.deref().name for each in feeds])
-                kind = self._kinds[key] = Kind(execution, tuple(self._members(execution)), (*fetches, *targets))
+                members, losses = tuple(self._members(execution)), tuple(self._losses(fetches))
+                kind = self._kinds[key] = Kind(execution, members, (*fetches, *targets), losses)
         return kind
+
+    def lost(self, number: int) -> None:
+        """The loss that a request differentiates is not finite."""
+        for numbers, training in tuple(self.trainings.items()):
+            if number in numbers:
+                training.lost()
 
     def disconnected(self, number: int, missing: Sequence[Any]) -> None:
         """There is no gradient for some of what was requested. No run can show that, so the structure is recorded."""
@@ -98,6 +107,11 @@ class Notes:
         found = Training(self.recording, name, structure, is_evaluated=True, of_variables=False)
         self._structures[number] = found
         found.protection.attempt(found.write_structure, graph)
+
+    def _losses(self, fetches: Sequence[Any]) -> Iterator[tuple[int, int]]:
+        places = {tensor.name: place for place, tensor in enumerate(fetches)}
+        for number, request in enumerate(self.requests):
+            yield from ((places[each.name], number) for each in request.targets if each.name in places)
 
     def _members(self, execution: Execution) -> list[Member]:
         found = []

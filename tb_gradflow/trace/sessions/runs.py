@@ -63,17 +63,18 @@ def _running(original: Callable[..., Any], current: Current) -> Callable[..., An
         if handle is not None:
             for each in kind.members:
                 recording.warn_once(bypassed(notes, each.step, "partial_run"))
-        if handle is not None or not kind.members:
             return run()
         claimed = _claimed(kind) if _is_plain(options) and _has_no_limit(self) else ()
-        if not claimed:
-            return _counted(kind, run)
         try:
-            fed = {key.deref().name: value for key, value in feed_dict.items()}
-            return _Steps(self, kind, claimed, fetch_list, fed).carry_out(run)
+            fed = {key.deref().name: value for key, value in feed_dict.items()} if claimed else {}
+            results = _Steps(self, kind, claimed, fetch_list, fed).carry_out(run) if claimed else _counted(kind, run)
         finally:
             for each in claimed:
                 each.training.ends_step()
+        for place, number in kind.losses:
+            if not np.all(np.isfinite(results[place])):
+                notes.lost(number)
+        return results
 
     return do_run
 

@@ -16,6 +16,9 @@ from tb_gradflow.trace.sessions.structure import Structure
 SEVERAL = 2
 """A program that evaluates the gradients of variables this often may train them with NumPy."""
 
+MOST_LOST = 4
+"""So often a loss that is not finite has the next step recorded. It may be that of a batch that is only looked at."""
+
 MOST_PLANS = 16
 """A program may fetch something else in each step. Above this number of kinds, others are not recorded."""
 
@@ -68,17 +71,28 @@ class Training:
         self.protection = self._run.protection
         self._tracing: Tracing | None = None
         self._plans = 0
+        self._is_lost = False
+        self._losses = MOST_LOST if self._run.options.settings.guarded else 0
         self._lock = threading.Lock()
         self._is_recording = False
 
     def claims_step(self) -> bool:
         """Whether the step that begins now is to be recorded. If so, `ends_step` must follow."""
         with self._lock:
-            if self.protection.is_over or self._is_recording or not self._run.is_due():
+            if self.protection.is_over or self._is_recording or not (self._run.is_due() or self._is_lost):
                 return False
+            self._is_lost = False
             self._begin()
             self._is_recording = not self.protection.is_over
             return self._is_recording
+
+    def lost(self) -> None:
+        """The program has seen a loss that is not finite: the next step is recorded. It is the one that becomes NaN
+        where the program looks at the loss before it trains with the batch; elsewhere it shows the weights that have.
+        """
+        if self._losses:
+            self._losses -= 1
+            self._is_lost = True
 
     def ends_step(self) -> None:
         """The recorded step is over, completed or not."""
