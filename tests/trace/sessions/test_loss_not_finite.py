@@ -59,6 +59,7 @@ def test_the_step_that_becomes_nan_is_recorded_where_the_loss_is_looked_at_first
 
     assert BREAKS in log.steps
     [finding] = [each for each in log.report(BREAKS).findings if each.severity == "error"]
+    assert finding.op is not None
     assert (finding.cause, finding.op.type) == ("log_zero", "Log")
 
 
