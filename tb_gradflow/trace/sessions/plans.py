@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tb_gradflow.record.schema import Input, Trace
+from tb_gradflow.record.schema import GRADIENT_STATISTICS, Input, Trace
 from tb_gradflow.trace.graph.build_trace import Looked, trace_of
 from tb_gradflow.trace.graph.gradient_call import Answer, Call
 from tb_gradflow.trace.graph_v1.gradients_v1 import statistics_of
@@ -22,6 +22,8 @@ from tb_gradflow.trace.sessions.numbers import UNKNOWN, change_statistics, spars
 from tb_gradflow.trace.sessions.replays import Replay, replay_of
 from tb_gradflow.trace.sessions.requests import Request, parts_of
 from tb_gradflow.trace.sessions.structure import Structure
+
+_COUNTS = [GRADIENT_STATISTICS.index(name) for name in ("nan_count", "inf_count")]
 
 Statistics = Callable[[Values], list[float]]
 """Computes a row of the table from the values of the tensors that were fetched."""
@@ -40,7 +42,8 @@ class Plan:
 
     Attributes:
         trace: The record of the structure.
-        fetches: The tensors to fetch in the program's own run.
+        needed: The tensors from whose values a step is recorded.
+        fetches: Those of them to fetch in the program's own run.
         state: Tensors that hold the values of variables, by the names of the ops that create these: to be fetched
             before and after it.
         replay: The run of the recorder's own that computes what cannot be had from the program's run; `None` if there
@@ -86,8 +89,8 @@ class Plan:
             optimizers=tuple(update.optimizer for update in moving),
             movements=movements(moving, table),
         )
-        fetched = execution.fetched
-        self.fetches = tuple(tensor for name, tensor in self._needed.items() if name not in fetched)
+        self.needed = tuple(self._needed.values())
+        self.fetches = tuple(tensor for tensor in self.needed if tensor.name not in execution.fetched)
 
     def record(self, values: Values, before: Values, after: Values) -> dict[str, Any]:
         """The measurements of one run.
@@ -112,6 +115,10 @@ class Plan:
             "variables": np.array(norms, "<f4").reshape(-1, len(UNKNOWN)),
             "losses": np.array([loss(values) for loss in self._losses], "<f4"),
         }
+
+    def is_finite(self, record: Mapping[str, Any]) -> bool:
+        """Whether the gradients of a record have no element that is NaN or infinite."""
+        return not np.any(record["gradients"][: len(self._rows), _COUNTS] > 0)
 
     def _call(self, request: Request) -> Call:
         structure = self._structure

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from tb_gradflow.trace.graph_v1.feeding import feeding_kept
 from tb_gradflow.trace.log.recorder import Tracing
 from tb_gradflow.trace.log.watched_run import WatchedRun
+from tb_gradflow.trace.sessions.again import Again, Run
 from tb_gradflow.trace.sessions.executions import Execution
 from tb_gradflow.trace.sessions.plans import Plan
 from tb_gradflow.trace.sessions.structure import Structure
@@ -17,7 +18,7 @@ SEVERAL = 2
 """A program that evaluates the gradients of variables this often may train them with NumPy."""
 
 MOST_LOST = 4
-"""So often a loss that is not finite has the next step recorded. It may be that of a batch that is only looked at."""
+"""So often a loss that is not finite has a step recorded. It may be that of a batch that is only looked at."""
 
 MOST_PLANS = 16
 """A program may fetch something else in each step. Above this number of kinds, others are not recorded."""
@@ -72,6 +73,7 @@ class Training:
         self._tracing: Tracing | None = None
         self._plans = 0
         self._is_lost = False
+        self._again: Again | None = None
         self._losses = MOST_LOST if self._run.options.settings.guarded else 0
         self._lock = threading.Lock()
         self._is_recording = False
@@ -86,13 +88,30 @@ class Training:
             self._is_recording = not self.protection.is_over
             return self._is_recording
 
-    def lost(self) -> None:
-        """The program has seen a loss that is not finite: the next step is recorded. It is the one that becomes NaN
-        where the program looks at the loss before it trains with the batch; elsewhere it shows the weights that have.
-        """
+    def keep(self, again: Again, state: Callable[[Plan], Any], fed: Mapping[str, Any]) -> None:
+        """A step begins that is not recorded."""
         if self._losses:
-            self._losses -= 1
+            self._again = again
+            again.keep(self._run.step, lambda: state(again.plan), fed)
+
+    def lost(self, run: Run, state: Callable[[Plan], Any]) -> None:
+        """The program has seen a loss that is not finite. The last step is recorded if its gradient was not finite: see
+        `again`. Otherwise the next one is: programs also look at the loss before they train with a batch.
+
+        Args:
+            run: Runs tensors for the recorder.
+            state: The values of the variables of a plan now.
+        """
+        if not self._losses:
+            return
+        self._losses -= 1
+        again, last = self._again, self._run.step - 1
+        found = again.measured(run, state(again.plan)) if again is not None and again.step == last else None
+        if again is None or found is None:
             self._is_lost = True
+        else:
+            self._losses = 0
+            self.write(again.plan, found, last)
 
     def ends_step(self) -> None:
         """The recorded step is over, completed or not."""
@@ -130,13 +149,13 @@ class Training:
                 keep_source=settings.source,
             )
 
-    def write(self, plan: Plan, measurements: dict[str, Any]) -> None:
-        """Writes the step that has run last and is not counted yet."""
+    def write(self, plan: Plan, measurements: dict[str, Any], step: int | None = None) -> None:
+        """Writes a step, by default the one that has run last and is not counted yet."""
         if self._tracing is None:
             self._tracing = Tracing(self._run.recorder(self.name))
         if plan.trace.index not in self._tracing.indices:
             self._tracing.finished(plan.trace, None)
-        self._run.write(measurements, self._tracing)
+        self._run.write(measurements, self._tracing, step=step)
 
     def write_structure(self, graph: Any) -> None:
         """Writes the structure of its graph alone."""
