@@ -104,7 +104,10 @@ def _complete(v1: Any) -> None:
     def l2_regularizer(scale: float) -> Any:
         return lambda weights: scale * v1.nn.l2_loss(weights)
 
-    v1.contrib = SimpleNamespace(layers=SimpleNamespace(l2_regularizer=l2_regularizer))
+    layers = ModuleType("tensorflow.contrib.layers")
+    vars(layers).update(l2_regularizer=l2_regularizer, flatten=v1.layers.flatten)
+    v1.contrib = sys.modules["tensorflow.contrib"] = ModuleType("tensorflow.contrib")
+    sys.modules[layers.__name__] = vars(v1.contrib)["layers"] = layers
     named = v1.nn.softmax_cross_entropy_with_logits
     v1.nn.softmax_cross_entropy_with_logits = lambda logits=None, labels=None, **rest: named(
         logits=logits, labels=labels, **rest
@@ -165,7 +168,7 @@ def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("checkout", type=Path)
     parser.add_argument("program", type=Path)
-    parser.add_argument("--seconds", type=float, default=40.0)
+    parser.add_argument("--seconds", type=float, default=30.0)
     options = parser.parse_args(arguments)
     checkout, program = options.checkout.resolve(), options.program.resolve()
     v1: Any = importlib.import_module("tensorflow.compat.v1")
@@ -184,7 +187,10 @@ def main(arguments: Sequence[str]) -> None:
         for path in program.parent.iterdir():
             (Path(scratch) / path.name).symlink_to(path)
         os.chdir(scratch)
-        exec(_Loader("__main__", str(program)).get_code("__main__"), {"__name__": "__main__", "__file__": str(program)})
+        # `tf.app.run` looks for the program's `main` there.
+        module = sys.modules["__main__"] = ModuleType("__main__")
+        vars(module)["__file__"] = str(program)
+        exec(_Loader("__main__", str(program)).get_code("__main__"), vars(module))
 
 
 def _refused() -> Any:
