@@ -104,8 +104,11 @@ def _complete(v1: Any) -> None:
     def l2_regularizer(scale: float) -> Any:
         return lambda weights: scale * v1.nn.l2_loss(weights)
 
+    def flatten(inputs: Any) -> Any:
+        return v1.reshape(inputs, [-1, inputs.shape[1:].num_elements()])
+
     layers = ModuleType("tensorflow.contrib.layers")
-    vars(layers).update(l2_regularizer=l2_regularizer, flatten=v1.layers.flatten)
+    vars(layers).update(l2_regularizer=l2_regularizer, flatten=flatten)
     v1.contrib = sys.modules["tensorflow.contrib"] = ModuleType("tensorflow.contrib")
     sys.modules[layers.__name__] = vars(v1.contrib)["layers"] = layers
     named = v1.nn.softmax_cross_entropy_with_logits
