@@ -1,13 +1,14 @@
 """The step that became NaN, run again by the recorder: what is kept for that while steps are not recorded.
 
 The weights are already NaN when the program sees it. So the gradient is computed again from the batch of that step and
-from weights that were kept a few steps before, and recorded as that step if it is not finite. Random numbers are drawn
+from weights that were read shortly before, and recorded as that step if it is not finite. Random numbers are drawn
 anew, by NumPy: the program's own generators are not used. If the step would change anything else, it is not run again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,11 @@ from tb_gradflow.trace.sessions.executions import Execution
 from tb_gradflow.trace.sessions.plans import Plan
 from tb_gradflow.trace.sessions.replays import Replay, replay_of
 
-EVERY = 20
-"""Reading the weights takes less than a fifth of a step: this makes it less than a hundredth of the training's time."""
+SHARE = 0.01
+"""The part of the training's time in which the weights are read."""
+
+DRAWS = 8
+"""Whether a gradient becomes NaN may depend on what a dropout leaves."""
 
 MOST_BYTES = 256 * 1024**2
 
@@ -52,41 +56,53 @@ class Again:
         known = plan.replay.tensors if plan.replay is not None else ()
         self._graph = execution.graph
         self._replay = replay_of([*plan.needed, *known], execution, is_later=True)
-        self._is_possible = self._replay is not None and _needs_nothing_else(self._replay, execution, plan.state)
+        names = [variable for _, variable in self._replay.reads] if self._replay is not None else []
+        self._variables = {name: plan.value_of(name) for name in names}
+        self._is_possible = (
+            self._replay is not None
+            and all(tensor is not None for tensor in self._variables.values())
+            and _needs_nothing_else(self._replay, execution)
+        )
         self._state: Mapping[str, Array] = {}
-        self._age = EVERY
+        self._next = 0.0
         self._fed: Mapping[str, Any] = {}
 
-    def keep(self, step: int, state: Callable[[], Mapping[str, Array]], fed: Mapping[str, Any]) -> None:
-        """Called before a step that is not recorded."""
-        if not self._is_possible:
+    def keep(self, step: int, read: Run, fed: Mapping[str, Any], *, is_urgent: bool) -> None:
+        """Called before a step that is not recorded. If it is urgent, the weights are read at any price."""
+        if self._replay is None or not self._is_possible:
             return
         self.step, self._fed = step, fed
-        self._age += 1
-        if self._age > EVERY:
-            self._age = 0
-            values = state()
-            self._is_possible = sum(value.nbytes for value in values.values()) <= MOST_BYTES
-            if self._is_possible and all(np.all(np.isfinite(each)) for each in values.values()):
-                self._state = values
+        began = time.perf_counter()
+        if began < self._next and not is_urgent:
+            return
+        try:
+            # The value of a reference shares its memory with the variable, which the step changes.
+            values = [np.array(each) for each in read(list(self._variables.values()), {})]
+        except tf.errors.OpError:  # a variable is not initialized, for example: the program's run raises that too
+            return
+        ended = time.perf_counter()
+        self._next = ended + (ended - began) / SHARE
+        self._is_possible = sum(value.nbytes for value in values) <= MOST_BYTES
+        if self._is_possible and all(np.all(np.isfinite(each)) for each in values):
+            self._state = dict(zip(self._variables, values, strict=True))
 
     def measured(self, run: Run, after: Mapping[str, Array]) -> dict[str, Any] | None:
         """The measurements of the step that ran last; `None` if its gradient is finite, or cannot be computed."""
-        if not self._is_possible or not self._state:
+        if self._replay is None or not self._is_possible or not self._state:
             return None
-        try:
-            values = {**self._fed, **self._computed(run)}
-        except tf.errors.OpError:  # an assertion, for example: it is the program's own
-            return None
-        found = self.plan.record(values, self._state, after)
-        return None if self.plan.is_finite(found) else found
+        for seed in range(DRAWS if self._replay.fetches else 1):
+            try:
+                values = {**self._fed, **self._computed(self._replay, run, np.random.default_rng(seed))}
+            except tf.errors.OpError:  # an assertion, for example: it is the program's own
+                return None
+            found = self.plan.record(values, {**after, **self._state}, after)
+            if not self.plan.is_finite(found):
+                return found
+        return None
 
-    def _computed(self, run: Run) -> Values:
-        replay = self._replay
-        assert replay is not None
+    def _computed(self, replay: Replay, run: Run, random: np.random.Generator) -> Values:
         feeds: dict[Any, Any] = {self._graph.get_tensor_by_name(name): self._fed[name] for name in replay.fed}
         feeds.update((tensor, self._state[variable]) for tensor, variable in replay.reads)
-        random = np.random.default_rng(0)
         for tensor in replay.fetches:
             [shape] = run([tensor.op.inputs[0]], feeds)
             feeds[tensor] = _DRAWS[tensor.op.type](random, shape).astype(tensor.dtype.as_numpy_dtype)
@@ -96,10 +112,8 @@ class Again:
         return {**known, **{tensor.name: value for tensor, value in zip(computed, found, strict=True)}}
 
 
-def _needs_nothing_else(replay: Replay, execution: Execution, kept: Collection[str]) -> bool:
+def _needs_nothing_else(replay: Replay, execution: Execution) -> bool:
     """Whether a run depends on nothing but what it is fed: no variable has its value of then any more."""
-    if any(variable not in kept for _, variable in replay.reads):
-        return False
     given = [*replay.fetches, *(tensor for tensor, _ in replay.reads)]
     fed = {*replay.fed, *(tensor.name for tensor in given)}
     needed = Execution(execution.graph, replay.tensors, fed=fed).ops.values()

@@ -120,6 +120,10 @@ class Plan:
         """Whether the gradients of a record have no element that is NaN or infinite."""
         return not np.any(record["gradients"][: len(self._rows), _COUNTS] > 0)
 
+    def value_of(self, variable: str) -> Any:
+        """A tensor that holds the value of the variable that an op of this name creates; `None` if there is none."""
+        return value_tensor(self._structure.flattener.graph.get_operation_by_name(variable).outputs[0])
+
     def _call(self, request: Request) -> Call:
         structure = self._structure
         refs = [structure.flattener.ref(target) for target in request.targets]
@@ -170,17 +174,13 @@ class Plan:
         if tensor.name not in self._recipes:
             recipe = recipe_for(tensor, self._execution, self._structure.flattener.is_gradient)
             read = {} if recipe is None else dict.fromkeys(recipe.variables)
-            if recipe is None or any(self._value_of(name) is None for name in read):
+            if recipe is None or any(self.value_of(name) is None for name in read):
                 recipe, read = None, {}
             else:
                 self._needed.update((each.name, each) for each in recipe.fetches)
             self._read.update(read)
             self._recipes[tensor.name] = recipe
         return self._recipes[tensor.name]
-
-    def _value_of(self, variable: str) -> Any:
-        """A tensor that holds the value of the variable that an op of this name creates; `None` if there is none."""
-        return value_tensor(self._structure.flattener.graph.get_operation_by_name(variable).outputs[0])
 
     def _replay(self) -> Replay | None:
         """Of the losses and gradients that cannot be had from the program's run."""
@@ -189,7 +189,7 @@ class Plan:
         missing = [each for each in self._gradients() if self._recipe_for(each) is None]
         for tensors in ([*missing_losses, *missing], missing_losses, missing):
             replay = replay_of(tensors, self._execution) if tensors else None
-            if replay is not None and all(self._value_of(variable) is not None for _, variable in replay.reads):
+            if replay is not None and all(self.value_of(variable) is not None for _, variable in replay.reads):
                 break
         else:
             return None
@@ -250,7 +250,7 @@ class Plan:
         )
 
     def _state(self, is_updated: bool) -> dict[str, Any]:
-        found = {name: self._value_of(name) for name in self._read}
+        found = {name: self.value_of(name) for name in self._read}
         if not is_updated:
             return found
         sources = [tensor for _, tensor in self._structure.variables.sources()]

@@ -97,16 +97,18 @@ def _keep(kind: Kind, own: _Own, fed: Mapping[str, Any]) -> None:
         if each.plan is not None:
             if each.again is None:
                 each.again = Again(each.plan, kind.execution)
-            each.training.protection.attempt(each.training.keep, each.again, own.state, fed)
+            each.training.protection.attempt(each.training.keep, each.again, own.run, fed)
 
 
 def _see_losses(notes: Notes, kind: Kind, own: _Own, results: Sequence[Any], recorded: Sequence[Training]) -> None:
-    """Tells the trainings of a loss that is not finite, except those that have recorded the step."""
+    """Tells the trainings what their loss is, except those that have recorded a step in which it is not finite."""
     for place, number in kind.losses:
-        if not np.isfinite(results[place]):
-            for each in notes.trainings_with(number):
-                if each not in recorded:
-                    each.protection.attempt(each.lost, own.run, own.state)
+        is_finite = np.isfinite(results[place])
+        for each in notes.trainings_with(number):
+            if is_finite:
+                each.saw(float(results[place]))
+            elif each not in recorded:
+                each.protection.attempt(each.lost, own.run, own.state)
 
 
 def _counted(kind: Kind, run: Callable[[], Any]) -> Any:

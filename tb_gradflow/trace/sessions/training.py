@@ -6,6 +6,8 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
+import numpy as np
+
 from tb_gradflow.trace.graph_v1.feeding import feeding_kept
 from tb_gradflow.trace.log.recorder import Tracing
 from tb_gradflow.trace.log.watched_run import WatchedRun
@@ -19,6 +21,9 @@ SEVERAL = 2
 
 MOST_LOST = 4
 """So often a loss that is not finite has a step recorded. It may be that of a batch that is only looked at."""
+
+RISEN = 2.0
+"""So far above its average a loss has risen."""
 
 MOST_PLANS = 16
 """A program may fetch something else in each step. Above this number of kinds, others are not recorded."""
@@ -74,6 +79,8 @@ class Training:
         self._plans = 0
         self._is_lost = False
         self._again: Again | None = None
+        self._usual = 0.0
+        self._has_risen = False
         self._losses = MOST_LOST if self._run.options.settings.guarded else 0
         self._lock = threading.Lock()
         self._is_recording = False
@@ -88,11 +95,16 @@ class Training:
             self._is_recording = not self.protection.is_over
             return self._is_recording
 
-    def keep(self, again: Again, state: Callable[[Plan], Any], fed: Mapping[str, Any]) -> None:
+    def keep(self, again: Again, read: Run, fed: Mapping[str, Any]) -> None:
         """A step begins that is not recorded."""
         if self._losses:
             self._again = again
-            again.keep(self._run.step, lambda: state(again.plan), fed)
+            again.keep(self._run.step, read, fed, is_urgent=self._has_risen)
+
+    def saw(self, loss: float) -> None:
+        """The program has seen a loss that is finite. Before a training breaks, it often rises."""
+        self._has_risen = abs(loss) > RISEN * self._usual > 0.0
+        self._usual += (abs(loss) - self._usual) * 0.1
 
     def lost(self, run: Run, state: Callable[[Plan], Any]) -> None:
         """The program has seen a loss that is not finite. The last step is recorded if its gradient was not finite: see
@@ -106,11 +118,16 @@ class Training:
             return
         self._losses -= 1
         again, last = self._again, self._run.step - 1
-        found = again.measured(run, state(again.plan)) if again is not None and again.step == last else None
-        if again is None or found is None:
-            self._is_lost = True
-        else:
-            self._losses = 0
+        self._is_lost = True
+        if again is None or again.step != last:
+            return
+        after = state(again.plan)
+        if all(np.all(np.isfinite(each)) for each in after.values()):
+            return  # the last step was in order
+        found = again.measured(run, after)
+        self._again, self._losses = None, 0
+        if found is not None:
+            self._is_lost = False
             self.write(again.plan, found, last)
 
     def ends_step(self) -> None:
