@@ -97,7 +97,7 @@ def _replace_downloads(checkout: Path, v1: Any) -> None:
         path = next(path for path in sorted(checkout.rglob(part)) if path.stat().st_size)
         Path(filename).write_bytes(path.read_bytes())
 
-    urllib.request.urlretrieve = urlretrieve
+    vars(urllib.request)["urlretrieve"] = urlretrieve
 
     def load_data(*_: Any, **__: Any) -> Any:
         images, labels = _digits(checkout)
