@@ -182,6 +182,7 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--seconds", type=float, default=30.0)
     options = parser.parse_args(arguments)
     checkout, program = options.checkout.resolve(), options.program.resolve()
+    os.environ["TF_USE_LEGACY_KERAS"] = "1"  # which has `tf.layers`
     v1: Any = importlib.import_module("tensorflow.compat.v1")
     v1.disable_v2_behavior()
     _Loader.checkout = checkout

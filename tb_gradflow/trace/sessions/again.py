@@ -23,6 +23,9 @@ from tb_gradflow.trace.sessions.replays import Replay, replay_of
 SHARE = 0.01
 """The part of the training's time in which the weights are read."""
 
+AT_FIRST = 0.2
+"""Seconds in which they are read before each step, since they change most in the beginning."""
+
 DRAWS = 8
 """Whether a gradient becomes NaN may depend on what a dropout leaves."""
 
@@ -64,7 +67,8 @@ class Again:
             and _needs_nothing_else(self._replay, execution)
         )
         self._state: Mapping[str, Array] = {}
-        self._next = 0.0
+        self._began = time.perf_counter()
+        self._spent = 0.0
         self._fed: Mapping[str, Any] = {}
 
     def keep(self, step: int, read: Run, fed: Mapping[str, Any], *, is_urgent: bool) -> None:
@@ -73,15 +77,14 @@ class Again:
             return
         self.step, self._fed = step, fed
         began = time.perf_counter()
-        if began < self._next and not is_urgent:
+        if self._spent > AT_FIRST + SHARE * (began - self._began) and not is_urgent:
             return
         try:
             # The value of a reference shares its memory with the variable, which the step changes.
             values = [np.array(each) for each in read(list(self._variables.values()), {})]
         except tf.errors.OpError:  # a variable is not initialized, for example: the program's run raises that too
             return
-        ended = time.perf_counter()
-        self._next = ended + (ended - began) / SHARE
+        self._spent += time.perf_counter() - began
         self._is_possible = sum(value.nbytes for value in values) <= MOST_BYTES
         if self._is_possible and all(np.all(np.isfinite(each)) for each in values):
             self._state = dict(zip(self._variables, values, strict=True))
