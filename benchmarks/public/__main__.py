@@ -162,7 +162,7 @@ def _run(name: str, program: Path, loader: Sequence[str], out: Path, limit: floa
     reports = [each for each in runs if all(of["cause"] != "not_measured" for of in each["findings"])]
     errors = [each for each in lines if "Error" in each.split(":")[0]]
     error = _TOO_SLOW if status is None else errors[-1] if status and errors else ""
-    faults = [each for each in lines if each.startswith("tb_gradflow could not")]
+    faults = [each for each in lines if "tb_gradflow could not" in each]
     return Outcome(name, loader[-1] if loader[1:-1] else loader[0], reports, next(iter(faults), error))
 
 
