@@ -2,12 +2,15 @@
 
     python -m benchmarks.public NAME PATH [PROGRAM ...] [--jobs 2] [--limit 60] [--out DIR]
 
-NAME is one of the benchmarks below, PATH a checkout of it, which is only read. Each program runs in a process of its
-own, by `benchmarks/public/loader.py`: with today's Keras, and where that refuses the program, with Keras 2; a training
-ends after 200 batches or 12 seconds. What was recorded until the limit counts. `healthy` is a folder of programs about
-which nothing should be said. The packages that the programs import (scikit-learn, pandas) must be installed.
+NAME is one of the benchmarks below, PATH a checkout of it. Each program runs in a process of its own: those for Keras
+by `benchmarks/public/loader.py`, with today's Keras, and where that refuses the program, with Keras 2; a training ends
+after 200 batches or 12 seconds. Those of GRIST run by `benchmarks/public/loader_v1.py`. What was recorded until the
+limit counts. `healthy` is a folder of programs about which nothing should be said. The packages that the programs
+import (scikit-learn, pandas, scipy) must be installed.
 
     deepmufl-ase-2023   https://github.com/ali-ghanbari/deepmufl-ase-2023
+    grist               https://github.com/Jacob-yen/GRIST
+    how-real            https://github.com/dlfaults/HowRealAreThey
 """
 
 from __future__ import annotations
@@ -22,33 +25,63 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.public import deepmufl
-from benchmarks.public.truth import GRADES, grade, kinds_of, truths_of
+from benchmarks.public import deepmufl, grist, how_real
+from benchmarks.public.truth import grade_by_kinds, kinds_of, truths_of
 
 ROOT = Path(__file__).parents[2]
+
+Report = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
-    """Where its programs are, and what is wrong with them."""
+    """A set of programs.
+
+    Attributes:
+        programs: Name and file of each, given the checkout.
+        loaders: The arguments that run a program, in the order in which they are tried, given the checkout.
+        expected: What is wrong with the program of this name.
+        grade: Of what is reported about it.
+    """
 
     programs: Callable[[Path], Iterator[tuple[str, Path]]]
-    truths: str
+    loaders: Callable[[Path], Sequence[Sequence[str]]]
+    expected: Callable[[str], str]
+    grade: Callable[[str, Iterable[Report]], str]
 
 
 def _healthy(folder: Path) -> Iterator[tuple[str, Path]]:
     return ((path.stem, path) for path in sorted(folder.glob("*.py")))
 
 
+def _keras(_: Path) -> Sequence[Sequence[str]]:
+    return [["loader.py", "--keras", version] for version in ("3", "2")]
+
+
+def _with_kinds(programs: Callable[[Path], Iterator[tuple[str, Path]]], text: str) -> Benchmark:
+    truths = truths_of(text)
+    nothing: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset())
+    return Benchmark(
+        programs,
+        _keras,
+        lambda name: " ".join(sorted(truths.get(name, nothing)[0])),
+        lambda name, reports: grade_by_kinds(reports, *truths.get(name, nothing)),
+    )
+
+
 BENCHMARKS = {
-    "deepmufl-ase-2023": Benchmark(deepmufl.programs, deepmufl.TRUTHS),
-    "healthy": Benchmark(_healthy, ""),
+    "deepmufl-ase-2023": _with_kinds(deepmufl.programs, deepmufl.TRUTHS),
+    "grist": Benchmark(
+        grist.programs, lambda checkout: [["loader_v1.py", str(checkout.resolve())]], grist.expected, grist.grade
+    ),
+    "how-real": Benchmark(how_real.programs, _keras, how_real.expected, how_real.grade),
+    "healthy": _with_kinds(_healthy, ""),
 }
 
 
@@ -57,13 +90,13 @@ class Outcome:
     """What came of a program.
 
     Attributes:
-        keras: The version of Keras that it ran with.
+        loader: What it ran with.
         reports: One for each training.
-        error: The last line of its standard error, if it ended with an error.
+        error: The last line of its standard error, if it ended with an error; or a fault of the recorder.
     """
 
     name: str
-    keras: str
+    loader: str
     reports: list[dict[str, Any]]
     error: str
 
@@ -79,17 +112,17 @@ def main() -> None:
     options = parser.parse_args()
     benchmark = BENCHMARKS[options.name]
     chosen = [each for each in benchmark.programs(options.path) if not options.programs or each[0] in options.programs]
-    truths, counts = truths_of(benchmark.truths), Counter[str]()
-    print("| program | expected | | Keras | reported |\n|---|---|---|---|---|")
+    loaders, counts = benchmark.loaders(options.path), Counter[str]()
+    print("| program | expected | | | reported |\n|---|---|---|---|---|")
     with _kept(options.out) as out, ThreadPoolExecutor(options.jobs) as pool:
-        for outcome in pool.map(lambda each: outcome_of(each[0], each[1], out, options.limit), chosen):
-            right, part = truths.get(outcome.name, (frozenset(), frozenset()))
-            known = grade(outcome.reports, right, part) if outcome.reports else "cannot run"
-            counts[known] += 1
+        for outcome in pool.map(lambda each: outcome_of(each[0], each[1], loaders, out, options.limit), chosen):
+            grade = benchmark.grade(outcome.name, outcome.reports) if outcome.reports else "cannot run"
+            counts[grade] += 1
             said = [cause for report in outcome.reports for cause, _ in kinds_of(report)]
-            shown = ", ".join(dict.fromkeys(said)) or ("" if outcome.reports else outcome.error[:120])
-            print(f"| {outcome.name} | {' '.join(sorted(right))} | {known} | {outcome.keras} | {shown} |", flush=True)
-    print("\n" + ", ".join(f"{counts[each]} {each}" for each in GRADES))
+            shown = ", ".join(filter(None, (*dict.fromkeys(said), outcome.error[:120])))
+            cells = (outcome.name, benchmark.expected(outcome.name), grade, outcome.loader, shown)
+            print(f"| {' | '.join(cells)} |", flush=True)
+    print("\n" + ", ".join(f"{count} {grade}" for grade, count in counts.most_common()))
 
 
 @contextlib.contextmanager
@@ -98,26 +131,28 @@ def _kept(out: Path | None) -> Iterator[Path]:
         yield out or Path(scratch)
 
 
-def outcome_of(name: str, program: Path, out: Path, limit: float) -> Outcome:
-    """With the first version of Keras that trains it."""
-    outcome = _run(name, program, out, limit, "3")
-    if not outcome.reports and outcome.error != _TOO_SLOW:
-        older = _run(name, program, out, limit, "2")
-        outcome = older if older.reports else outcome
-    (out / f"{name}.json").write_text(json.dumps(outcome.reports, indent=1))
+def outcome_of(name: str, program: Path, loaders: Sequence[Sequence[str]], out: Path, limit: float) -> Outcome:
+    """With the first loader that trains it."""
+    outcome = _run(name, program, loaders[0], out, limit)
+    for loader in loaders[1:]:
+        if outcome.reports or outcome.error == _TOO_SLOW:
+            break
+        later = _run(name, program, loader, out, limit)
+        outcome = later if later.reports else outcome
+    (out / name).with_suffix(".json").write_text(json.dumps(outcome.reports, indent=1))
     return outcome
 
 
-def _run(name: str, program: Path, out: Path, limit: float, keras: str) -> Outcome:
+def _run(name: str, program: Path, loader: Sequence[str], out: Path, limit: float) -> Outcome:
     logs = out / name
     shutil.rmtree(logs, ignore_errors=True)
     logs.mkdir(parents=True)
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "", "MPLBACKEND": "agg"}
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, (str(ROOT), environment.get("PYTHONPATH"))))
     gradflow = [sys.executable, "-m", "tb_gradflow.cli.main"]
-    loader = [str(Path(__file__).with_name("loader.py")), "--keras", keras, str(program.resolve())]
-    with (out / f"{name}.txt").open("w+b") as said:
-        status = _ended([*gradflow, "run", "--logdir", str(logs), *loader], environment, said, limit)
+    command = [str(Path(__file__).with_name(loader[0])), *loader[1:], str(program.resolve())]
+    with (out / name).with_suffix(".txt").open("w+b") as said:
+        status = _ended([*gradflow, "run", "--logdir", str(logs), *command], environment, said, limit)
         said.seek(0)
         lines = [each for each in said.read().decode(errors="replace").splitlines() if each.strip()]
     found = subprocess.run(
@@ -127,7 +162,8 @@ def _run(name: str, program: Path, out: Path, limit: float, keras: str) -> Outco
     reports = [each for each in runs if all(of["cause"] != "not_measured" for of in each["findings"])]
     errors = [each for each in lines if "Error" in each.split(":")[0]]
     error = _TOO_SLOW if status is None else errors[-1] if status and errors else ""
-    return Outcome(name, keras, reports, error)
+    faults = [each for each in lines if "tb_gradflow could not" in each]
+    return Outcome(name, loader[-1] if loader[1:-1] else loader[0], reports, next(iter(faults), error))
 
 
 _TOO_SLOW = "too slow"

@@ -19,8 +19,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-GRADES = ("right", "partly", "wrong", "silent", "cannot run")
-
 OF_CAUSES: Mapping[str, frozenset[str]] = {
     cause: frozenset(kinds.split())
     for cause, kinds in {
@@ -75,7 +73,7 @@ def _kinds(finding: Mapping[str, Any], report: Mapping[str, Any]) -> frozenset[s
     return frozenset({"activation"}) if last and last in op else frozenset({"hidden"})
 
 
-def grade(reports: Iterable[Mapping[str, Any]], right: frozenset[str], part: frozenset[str]) -> str:
+def grade_by_kinds(reports: Iterable[Mapping[str, Any]], right: frozenset[str], part: frozenset[str]) -> str:
     """The first of the trainings of a program decides: the others run with what it left."""
     said = [kinds for report in reports for _, kinds in kinds_of(report)]
     if not said:

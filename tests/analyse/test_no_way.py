@@ -485,3 +485,18 @@ def test_of_a_network_that_nothing_uses_or_that_is_stopped_the_network_is_spoken
     whole = other.startswith("teacher")
     assert ("stop the gradient of that one instead" in fixes[0]) is whole
     assert ("Use the output of `student` on the path" in fixes[1]) is whole
+
+
+@pytest.mark.parametrize(("kind", "severity"), [("ResourceApplyMomentum", "info"), ("Square", "error")])
+def test_a_learning_rate_that_is_a_trainable_variable_is_information(kind: str, severity: str) -> None:
+    """`tf.Variable(0.1)` in TensorFlow 1: `minimize` requests a gradient for it too."""
+    graph = Graph()
+    graph.op(kind, graph.variable("rate"))
+    product = graph.op("MatMul", graph.variable("kernel"))
+    graph.gradient(product, FINE)
+    graph.target(graph.op("Mean", product))
+    graph.ask("kernel", FINE)
+    graph.ask("rate", outcome="none")
+
+    [finding] = graph.diagnose().findings
+    assert (finding.cause, finding.severity) == ("output_not_used", severity)

@@ -301,6 +301,25 @@ def test_a_logarithm_of_what_has_a_floor_is_not_blamed(floor: float, culprit: st
 
 
 @pytest.mark.parametrize(
+    ("kind", "epsilon", "cause"),
+    [("Abs", 1e-6, "zero_over_zero"), ("Abs", 0.0, "log_zero"), ("Neg", 1e-6, "log_zero")],
+)
+def test_a_logarithm_of_what_an_epsilon_keeps_above_zero_is_not_to_blame(kind: str, epsilon: float, cause: str) -> None:
+    """NaN went into it, which the quotient in front of it may have made."""
+    graph = Graph()
+    scores = graph.op("Mul", graph.variable("kernel"))
+    share = graph.op("RealDiv", scores, graph.op("Sum", scores))
+    kept = graph.op("AddV2", graph.op(kind, share), constants={1: epsilon})
+    graph.gradient(kept, NAN)
+    log = graph.op("Log", kept)
+    graph.gradient(log, sized(0.1, zeros=0.9))
+    graph.target(graph.op("Mean", log), loss=float("nan"))
+    graph.ask("kernel", NAN)
+
+    assert graph.only_finding().cause == cause
+
+
+@pytest.mark.parametrize(
     ("kind", "line", "single", "half"),
     [
         ("Sqrt", "y = tf.sqrt(x)", "tf.sqrt(x + 1e-12)", "tf.sqrt(x + 1e-4)"),

@@ -97,10 +97,12 @@ class WatchedRun:
         if not recorded and self._recorder is not None:
             self._recorder.flush_if_due()
 
-    def write(self, values: dict[str, Any], tracing: Tracing, *, tell: bool = False) -> None:
-        """Writes the step that runs now."""
+    def write(self, values: dict[str, Any], tracing: Tracing, *, tell: bool = False, step: int | None = None) -> None:
+        """Writes a step, by default the one that runs now."""
         assert self._recorder is not None
-        self._recorder.add_step(self.step, tracing.indices[index_of(values)], values, tell=tell)
+        self._recorder.add_step(
+            self.step if step is None else step, tracing.indices[index_of(values)], values, tell=tell
+        )
 
     def _report_fault(self, error: Exception) -> None:
         warn(fault_message(self.step, error))

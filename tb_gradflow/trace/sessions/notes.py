@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tb_gradflow.trace.engine.reached import behind, reached
+from tb_gradflow.trace.sessions.again import Again
 from tb_gradflow.trace.sessions.executions import Execution, maker_of, variables_written_by
 from tb_gradflow.trace.sessions.plans import Plan
 from tb_gradflow.trace.sessions.requests import Request
@@ -32,11 +33,13 @@ class Member:
         training: The training.
         step: Its step in such runs.
         plan: What to fetch; `None` until one is recorded.
+        again: What is kept of the others; `None` until one has run since.
     """
 
     training: Training
     step: Step
     plan: Plan | None = None
+    again: Again | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +50,14 @@ class Kind:
         execution: What they execute.
         members: The trainings of which each is a step.
         asked: The tensors and ops that they fetch and run.
+        losses: Where a loss, or a number that a loss is computed from, is in what they fetch, and the number of the
+            request that differentiates it.
     """
 
     execution: Execution
     members: tuple[Member, ...]
     asked: tuple[Any, ...]
+    losses: tuple[tuple[int, int], ...]
 
 
 class Notes:
@@ -83,8 +89,13 @@ class Notes:
                     self._kinds.clear()
                     self._known = len(self.requests)
                 execution = Execution(self._graph, fetches, targets, [each.deref().name for each in feeds])
-                kind = self._kinds[key] = Kind(execution, tuple(self._members(execution)), (*fetches, *targets))
+                members, losses = tuple(self._members(execution)), tuple(self._losses(fetches))
+                kind = self._kinds[key] = Kind(execution, members, (*fetches, *targets), losses)
         return kind
+
+    def trainings_with(self, number: int) -> list[Training]:
+        """Those to which a request belongs."""
+        return [training for numbers, training in tuple(self.trainings.items()) if number in numbers]
 
     def disconnected(self, number: int, missing: Sequence[Any]) -> None:
         """There is no gradient for some of what was requested. No run can show that, so the structure is recorded."""
@@ -98,6 +109,14 @@ class Notes:
         found = Training(self.recording, name, structure, is_evaluated=True, of_variables=False)
         self._structures[number] = found
         found.protection.attempt(found.write_structure, graph)
+
+    def _losses(self, fetches: Sequence[Any]) -> Iterator[tuple[int, int]]:
+        numbers = [
+            (place, each) for place, each in enumerate(fetches) if each.dtype.is_floating and each.shape.rank == 0
+        ]
+        for number, request in enumerate(self.requests if numbers else ()):
+            before = {op.name for op in behind(target.op for target in request.targets)}
+            yield from ((place, number) for place, each in numbers if each.op.name in before)
 
     def _members(self, execution: Execution) -> list[Member]:
         found = []

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tb_gradflow.record.schema import Input, Trace
+from tb_gradflow.record.schema import GRADIENT_STATISTICS, Input, Trace
 from tb_gradflow.trace.graph.build_trace import Looked, trace_of
 from tb_gradflow.trace.graph.gradient_call import Answer, Call
 from tb_gradflow.trace.graph_v1.gradients_v1 import statistics_of
@@ -22,6 +22,8 @@ from tb_gradflow.trace.sessions.numbers import UNKNOWN, change_statistics, spars
 from tb_gradflow.trace.sessions.replays import Replay, replay_of
 from tb_gradflow.trace.sessions.requests import Request, parts_of
 from tb_gradflow.trace.sessions.structure import Structure
+
+_COUNTS = [GRADIENT_STATISTICS.index(name) for name in ("nan_count", "inf_count")]
 
 Statistics = Callable[[Values], list[float]]
 """Computes a row of the table from the values of the tensors that were fetched."""
@@ -40,7 +42,8 @@ class Plan:
 
     Attributes:
         trace: The record of the structure.
-        fetches: The tensors to fetch in the program's own run.
+        needed: The tensors from whose values a step is recorded.
+        fetches: Those of them to fetch in the program's own run.
         state: Tensors that hold the values of variables, by the names of the ops that create these: to be fetched
             before and after it.
         replay: The run of the recorder's own that computes what cannot be had from the program's run; `None` if there
@@ -86,8 +89,8 @@ class Plan:
             optimizers=tuple(update.optimizer for update in moving),
             movements=movements(moving, table),
         )
-        fetched = execution.fetched
-        self.fetches = tuple(tensor for name, tensor in self._needed.items() if name not in fetched)
+        self.needed = tuple(self._needed.values())
+        self.fetches = tuple(tensor for tensor in self.needed if tensor.name not in execution.fetched)
 
     def record(self, values: Values, before: Values, after: Values) -> dict[str, Any]:
         """The measurements of one run.
@@ -112,6 +115,14 @@ class Plan:
             "variables": np.array(norms, "<f4").reshape(-1, len(UNKNOWN)),
             "losses": np.array([loss(values) for loss in self._losses], "<f4"),
         }
+
+    def is_finite(self, record: Mapping[str, Any]) -> bool:
+        """Whether the gradients of a record have no element that is NaN or infinite."""
+        return not np.any(record["gradients"][: len(self._rows), _COUNTS] > 0)
+
+    def value_of(self, variable: str) -> Any:
+        """A tensor that holds the value of the variable that an op of this name creates; `None` if there is none."""
+        return value_tensor(self._structure.flattener.graph.get_operation_by_name(variable).outputs[0])
 
     def _call(self, request: Request) -> Call:
         structure = self._structure
@@ -163,17 +174,13 @@ class Plan:
         if tensor.name not in self._recipes:
             recipe = recipe_for(tensor, self._execution, self._structure.flattener.is_gradient)
             read = {} if recipe is None else dict.fromkeys(recipe.variables)
-            if recipe is None or any(self._value_of(name) is None for name in read):
+            if recipe is None or any(self.value_of(name) is None for name in read):
                 recipe, read = None, {}
             else:
                 self._needed.update((each.name, each) for each in recipe.fetches)
             self._read.update(read)
             self._recipes[tensor.name] = recipe
         return self._recipes[tensor.name]
-
-    def _value_of(self, variable: str) -> Any:
-        """A tensor that holds the value of the variable that an op of this name creates; `None` if there is none."""
-        return value_tensor(self._structure.flattener.graph.get_operation_by_name(variable).outputs[0])
 
     def _replay(self) -> Replay | None:
         """Of the losses and gradients that cannot be had from the program's run."""
@@ -182,7 +189,7 @@ class Plan:
         missing = [each for each in self._gradients() if self._recipe_for(each) is None]
         for tensors in ([*missing_losses, *missing], missing_losses, missing):
             replay = replay_of(tensors, self._execution) if tensors else None
-            if replay is not None and all(self._value_of(variable) is not None for _, variable in replay.reads):
+            if replay is not None and all(self.value_of(variable) is not None for _, variable in replay.reads):
                 break
         else:
             return None
@@ -243,7 +250,7 @@ class Plan:
         )
 
     def _state(self, is_updated: bool) -> dict[str, Any]:
-        found = {name: self._value_of(name) for name in self._read}
+        found = {name: self.value_of(name) for name in self._read}
         if not is_updated:
             return found
         sources = [tensor for _, tensor in self._structure.variables.sources()]

@@ -55,8 +55,10 @@ class Replay:
         return found
 
 
-def replay_of(tensors: Sequence[Any], execution: Execution) -> Replay | None:
-    """The run that computes these tensors; `None` if it would change something, or would compute other values."""
+def replay_of(tensors: Sequence[Any], execution: Execution, *, is_later: bool = False) -> Replay | None:
+    """The run that computes these tensors; `None` if it would change something, or would compute other values. If it is
+    later, it is fed with each variable that it can be fed with.
+    """
     impure = _Impure(tensors, execution)
     fed: set[str] = set()
     drawn: dict[str, Any] = {}
@@ -80,7 +82,7 @@ def replay_of(tensors: Sequence[Any], execution: Execution) -> Replay | None:
         else:
             waiting += _all_before(tensor.op)
     # Nothing has changed yet before the program's run, so variables need not be fed there.
-    is_after = bool(drawn)
+    is_after = bool(drawn) or is_later
     return Replay(
         tuple(tensors), is_after, tuple(sorted(fed)), tuple(drawn.values()), tuple(reads.values()) if is_after else ()
     )

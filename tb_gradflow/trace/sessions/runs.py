@@ -18,10 +18,11 @@ from tensorflow.python.client import pywrap_tf_session, session
 from tb_gradflow.trace.protection.beside import Failed
 from tb_gradflow.trace.protection.foreign import suppressed
 from tb_gradflow.trace.protection.functions import Called, protected
-from tb_gradflow.trace.sessions.notes import Kind, Member, bypassed, notes_of
+from tb_gradflow.trace.sessions.again import Again
+from tb_gradflow.trace.sessions.notes import Kind, Member, Notes, bypassed, notes_of
 from tb_gradflow.trace.sessions.plans import Plan
 from tb_gradflow.trace.sessions.replays import Replay
-from tb_gradflow.trace.sessions.training import Recording
+from tb_gradflow.trace.sessions.training import Recording, Training
 
 Current = Callable[[], "Recording | None"]
 """Returns the recording to which trainings of this thread belong now; `None` while nothing is recorded."""
@@ -63,17 +64,24 @@ def _running(original: Callable[..., Any], current: Current) -> Callable[..., An
         if handle is not None:
             for each in kind.members:
                 recording.warn_once(bypassed(notes, each.step, "partial_run"))
-        if handle is not None or not kind.members:
             return run()
-        claimed = _claimed(kind) if _is_plain(options) and _has_no_limit(self) else ()
-        if not claimed:
-            return _counted(kind, run)
+        is_ours = _is_plain(options) and _has_no_limit(self)
+        claimed = _claimed(kind) if is_ours else ()
+        fed = {key.deref().name: value for key, value in feed_dict.items()} if kind.members else {}
+        own = _Own(self)
         try:
-            fed = {key.deref().name: value for key, value in feed_dict.items()}
-            return _Steps(self, kind, claimed, fetch_list, fed).carry_out(run)
+            if claimed:
+                results = _Steps(own, kind, claimed, fetch_list, fed).carry_out(run)
+            else:
+                if is_ours:
+                    _keep(kind, own, fed)
+                results = _counted(kind, run)
         finally:
             for each in claimed:
                 each.training.ends_step()
+        if is_ours:
+            _see_losses(notes, kind, own, results, [each.training for each in claimed])
+        return results
 
     return do_run
 
@@ -81,6 +89,26 @@ def _running(original: Callable[..., Any], current: Current) -> Callable[..., An
 def _claimed(kind: Kind) -> Sequence[Member]:
     """The trainings of which a run is to be recorded."""
     return [each for each in kind.members if each.training.protection.attempt(each.training.claims_step)]
+
+
+def _keep(kind: Kind, own: _Own, fed: Mapping[str, Any]) -> None:
+    """Keeps what a step can be run again with that is not recorded."""
+    for each in kind.members:
+        if each.plan is not None:
+            if each.again is None:
+                each.again = Again(each.plan, kind.execution)
+            each.training.protection.attempt(each.training.keep, each.again, own.run, fed)
+
+
+def _see_losses(notes: Notes, kind: Kind, own: _Own, results: Sequence[Any], recorded: Sequence[Training]) -> None:
+    """Tells the trainings what their loss is, except those that have recorded a step in which it is not finite."""
+    for place, number in kind.losses:
+        is_finite = np.isfinite(results[place])
+        for each in notes.trainings_with(number):
+            if is_finite:
+                each.saw(float(results[place]))
+            elif each not in recorded:
+                each.protection.attempt(each.lost, own.run, own.state)
 
 
 def _counted(kind: Kind, run: Callable[[], Any]) -> Any:
@@ -121,11 +149,35 @@ def _has_no_limit(of: Any) -> bool:
     return config is None or not config.operation_timeout_in_ms
 
 
+class _Own:
+    """Runs of the recorder's own in a session of the program."""
+
+    def __init__(self, session: Any) -> None:
+        self.session = session
+
+    def run(self, fetches: Sequence[Any], feeds: Mapping[Any, Any]) -> Sequence[Any]:
+        """The values of tensors."""
+        _of_thread.is_ours = True
+        try:
+            fed = {tensor.ref(): value for tensor, value in feeds.items()}
+            return list(_RAW(self.session, None, [], list(fetches), fed, None, None))
+        finally:
+            _of_thread.is_ours = False
+
+    def state(self, plan: Plan) -> Mapping[str, Any]:
+        """The values of the variables of a plan."""
+        if not plan.state:
+            return {}
+        values = self.run(list(plan.state.values()), {})
+        # The value of a reference shares its memory with the variable, which the step changes.
+        return {name: np.array(value) for name, value in zip(plan.state, values, strict=True)}
+
+
 class _Steps:
     """One run that is a step of trainings, some of which record it.
 
     Args:
-        of: The session.
+        own: Runs in the same session.
         kind: What it runs.
         claimed: The trainings that record it.
         fetches: What the program fetches.
@@ -133,9 +185,9 @@ class _Steps:
     """
 
     def __init__(
-        self, of: Any, kind: Kind, claimed: Sequence[Member], fetches: Sequence[Any], fed: Mapping[str, Any]
+        self, own: _Own, kind: Kind, claimed: Sequence[Member], fetches: Sequence[Any], fed: Mapping[str, Any]
     ) -> None:
-        self._session = of
+        self._own = own
         self._kind = kind
         self._claimed = claimed
         self._fetches = fetches
@@ -172,34 +224,19 @@ class _Steps:
             if not member.training.may_plan():
                 return None
             member.plan = member.training.plan(self._kind.execution, member.step.updates)
-        state, replay = self._state(member.plan), member.plan.replay
+        state, replay = self._own.state(member.plan), member.plan.replay
         if replay is None or replay.is_after:
             return state
         return {**state, **self._replayed(replay, self._fed, {})}
 
-    def _state(self, plan: Plan) -> Mapping[str, Any]:
-        if not plan.state:
-            return {}
-        values = self._run_own(list(plan.state.values()), {})
-        # The value of a reference shares its memory with the variable, which the step changes.
-        return {name: np.array(value) for name, value in zip(plan.state, values, strict=True)}
-
     def _replayed(self, replay: Replay, values: Mapping[str, Any], before: Mapping[str, Any]) -> Mapping[str, Any]:
         """What a run of the recorder's own computes; nothing if it cannot."""
         try:
-            feeds = replay.feeds(self._session.graph, values, before)
-            found = self._run_own(replay.tensors, feeds)
+            feeds = replay.feeds(self._own.session.graph, values, before)
+            found = self._own.run(replay.tensors, feeds)
         except tf.errors.OpError:  # an assertion, for example: it is the program's own
             return {}
         return {tensor.name: value for tensor, value in zip(replay.tensors, found, strict=True)}
-
-    def _run_own(self, fetches: Sequence[Any], feeds: Mapping[Any, Any]) -> Sequence[Any]:
-        _of_thread.is_ours = True
-        try:
-            fed = {tensor.ref(): value for tensor, value in feeds.items()}
-            return list(_RAW(self._session, None, [], list(fetches), fed, None, None))
-        finally:
-            _of_thread.is_ours = False
 
     def _more(self, recorded: Sequence[Member]) -> list[Any]:
         more: dict[str, Any] = {}
@@ -214,7 +251,7 @@ class _Steps:
 
     def _write(self, member: Member, values: Mapping[str, Any], before: Mapping[str, Any]) -> None:
         assert member.plan is not None
-        plan, after = member.plan, self._state(member.plan)
+        plan, after = member.plan, self._own.state(member.plan)
         if plan.replay is not None and plan.replay.is_after:
             values = {**values, **self._replayed(plan.replay, values, before)}
         member.training.write(plan, plan.record(values, before, after))

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
+
+import numpy as np
 
 from tb_gradflow.trace.graph_v1.feeding import feeding_kept
 from tb_gradflow.trace.log.recorder import Tracing
 from tb_gradflow.trace.log.watched_run import WatchedRun
+from tb_gradflow.trace.sessions.again import Again, Run
 from tb_gradflow.trace.sessions.executions import Execution
 from tb_gradflow.trace.sessions.plans import Plan
 from tb_gradflow.trace.sessions.structure import Structure
 
 SEVERAL = 2
 """A program that evaluates the gradients of variables this often may train them with NumPy."""
+
+MOST_LOST = 4
+"""So often a loss that is not finite has a step recorded. It may be that of a batch that is only looked at."""
+
+RISEN = 2.0
+"""So far above its average a loss has risen."""
 
 MOST_PLANS = 16
 """A program may fetch something else in each step. Above this number of kinds, others are not recorded."""
@@ -68,17 +77,58 @@ class Training:
         self.protection = self._run.protection
         self._tracing: Tracing | None = None
         self._plans = 0
+        self._is_lost = False
+        self._again: Again | None = None
+        self._usual = 0.0
+        self._has_risen = False
+        self._losses = MOST_LOST if self._run.options.settings.guarded else 0
         self._lock = threading.Lock()
         self._is_recording = False
 
     def claims_step(self) -> bool:
         """Whether the step that begins now is to be recorded. If so, `ends_step` must follow."""
         with self._lock:
-            if self.protection.is_over or self._is_recording or not self._run.is_due():
+            if self.protection.is_over or self._is_recording or not (self._run.is_due() or self._is_lost):
                 return False
+            self._is_lost = False
             self._begin()
             self._is_recording = not self.protection.is_over
             return self._is_recording
+
+    def keep(self, again: Again, read: Run, fed: Mapping[str, Any]) -> None:
+        """A step begins that is not recorded."""
+        if self._losses:
+            self._again = again
+            again.keep(self._run.step, read, fed, is_urgent=self._has_risen)
+
+    def saw(self, loss: float) -> None:
+        """The program has seen a loss that is finite. Before a training breaks, it often rises."""
+        self._has_risen = abs(loss) > RISEN * self._usual > 0.0
+        self._usual += (abs(loss) - self._usual) * 0.1
+
+    def lost(self, run: Run, state: Callable[[Plan], Any]) -> None:
+        """The program has seen a loss that is not finite. The last step is recorded if its gradient was not finite: see
+        `again`. Otherwise the next one is: programs also look at the loss before they train with a batch.
+
+        Args:
+            run: Runs tensors for the recorder.
+            state: The values of the variables of a plan now.
+        """
+        if not self._losses:
+            return
+        self._losses -= 1
+        again, last = self._again, self._run.step - 1
+        self._is_lost = True
+        if again is None or again.step != last:
+            return
+        after = state(again.plan)
+        if all(np.all(np.isfinite(each)) for each in after.values()):
+            return  # the last step was in order
+        found = again.measured(run, after)
+        self._again, self._losses = None, 0
+        if found is not None:
+            self._is_lost = False
+            self.write(again.plan, found, last)
 
     def ends_step(self) -> None:
         """The recorded step is over, completed or not."""
@@ -116,13 +166,13 @@ class Training:
                 keep_source=settings.source,
             )
 
-    def write(self, plan: Plan, measurements: dict[str, Any]) -> None:
-        """Writes the step that has run last and is not counted yet."""
+    def write(self, plan: Plan, measurements: dict[str, Any], step: int | None = None) -> None:
+        """Writes a step, by default the one that has run last and is not counted yet."""
         if self._tracing is None:
             self._tracing = Tracing(self._run.recorder(self.name))
         if plan.trace.index not in self._tracing.indices:
             self._tracing.finished(plan.trace, None)
-        self._run.write(measurements, self._tracing)
+        self._run.write(measurements, self._tracing, step=step)
 
     def write_structure(self, graph: Any) -> None:
         """Writes the structure of its graph alone."""

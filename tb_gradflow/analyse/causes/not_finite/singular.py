@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tb_gradflow.analyse.evidence.signs import is_never_positive
+from tb_gradflow.analyse.evidence.signs import is_never_positive, sign_of
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.graph.op_sets import constant_of
 from tb_gradflow.analyse.graph.paths import walked
 from tb_gradflow.analyse.step.birth import is_cleared
-from tb_gradflow.record.schema import Op
+from tb_gradflow.record.schema import Op, Trace
 
 _BY_TYPE = {
     "sqrt_at_zero": ("Sqrt", "Rsqrt", "EuclideanNorm"),
@@ -77,12 +77,16 @@ def _is_bounded(suspect: Suspect, op: int) -> bool:
     if "/logistic_loss/" in trace.ops[op].name:
         return True
     if trace.ops[op].type == "Log":
-        return any(_has_floor(trace.ops[edge.op]) for edge in trace.ops[op].inputs if edge.op >= 0)
+        return any(_has_floor(trace, trace.ops[edge.op]) for edge in trace.ops[op].inputs if edge.op >= 0)
     return trace.ops[op].type == "Exp" and any(is_never_positive(trace, edge.op) for edge in trace.ops[op].inputs)
 
 
-def _has_floor(op: Op) -> bool:
-    """Whether all elements of a value are at least a positive constant."""
+def _has_floor(trace: Trace, op: Op) -> bool:
+    """Whether all elements of a value are at least a positive constant: a maximum with it, or its sum with a value that
+    is never negative.
+    """
+    if op.type in ("AddV2", "Add"):
+        return any((constant_of(op, edge.input ^ 1) or 0.0) > 0.0 < sign_of(trace, edge.op) for edge in op.inputs)
     places = {"Maximum": (0, 1), "ClipByValue": (1,)}.get(op.type, ())
     return any((constant_of(op, place) or 0.0) > 0.0 for place in places)
 

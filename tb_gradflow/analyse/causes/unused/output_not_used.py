@@ -30,7 +30,8 @@ from tb_gradflow.record.schema import Op
 
 def rule(suspect: Suspect) -> Verdict | None:
     """The values computed from the variable never reach the loss, or nothing is computed from it. An error if no
-    variable of its layer trains; a warning if some do, and for a tensor for which zeros are acceptable.
+    variable of its layer trains; a warning if some do, and for a tensor for which zeros are acceptable. Information for
+    the learning rate of an optimizer of TensorFlow 1, which is trainable where nothing else is said.
     """
     variables, targets = suspect.topology.trace.variables, suspect.topology.trace.targets
     if variables[suspect.state.variable].computed and targets[suspect.target].unconnected == "zero":
@@ -40,11 +41,16 @@ def rule(suspect: Suspect) -> Verdict | None:
         return Verdict("output_not_used", "info" if _is_spare_data(suspect) else "error", NO_OP if nobody else -1)
     if write_left_alone(suspect.topology.trace, suspect.culprit):
         return Verdict("output_not_used", "error")
+    if suspect.culprit >= 0 and suspect.op.type.startswith(_UPDATES):
+        return Verdict("output_not_used", "info")
     siblings = [index for index in siblings_of(suspect) if variables[index].trainable]
     alive = (
         any(suspect.topology.receives(index, suspect.target) for index in siblings) if suspect.target >= 0 else False
     )
     return Verdict("output_not_used", "warning" if alive else "error")
+
+
+_UPDATES = ("Apply", "ResourceApply")
 
 
 def term_left_out(suspect: Suspect) -> Verdict | None:
