@@ -149,9 +149,9 @@ def _name_in_keras_ops(called: Frame | None) -> str | None:
 
 
 def first_meant(frames: Sequence[Frame]) -> Frame | None:
-    """The outermost frame that does more than forward a call."""
+    """The outermost frame that does more than forward a call, as the observers of this package do too."""
     for frame in frames:
-        if not frame.file.endswith(_WRAPPERS):
+        if not frame.file.endswith(_WRAPPERS) and not frame.file.startswith(PACKAGE):
             return frame
     return None
 

@@ -206,3 +206,11 @@ def test_a_loss_of_an_averaged_copy_is_taken_from_the_copied_weights() -> None:
     finding = report.findings[0]
     assert (finding.cause, finding.variables) == ("variable_assign", ("student/kernel", "student/bias"))
     assert "`average` is a copy of other weights" in finding.fix
+
+
+def test_a_clip_that_the_recorder_observes_keeps_its_name() -> None:
+    weight = tf.Variable([9.0, 10.0], name="weight")
+    report = tb_gradflow.explain(lambda: tf.reduce_sum(tf.clip_by_value(weight, 0.0, 6.0)), variables=[weight])
+
+    assert report.findings[0].cause == "saturation_clip"
+    assert "`tf.clip_by_value`" in report.findings[0].message
