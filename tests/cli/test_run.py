@@ -256,6 +256,32 @@ def test_a_signal_ends_it_as_it_ends_python(tmp_path: Path, number: signal.Signa
     assert ("KeyboardInterrupt" in err) == (number == signal.SIGINT)
 
 
+def test_an_interruption_within_a_gradient_is_no_fault(tmp_path: Path) -> None:
+    code = """\
+import tensorflow as tf
+w = tf.Variable([1.0, 2.0], name="w")
+optimizer = tf.keras.optimizers.SGD(0.1)
+calls = []
+@tf.custom_gradient
+def squared(x):
+    def slope(upstream):
+        calls.append(1)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return upstream * 2 * x
+    return tf.square(x), slope
+for _ in range(6):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(squared(tf.identity(w)))
+    optimizer.apply_gradients([(tape.gradient(loss, w), w)])
+"""
+    done = run(program(tmp_path, code), directory=tmp_path)
+
+    assert done.returncode in (130, -signal.SIGINT)
+    assert "Please report" not in done.stderr
+    assert "step 1\nHealthy: the gradient reaches" in done.stderr
+
+
 def test_a_program_that_handles_a_signal_goes_on(tmp_path: Path) -> None:
     handler = "signal.signal(signal.SIGTERM, lambda *_: (print('saved', flush=True), sys.exit(5)))"
     process = begun(tmp_path, program(tmp_path, ENDLESS.replace("HANDLER", handler)))

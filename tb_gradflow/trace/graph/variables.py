@@ -356,13 +356,14 @@ def local(variable: Any) -> Any:
 
 def has_weights(model: Any) -> bool:
     """Whether the weights of a model can be read: a Keras 2 model that its first step builds, such as a `Sequential`
-    without an input shape, raises before that.
+    without an input shape, raises before that, and so does every model that holds one.
     """
+    if not hasattr(model, "_assert_weights_created"):
+        return True
     try:
-        getattr(model, "_assert_weights_created", tuple)()
+        return model.weights is not None
     except ValueError:
         return False
-    return True
 
 
 def is_floating(item: Owned) -> bool:

@@ -342,7 +342,13 @@ class Loop:
     def _noting_requests(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def gradient(ask: Callable[..., Any], tape: Any, *rest: Any, **named: Any) -> Any:
             self._unasked = [each for each in self._unasked if each() not in (None, tape)]
-            return original(ask, tape, *rest, **named)
+            try:
+                return original(ask, tape, *rest, **named)
+            except Exception:
+                raise  # the answer of the tape
+            except BaseException:  # the program is interrupted, and there is no answer
+                self.abandon()
+                raise
 
         return gradient
 

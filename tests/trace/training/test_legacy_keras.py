@@ -52,6 +52,24 @@ def built_by_its_first_step(**options: Any) -> Any:
     return model
 
 
+class Autoencoder(tf_keras.Model):
+    """Its parts are built by its first step: asked for its weights before, they raise."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.encoder = tf_keras.Sequential([layers.Dense(3, "relu", name="encoded")])
+        self.decoder = tf_keras.Sequential([layers.Dense(2, name="decoded")])
+
+    def call(self, x: Any) -> Any:
+        return self.decoder(self.encoder(x))
+
+
+def of_unbuilt_parts(**options: Any) -> Any:
+    model = Autoencoder()
+    model.compile("adam", "mse", **options)
+    return model
+
+
 class OwnStep(tf_keras.Model):
     """Not built before its first step."""
 
@@ -111,6 +129,8 @@ BUILDERS: dict[str, Callable[[], Any]] = {
     "legacy optimizer": lambda: sequential(optimizer=tf_keras.optimizers.legacy.Adam()),
     "built by its first step": built_by_its_first_step,
     "built by its first step, eager": lambda: built_by_its_first_step(run_eagerly=True),
+    "of parts that are built by its first step": of_unbuilt_parts,
+    "of parts that are built by its first step, eager": lambda: of_unbuilt_parts(run_eagerly=True),
     "own step": own_step,
     "built by its first step, several steps an execution": lambda: built_by_its_first_step(steps_per_execution=2),
     "own step, several steps an execution": lambda: own_step(steps_per_execution=2),
