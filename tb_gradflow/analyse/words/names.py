@@ -135,13 +135,22 @@ def called(trace: Trace, index: int) -> str:
     op, source = trace.ops[index], source_of(trace, index)
     if op.custom_gradient and op.api is None:
         return "the custom gradient"
-    name = op.api or _SPOKEN.get(op.type, op.type)
+    name = _called_on_line(op, source)
     if name.endswith(".__call__"):  # an object, such as a loss, whose ops are in a scope with its name
         name = op.name.rpartition("/")[0].rpartition("/")[2] or name
     if name == "[]":
         return _slice(trace, index)
     call = call_on(source.code, name) if source is not None else None
     return f"`{call.head if call is not None else name}`"
+
+
+def _called_on_line(op: Op, source: Source | None) -> str:
+    """The function that a line called: where its public name is not known, as in the backends of Keras, one that is
+    called like the kind of op. Otherwise the usual word for that."""
+    if op.api or op.type in _SPOKEN or source is None:
+        return op.api or spoken(op.type)
+    name = re.sub(r"V\d+$", "", op.type).lower()
+    return name if call_on(source.code, name) is not None else op.type
 
 
 def _slice(trace: Trace, index: int) -> str:
@@ -225,7 +234,7 @@ def call_of(group: Group) -> Call | None:
     source, op = group.source, group.op
     if source is None or op is None:
         return None
-    name = op.api or _SPOKEN.get(op.type, op.type)
+    name = _called_on_line(op, source)
     call = _call_in_order(group.trace, group.culprit, source.code, name) or call_on(source.code, name, short(group))
     return replace(call, about=limited_input(group, group.culprit)) if call is not None else None
 

@@ -10,6 +10,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from tf_keras import backend
 
 import tb_gradflow
 from tb_gradflow.record.report import Finding
@@ -376,3 +377,19 @@ def test_what_is_only_drawn_from_is_not_moved(tmp_path: Path) -> None:
         "Whether the loss depends on `sequential/scores/kernel` was not tried, because the step cannot run again: the "
         "random numbers that follow from this variable would be others."
     ]
+
+
+@pytest.mark.parametrize(
+    ("loss", "name"),
+    [
+        (lambda weight: backend.mean(backend.round(weight)), "backend.round"),
+        (lambda weight: tf.reduce_sum(tf.abs(tf.signal.rfft3d(tf.reshape(weight, [1, 2, 2])))), "tf.signal.rfft3d"),
+    ],
+)
+def test_a_function_without_a_public_name_is_called_as_in_the_line(loss: Any, name: str) -> None:
+    weight = tf.Variable([0.3, 0.6, 1.2, 2.4], name="weight")
+
+    [finding] = loud(tb_gradflow.explain(lambda: loss(weight), variables=[weight]))
+
+    assert f"`{name}` (test_public_reports.py:" in finding.message
+    assert name in finding.fix
