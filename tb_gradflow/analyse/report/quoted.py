@@ -17,6 +17,10 @@ MOST_CHARACTERS = 160
 _CODE = re.compile(
     r"`[^`]+`(?:(?:, then |, and use |, |; where )(?!or )(?:[^`.;]*`[^`]+`)+[^`.;]*)?(?P<rest>.*)", re.DOTALL
 )
+_CALLED = re.compile(r"`[\w.]*?(?P<name>\w+)\(")
+_INSTEAD = ("log_softmax", "log_sigmoid")
+"""Functions to be called instead of two others. Where an edit bounds a value instead, the advice stays what it is."""
+
 _BOUNDS = ("maximum", "minimum", "clip", "clip_by_value", "where")
 _RESTS = (".", "; or", ", or", "; if", "; `")
 
@@ -28,8 +32,9 @@ def with_code_of(edit: Edit | None, fix: str, leads: Sequence[str]) -> str:
     advice = _CODE.fullmatch(fix.removeprefix(lead)) if lead is not None else None
     if edit is None or advice is None or not advice["rest"].startswith(_RESTS):
         return fix
-    code = changed_code(edit)
-    return f"{lead}`{code}`{advice['rest']}" if code and "lambda" not in code else fix
+    code, promised = changed_code(edit), _CALLED.match(fix.removeprefix(lead or ""))
+    is_other = promised is not None and promised["name"] in _INSTEAD and f"{promised['name']}(" not in code
+    return fix if is_other or not code or "lambda" in code else f"{lead}`{code}`{advice['rest']}"
 
 
 def changed_code(edit: Edit) -> str:

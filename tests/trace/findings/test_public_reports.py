@@ -393,3 +393,50 @@ def test_a_function_without_a_public_name_is_called_as_in_the_line(loss: Any, na
 
     assert f"`{name}` (test_public_reports.py:" in finding.message
     assert name in finding.fix
+
+
+def test_a_layer_that_is_called_is_not_told_to_be_called() -> None:
+    class Scaled(keras.layers.Layer):
+        def build(self, shape: Any) -> None:
+            self.temperature = self.add_weight(name="temperature", shape=(), initializer="ones")
+            self.inverse = 1.0 / float(self.temperature)
+
+        def call(self, x: Any) -> Any:
+            return x * self.inverse
+
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3), Scaled(name="scaled")])
+    model.compile("adam", "mse")
+
+    [finding] = loud(tb_gradflow.explain(model, X.numpy(), X.numpy()[:, :3]))
+
+    assert finding.cause == "output_not_used"
+    assert finding.fix.startswith("Use `sequential/scaled/temperature` in what `sequential/scaled` computes")
+    assert "`float(...)`" in finding.fix
+
+
+def test_a_relu_of_zeros_multiplies_by_nothing() -> None:
+    dense = keras.layers.Dense(8, "relu", kernel_initializer="zeros")
+    model = keras.Sequential([keras.Input((4,)), dense, keras.layers.Dense(1)])
+    model.compile("adam", "mse")
+
+    finding = loud(tb_gradflow.explain(model, X.numpy(), X.numpy()[:, :1]))[0]
+
+    assert finding.cause == "zero_init_product"
+    assert "is given zeros, at which it is flat" in finding.message
+
+
+def test_a_bound_is_no_computation_from_the_logits() -> None:
+    weight = tf.Variable([[900.0, -900.0], [1.0, 1.0], [1.0, 1.0], [1.0, 1.0]], name="weight")
+
+    def predicted() -> tf.Tensor:
+        return tf.nn.softmax(X @ weight)
+
+    def loss() -> tf.Tensor:
+        return -tf.reduce_mean(tf.math.log(predicted()))
+
+    [finding] = loud(tb_gradflow.explain(loss, variables=[weight]))
+
+    assert finding.cause == "log_zero"
+    assert finding.edit is not None
+    assert "maximum" in finding.edit.after
+    assert finding.fix.startswith("Compute it from the logits: `tf.nn.log_softmax(logits)`")

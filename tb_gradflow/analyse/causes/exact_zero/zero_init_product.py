@@ -8,6 +8,8 @@ from tb_gradflow.analyse.edits.variables import not_all_zeros
 from tb_gradflow.analyse.words.fields import ZERO, Template
 from tb_gradflow.analyse.words.names import Group, Text
 
+_FLAT_AT_ZERO = frozenset({"Relu", "Relu6", "Square", "Abs", "ReluGrad", "Relu6Grad"})
+
 
 def message_and_fix(group: Group) -> Text:
     if has_units_alike(group.suspect):
@@ -23,6 +25,12 @@ def message_and_fix(group: Group) -> Text:
             ZERO + f"{{op}} multiplies by {name}, which is not trained, and is zero in this step.",
             f"Nothing to fix if a callback or a schedule raises {name} later. Otherwise, start it at another value, or "
             "train it.",
+        )(group)
+    if group.op is not None and group.op.type in _FLAT_AT_ZERO:
+        return Template(
+            ZERO + "{op} is given zeros, at which it is flat, because a variable in front of it started at zero and "
+            "gets no gradient either.",
+            'Initialise that variable with random numbers: `initializer="glorot_uniform"`.',
         )(group)
     return Template(
         ZERO + "{op} multiplies by a variable that is all zeros and gets no gradient either.",

@@ -176,6 +176,11 @@ def message_and_fix(group: Group) -> Text:
         )
     elif _is_in_use(group, owners):
         fix = "Use {names} in what {layer} computes for the loss, or remove {them}."
+    elif group.culprit < 0 and _is_called(group, owners):
+        fix = (
+            "Use {names} in what {layer} computes for the loss, or remove {them}. If it uses a number that was taken "
+            "from {them} before, such as `float(...)` in `build`, compute that from {them} in `call`."
+        )
     elif group.culprit >= 0 and _ends_outside(group, owners):
         what = f"`{result}`{{place}}" if result else "the result of {op}"
         fix = "Use " + what + " on the path to the loss, or give it its own loss."
@@ -264,6 +269,12 @@ def _is_in_use(group: Group, owners: set[str]) -> bool:
         any(name.startswith(owner + "/") and topology.influences(place, target) for place, name in others)
         for owner in owners
     )
+
+
+def _is_called(group: Group, owners: set[str]) -> bool:
+    """Whether the step calls the layer of these variables, which does not read them."""
+    called = {layer_of(group.trace, op).rpartition("/")[2] for op in range(len(group.trace.ops))}
+    return {owner.rpartition("/")[2] for owner in owners} <= called
 
 
 def _ends_outside(group: Group, owners: set[str]) -> bool:
