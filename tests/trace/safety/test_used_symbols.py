@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import ast
 import functools
 import importlib.util
@@ -303,6 +304,7 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "Model": model,
     "Model of Keras 2": model_of_keras_2,
     "Optimizer": optimizer,
+    "ArgumentParser": argparse.ArgumentParser,
 }
 
 
