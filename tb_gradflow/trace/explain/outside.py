@@ -54,8 +54,8 @@ def nothing_outside() -> Iterator[list[str]]:
         _of_thread.refused = before
 
 
-def _heard(event: str, args: tuple[Any, ...]) -> None:
-    refused = _of_thread.refused
+def _heard(event: str, args: tuple[Any, ...], of_thread: _OfThread = _of_thread) -> None:
+    refused = of_thread.refused  # while Python ends, the names of this module mean nothing any more
     if refused is None:
         return
     what = "write a file" if event == "open" and _is_written(*args) else _LASTING.get(event)

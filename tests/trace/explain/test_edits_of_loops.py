@@ -14,6 +14,7 @@ import tensorflow as tf
 import tb_gradflow
 from tb_gradflow.recorded import Recorded
 from tb_gradflow.trace.eager.loop_body import Body
+from tb_gradflow.trace.explain import outside
 from tests.trace import edited_programs
 
 HEAD = """
@@ -169,6 +170,7 @@ def tried_in(tmp_path: Path, program: str) -> dict[str, Any]:
         check=False,
     )
     assert ran.returncode == 0, ran.stderr
+    assert "audit hook" not in ran.stderr
     lines = program.split("\n")
     runs = {path.name: path for path in (tmp_path / "logs").iterdir()}
     names = {name: lines[int(name.rpartition("_")[2]) - 1].partition("# ")[2] for name in runs}
@@ -261,3 +263,11 @@ def test_without_a_known_end_the_last_update_is_the_end() -> None:
 
     assert "apply_gradients" in code.co_names
     assert "total" not in code.co_varnames
+
+
+def test_nothing_is_heard_any_more_while_python_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It sets the names of modules to `None`, and hooks stay."""
+    monkeypatch.setattr(outside, "_of_thread", None)
+
+    sys.audit("tb_gradflow.test")
+    outside._heard("open", ("a", "w", 0))
