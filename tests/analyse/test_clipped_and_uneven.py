@@ -49,13 +49,13 @@ def traced(layers: Mapping[str, Layer]) -> Graph:
     return graph
 
 
-def trace_of(graph: Graph, layers: Mapping[str, Layer], optimizer: Optimizer, **more: object) -> Trace:
+def trace_of(graph: Graph, layers: Mapping[str, Layer], optimizer: Optimizer) -> Trace:
     movements = tuple(
         Movement(place, place, graph.row((0.0, 0.0, 0.0, layer.rounded, layer.rounded, layer.rate)), layer.decay, "")
         for place, layer in enumerate(layers.values())
     )
     optimizers = (optimizer,) * len(layers)
-    return replace(graph.trace(), optimizers=optimizers, movements=movements, **more)  # type: ignore[arg-type]
+    return replace(graph.trace(), optimizers=optimizers, movements=movements)
 
 
 def findings(
@@ -69,7 +69,7 @@ def findings(
     """Of a training in which all recorded steps were alike; `clip` is its name, limit and measurement."""
     graph = traced(layers)
     clips = () if clip is None else (Clip(clip[0], clip[1], tuple(range(len(layers))), graph.row(clip[2]), 0),)
-    trace = trace_of(graph, layers, optimizer, clips=clips)
+    trace = replace(trace_of(graph, layers, optimizer), clips=clips)
     gradients, variables = graph.numbers(), graph.weight_numbers()
     piece = Piece(trace, np.stack([variables] * steps), lambda: np.stack([gradients] * steps), tuple(range(steps)))
     context = RunContext(clips=clips_of([piece]), moves=lambda: moves_of([piece]), began={trace.targets[0].name: began})
@@ -184,7 +184,7 @@ def scaled(*updates: float, first: int = 0) -> Piece:
     """Recorded steps with a loss scale that is halved in each step without an update."""
     layers = {"one": Layer()}
     graph = traced(layers)
-    trace = trace_of(graph, layers, SGD, loss_scales=(LossScale(0, graph.row((0.0,) * 6)),))
+    trace = replace(trace_of(graph, layers, SGD), loss_scales=(LossScale(0, graph.row((0.0,) * 6)),))
     rows = np.stack([graph.numbers()] * len(updates))
     row = trace.loss_scales[0].row
     rows[:, row, 2], rows[:, row, 3] = 8.0, updates

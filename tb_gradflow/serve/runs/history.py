@@ -372,8 +372,10 @@ class History:
         if onset is None or onset.last < 0:
             return onset
         told = explained_by(onset, self.diagnose(onset.last), head.trace)
-        before = max((step for step, *_ in self._backwards(session, head, at) if step < onset.last), default=None)
-        if before is None or not is_overflow(told):
+        if not is_overflow(told):
+            return told
+        before = next((step for step, *_ in self._backwards(session, head, at) if step < onset.last), None)
+        if before is None:
             return told
         grown = explained_by(Onset(onset.last, before, recorded=False), self.diagnose(before), head.trace)
         return grown if grown.findings else told

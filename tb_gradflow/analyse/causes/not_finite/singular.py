@@ -86,7 +86,8 @@ def _has_floor(trace: Trace, op: Op) -> bool:
     is never negative.
     """
     if op.type in ("AddV2", "Add"):
-        return any((constant_of(op, edge.input ^ 1) or 0.0) > 0.0 < sign_of(trace, edge.op) for edge in op.inputs)
+        added = max((constant.value for constant in op.constants), default=0.0)
+        return added > 0.0 and any(sign_of(trace, edge.op) > 0 for edge in op.inputs)
     places = {"Maximum": (0, 1), "ClipByValue": (1,)}.get(op.type, ())
     return any((constant_of(op, place) or 0.0) > 0.0 for place in places)
 
