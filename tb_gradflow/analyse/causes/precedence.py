@@ -119,6 +119,7 @@ CUT: tuple[Rule, ...] = (
     python_snapshot.rule,
     variable_assign.rule,
     python_escape.rule,
+    python_escape.handed_to_predict,
     no_gradient_registered.rule,
     raised_on_the_way.raised_on_the_way,
     custom_gradient_wrong.rule,

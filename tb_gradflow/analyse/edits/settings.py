@@ -372,7 +372,7 @@ def without_clipping(group: Group) -> Iterator[Candidate]:
         return
     if group.suspect.state.status == "connected" and name_of(place.subject) != short(group):
         return  # of two limits, one after the other, it would pass only one
-    if group.suspect.culprit != group.culprit:
+    if group.suspect.culprit != group.culprit or limits_exchanged(group.trace, group.culprit) is not None:
         return  # no gradient arrives at the limit: the product of two limited factors is flat where both are zero
     cost = "The values stay clipped; the gradient is that of the unclipped value."
     yield from candidates(cost, straight_through(place, place.call, place.subject))

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 
+from tb_gradflow.analyse.evidence.zeros import began_at_zero, zero_factors
 from tb_gradflow.analyse.user_code.candidate import Candidate, candidates
 from tb_gradflow.analyse.user_code.code import FUNCTIONS, Code, program_of
 from tb_gradflow.analyse.user_code.definitions import (
@@ -397,16 +398,15 @@ def not_all_zeros(group: Group) -> Iterator[Candidate]:
     cost = "The output no longer starts at exactly zero."
     if group.verdict.severity != "error":
         return
-    program, trace = _program(group), group.trace
-    matrices = [each.name for each in trace.variables if each.trainable and len(each.shape) > 1]
+    program, trace, measured = _program(group), group.trace, group.suspect.measured
+    involved = dict.fromkeys((*group.variables, *sorted(zero_factors(group.suspect))))
+    names = [trace.variables[each].name for each in involved if began_at_zero(measured, each)]
     drafts: dict[Code, Draft] = {}
-    for name in dict.fromkeys((*group.names, *matrices)):
+    for name in names:
         made = definition_of_variable(program, name)
         if made is not None and (changed := _random_value(made)) is not None:
             drafts.setdefault(made.code, Draft(made.code)).replace(*changed)
-    for owner in dict.fromkeys(
-        (*layers_of_group(group), *(part for name in matrices for part in name.split("/")[:-1]))
-    ):
+    for owner in dict.fromkeys(part for name in names for part in name.split("/")[:-1]):
         layer = definition_of_layer(program, trace, owner)
         for item in layer.call.keywords if layer is not None else ():
             if item.arg in _INITIALIZERS and _is_zeros(item.value) and layer is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tb_gradflow.analyse.evidence.suspects import Suspect
 from tb_gradflow.analyse.graph.op_sets import STRAIGHT, constant_of
 from tb_gradflow.analyse.step.measured import UPDATE_NORM, WEIGHT_NORM, Measured
 from tb_gradflow.record.schema import Op
@@ -103,3 +104,21 @@ def began_at_zero(measured: Measured, variable: int) -> bool:
         return False
     after, moved = (float(measured.variables[variable, column]) for column in (WEIGHT_NORM, UPDATE_NORM))
     return after == 0 or abs(after - moved) <= 1e-6 * after
+
+
+_FUSED_NORMALISERS = frozenset({"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"})
+
+
+def zero_factors(suspect: Suspect) -> frozenset[int]:
+    """The variables that make zero what the suspect multiplies by, or its input if it is flat there."""
+    zeros = zero_values(suspect.measured)
+    if suspect.op.type in PRODUCTS:
+        places = [edge.op for edge in suspect.op.inputs if edge.op >= 0 and edge.op != suspect.producer]
+    elif suspect.op.type in FLAT_AT_ZERO:
+        places = [suspect.producer] if suspect.producer >= 0 else []
+    elif suspect.op.type in _FUSED_NORMALISERS:
+        places = [edge.op for edge in suspect.op.inputs if edge.input == 1]
+    else:
+        return frozenset()
+    found = [zero for place in places if (zero := zeros[place]) is not None]
+    return (found[0].union(*found) - {suspect.state.variable} or found[0]) if found else frozenset()

@@ -26,6 +26,9 @@ from tb_gradflow.trace.protection.functions import hearer_of_faults, in_step, ra
 from tb_gradflow.trace.source.frames import Frame, stack_now
 from tb_gradflow.trace.tf_internals.patching import replaced
 
+# Its second input is an iterator, from which the elements of the first, a dataset, are taken afterwards.
+_FILLS = "MakeIterator"
+
 # A variable's handle must look captured, as in a traced step, even if the step itself creates the variable.
 _HANDLES = frozenset({"VarHandleOp"})
 
@@ -190,6 +193,10 @@ class Shadow:
             return
         with self.paused(), record.stop_recording():
             symbols = [self.symbol(tensor) for tensor in inputs]
+            if kind == _FILLS:
+                filled = self.make_opaque(kind, symbols, [tf.resource], Known(kind, passes="not_differentiable"))
+                self.keep(filled.outputs[0], inputs[1])
+                return
             made = self._same_op(kind, symbols, attributes, outputs)
             for symbol, tensor in zip(made, outputs, strict=False):
                 # A kernel may return another shape than TensorFlow declares, as a batch normalisation does for values

@@ -200,7 +200,7 @@ class _Run:
             if number == 0:  # which TensorFlow has to prepare
                 began = time.monotonic()
             elif (time.monotonic() - began) / number * (steps - 1) > seconds:
-                raise NotRepeatable(f"{steps} steps of it take more than {seconds:.0f} s")
+                raise NotRepeatable(f"{steps} steps of it would take too long")
         values = {name: self._now(number) for name, number in self._trained.items()}
         moved = {name: _moved(before[name], after) for name, after in values.items()}
         last = self._loss_as_at_first()

@@ -57,9 +57,7 @@ class Bindings:
 
     def rebound(self) -> dict[int, str]:
         """For each `tf.Variable`, by identity, that has since been replaced by a tensor: the place."""
-        return {
-            id(raw_variable(place.value)): place.name for place in self._places if isinstance(_held(place), tf.Tensor)
-        }
+        return {id(raw_variable(place.value)): place.name for place in self._places if _is_a(_held(place), tf.Tensor)}
 
     def restore(self) -> None:
         """Restores the variables."""
@@ -87,7 +85,7 @@ def _places(roots: Sequence[Any]) -> Iterator[Place]:
                 continue
             seen.add(id(holder))
             for place in _slots(holder):
-                if isinstance(place.value, (tf.Variable, keras.Variable)):
+                if _is_a(place.value, (tf.Variable, keras.Variable)):
                     yield place
                 elif _may_hold(place.value):
                     following.extend(_parts(place.value))
@@ -95,29 +93,29 @@ def _places(roots: Sequence[Any]) -> Iterator[Place]:
 
 
 def _parts(holder: Any) -> Sequence[Any]:
-    return (holder.__func__, holder.__self__) if isinstance(holder, types.MethodType) else (holder,)
+    return (holder.__func__, holder.__self__) if _is_a(holder, types.MethodType) else (holder,)
 
 
 def _slots(holder: Any) -> Iterator[Place]:
     """The places in `holder`. Empty for data: a container of ten thousand elements does not contain variables or
     settings."""
-    if isinstance(holder, (dict, list, tuple)) and len(holder) > _MOST_ENTRIES:
+    if _is_a(holder, (dict, list, tuple)) and len(holder) > _MOST_ENTRIES:
         return
-    if isinstance(holder, types.FunctionType):
+    if _is_a(holder, types.FunctionType):
         yield from _closure(holder)
         for name in holder.__code__.co_names:
             if name in holder.__globals__:
                 yield _item(name, holder.__globals__, name)
-    elif isinstance(holder, dict):
+    elif _is_a(holder, dict):
         for key in list(holder):
             yield _item(repr(key), holder, key)
-    elif isinstance(holder, list):
+    elif _is_a(holder, list):
         for index in range(len(holder)):
             yield _item(f"[{index}]", holder, index)
-    elif isinstance(holder, tuple):
+    elif _is_a(holder, tuple):
         for index, value in enumerate(holder):
             yield Place(f"[{index}]", value, functools.partial(holder.__getitem__, index), _kept)
-    elif hasattr(holder, "__dict__"):
+    elif _has_attributes(holder):
         for name in list(vars(holder)):
             yield _item(f"self.{name}", vars(holder), name)
 
@@ -155,9 +153,9 @@ def _item(name: str, container: Any, key: Any) -> Place:
 
 def _may_hold(value: Any) -> bool:
     """Whether to search inside: the user's objects and Keras's, but not TensorFlow's own or whole modules."""
-    if isinstance(value, (types.FunctionType, types.MethodType, dict, list, tuple)):
+    if _is_a(value, (types.FunctionType, types.MethodType, dict, list, tuple)):
         return True
-    return not isinstance(value, (types.ModuleType, type, tf.Tensor)) and hasattr(value, "__dict__")
+    return not _is_a(value, (types.ModuleType, type, tf.Tensor)) and _has_attributes(value)
 
 
 def kin_of(owned: Owned) -> set[int]:
@@ -262,13 +260,20 @@ def _values_in(holder: Any) -> Iterable[Any]:
 def _is_a(value: Any, kinds: Any) -> bool:
     try:
         return isinstance(value, kinds)
-    except Exception:  # a proxy asks for its object, which may be gone
+    except Exception:  # a proxy asks for its object, which may be gone; an object may answer any question with 0
+        return False
+
+
+def _has_attributes(value: Any) -> bool:
+    try:
+        return isinstance(vars(value), (dict, types.MappingProxyType))
+    except Exception:  # as above
         return False
 
 
 def _is_plain_object(holder: Any) -> bool:
     other = (types.ModuleType, types.FrameType, types.FunctionType, type, tf.Tensor, dict, list, tuple)
-    return not isinstance(holder, other) and hasattr(holder, "__dict__")
+    return not _is_a(holder, other) and _has_attributes(holder)
 
 
 def _owner(holder: Any) -> Any:

@@ -349,7 +349,7 @@ def test_a_training_that_takes_too_long_is_given_up(loaded: Any, monkeypatch: py
     tried = result(finding)
 
     assert tried.trained is None
-    assert tried.not_trained == "It was not trained: 20 steps of it take more than 0 s."
+    assert tried.not_trained == "It was not trained: 20 steps of it would take too long."
     assert finding.edit is not None
 
 

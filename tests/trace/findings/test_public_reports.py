@@ -440,3 +440,129 @@ def test_a_bound_is_no_computation_from_the_logits() -> None:
     assert finding.edit is not None
     assert "maximum" in finding.edit.after
     assert finding.fix.startswith("Compute it from the logits: `tf.nn.log_softmax(logits)`")
+
+
+@pytest.mark.parametrize("is_variable", [True, False])
+def test_a_value_that_is_handed_to_predict_leaves_tensorflow_there(is_variable: bool) -> None:
+    network = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3)])
+    image = tf.Variable(X, name="image") if is_variable else X
+
+    def loss() -> Any:
+        predicted = network.predict(tf.sigmoid(image), verbose=0)
+        return tf.reduce_sum(predicted)
+
+    [finding] = loud(tb_gradflow.explain(loss, variables=[image]))
+
+    assert finding.cause == "python_escape"
+    assert "`.predict()`" in finding.message
+    assert finding.fix == "Stay in TensorFlow: `predicted = network(tf.sigmoid(image))`."
+
+
+def test_the_elements_of_a_dataset_that_an_eager_step_makes_are_computed_from_its_rows() -> None:
+    weight = tf.Variable([1.0, 2.0], name="weight")
+
+    def loss() -> Any:
+        total = tf.zeros([])
+        for each in tf.data.Dataset.from_tensor_slices(weight * 2.0):
+            total += each**2 if float(each) > 0 else 0.0
+        return total
+
+    [finding] = loud(tb_gradflow.explain(loss, variables=[weight]))
+
+    assert finding.cause == "nondiff_op"
+    assert "no gradient leaves a dataset" in finding.message
+
+
+def test_a_head_whose_copy_is_called_is_missed_like_the_rest_of_its_network() -> None:
+    layers = [keras.Input((4,)), keras.layers.Dense(3, activation="tanh"), keras.layers.Dense(2)]
+    encoder = keras.Sequential(layers[:2], name="encoder")
+    head = keras.Sequential([keras.Input((3,)), layers[2]], name="projection_head")
+    copies = [keras.models.clone_model(each) for each in (encoder, head)]
+    trained = [*encoder.trainable_variables, *head.trainable_variables]
+
+    def loss() -> Any:
+        value = X
+        for each in copies:
+            value = each(value)
+        return tf.reduce_mean(value**2)
+
+    report = tb_gradflow.explain(loss, variables=trained)
+
+    [finding] = loud(report)
+    assert "another network with the same names" in finding.message
+    assert len(finding.variables) == 4
+    assert "unused_by_design" not in [each.cause for each in report.findings]
+
+
+def test_only_the_zeros_that_keep_each_other_at_zero_are_started_anew() -> None:
+    """A last layer of zeros learns; a branch of two such layers never does."""
+
+    class Network(keras.Model):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first = keras.layers.Dense(4, activation="tanh")
+            self.branch = [keras.layers.Dense(4, kernel_initializer="zeros", use_bias=False) for _ in range(2)]
+            self.last = keras.layers.EinsumDense("bi,io->bo", 1, kernel_initializer="zeros")
+
+        def call(self, x: Any) -> Any:
+            x = self.first(x)
+            return self.last(x + self.branch[1](self.branch[0](x)))
+
+    network = Network()
+    network.compile(keras.optimizers.SGD(0.1), "mse")
+    network.fit(X, X[:, :1], verbose=0)
+
+    report = tb_gradflow.explain(network, X, X[:, :1])
+
+    [finding] = loud(report)
+    assert finding.cause == "zero_init_product"
+    assert len(finding.variables) == 2
+    assert "kernel`, which is all zeros and gets no gradient either" in finding.message
+    assert finding.edit is None
+
+
+def test_an_offset_before_a_softmax_over_two_axes_is_harmless(tmp_path: Path) -> None:
+    """Keras writes that softmax as `exp(x - logsumexp(x))`; a normalisation follows it."""
+    image = keras.Input((4, 4, 8))
+    attended = keras.layers.MultiHeadAttention(2, 8, attention_axes=(1, 2))(image, image)
+    value = keras.layers.GroupNormalization(2)(keras.layers.Add()([image, attended]))
+    model = keras.Model(image, keras.layers.Dense(1)(value))
+    model.compile("adam", "mse")
+    x = RANDOM.normal(size=(8, 4, 4, 8))
+    model.fit(x, x[..., :1], epochs=3, verbose=0, callbacks=[tb_gradflow.GradFlowCallback(tmp_path)])
+
+    report = tb_gradflow.open_log(tmp_path).report()
+
+    assert loud(report) == []
+    assert "shift_invariant_parameter" in [each.cause for each in report.findings]
+
+
+def test_limits_that_are_exchanged_are_not_passed_by() -> None:
+    weight = tf.Variable(1.0, name="weight")
+
+    def loss() -> Any:
+        return tf.clip_by_value(weight, 1.1, 0.9) * 2.0
+
+    [finding] = loud(tb_gradflow.explain(loss, variables=[weight]))
+
+    assert finding.fix == "Exchange the two limits."
+    assert finding.alternatives == ()
+
+
+class _Anything:
+    """Knows every attribute, as dictionaries with attributes do: each that was not set is 0."""
+
+    def __getattribute__(self, name: str) -> Any:
+        return object.__getattribute__(self, "__dict__").get(name, 0) if name != "__dict__" else {}
+
+
+def test_a_setting_with_every_attribute_stops_no_fix() -> None:
+    weight, settings = tf.Variable([0.4, 1.7], name="weight"), _Anything()
+
+    def loss() -> Any:
+        return tf.reduce_sum(tf.round(weight)) + settings.shift
+
+    [finding] = loud(tb_gradflow.explain(loss, variables=[weight], try_fixes=True))
+
+    assert finding.tried is not None
+    assert finding.tried.works

@@ -34,13 +34,22 @@ def normalised_by_hand(suspect: Suspect) -> Verdict | None:
     """A value is divided by its own sum, or its own mean is subtracted, and every element of the result gets the same
     gradient: the gradients of the two paths cancel."""
     state, topology = suspect.state, suspect.topology
-    if state.gradient is None or not 0 < state.gradient.max_abs <= _FAINT:
+    if state.gradient is None or not 0 < state.gradient.max_abs <= _FAINT or _is_lost_later(suspect):
         return None
     places = suspect.measured.once(("normalised", suspect.target), lambda: _normalised_in_vain(suspect))
     for place, join in places:
         if not (topology.made_by(place) | {place}).isdisjoint(topology.readers[state.variable]):
             return Verdict("normalised_then_summed", "error", join)
     return None
+
+
+def _is_lost_later(suspect: Suspect) -> bool:
+    """Whether a gradient of normal size arrives where the variable is used: it is lost there, and nowhere before."""
+    users = (
+        user for reader in suspect.topology.readers[suspect.state.variable] for user in suspect.topology.onward(reader)
+    )
+    arriving = (suspect.measured.of_op(suspect.target, user) for user in users)
+    return any(report is not None and report.max_abs > _FAINT for report in arriving)
 
 
 def _normalised_in_vain(suspect: Suspect) -> list[tuple[int, int]]:

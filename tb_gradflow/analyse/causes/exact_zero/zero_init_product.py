@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cause import Cause
-from tb_gradflow.analyse.causes.exact_zero.zero_initialised import has_units_alike, zero_factors
+from tb_gradflow.analyse.causes.exact_zero.zero_initialised import has_units_alike
 from tb_gradflow.analyse.edits.variables import not_all_zeros
+from tb_gradflow.analyse.evidence.zeros import zero_factors
 from tb_gradflow.analyse.words.fields import ZERO, Template
 from tb_gradflow.analyse.words.names import Group, Text
 
@@ -32,8 +33,9 @@ def message_and_fix(group: Group) -> Text:
             "gets no gradient either.",
             'Initialise that variable with random numbers: `initializer="glorot_uniform"`.',
         )(group)
+    factor = f"`{group.trace.variables[factors[0]].name}`, which" if len(factors) == 1 else "a variable that"
     return Template(
-        ZERO + "{op} multiplies by a variable that is all zeros and gets no gradient either.",
+        ZERO + f"{{op}} multiplies by {factor} is all zeros and gets no gradient either.",
         'Initialise one of the two with random numbers: `initializer="glorot_uniform"`.',
     )(group)
 

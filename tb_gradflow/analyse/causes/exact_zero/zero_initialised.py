@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tb_gradflow.analyse.evidence.bodies import unrecorded_before
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
-from tb_gradflow.analyse.evidence.zeros import FLAT_AT_ZERO, PRODUCTS, zero_values
+from tb_gradflow.analyse.evidence.zeros import FLAT_AT_ZERO, PRODUCTS, zero_factors, zero_values
 from tb_gradflow.record.report import Severity
 
 
@@ -48,9 +48,6 @@ def _severity(suspect: Suspect, factors: frozenset[int]) -> Severity:
     return "warning" if all(still.get(factor, 0) >= _LONG for factor in factors) else "info"
 
 
-_FUSED_NORMALISERS = frozenset({"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"})
-
-
 def zero_initialised(suspect: Suspect) -> Verdict | None:
     """A product with a value that is zero because variables started at zero; or a function that is flat at such a zero.
     If one of these variables learns, this one will, from the next step on.
@@ -66,21 +63,6 @@ def zero_initialised(suspect: Suspect) -> Verdict | None:
             else Verdict("zero_init_by_design", "info")
         )
     return Verdict("zero_init_product", _severity(suspect, factors))
-
-
-def zero_factors(suspect: Suspect) -> frozenset[int]:
-    """The variables that make zero what the suspect multiplies by, or its input if it is flat there."""
-    zeros = zero_values(suspect.measured)
-    if suspect.op.type in PRODUCTS:
-        places = [edge.op for edge in suspect.op.inputs if edge.op >= 0 and edge.op != suspect.producer]
-    elif suspect.op.type in FLAT_AT_ZERO:
-        places = [suspect.producer] if suspect.producer >= 0 else []
-    elif suspect.op.type in _FUSED_NORMALISERS:
-        places = [edge.op for edge in suspect.op.inputs if edge.input == 1]
-    else:
-        return frozenset()
-    found = [zero for place in places if (zero := zeros[place]) is not None]
-    return (found[0].union(*found) - {suspect.state.variable} or found[0]) if found else frozenset()
 
 
 # Each of their output elements is computed from one input element.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.edits.left_tensorflow import inside, numpy_function_of
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
+from tb_gradflow.analyse.graph.op_sets import is_of_a_dataset
 from tb_gradflow.analyse.user_code.inside import put_into, stays_inside
 from tb_gradflow.analyse.words.fields import ZERO, Template, fields
 from tb_gradflow.analyse.words.names import Group, Text, blamed
@@ -20,6 +21,16 @@ def rule(suspect: Suspect) -> Verdict | None:
     """Python code computes the value: `tf.numpy_function`, `tf.py_function` with NumPy in it, or `.numpy()` and its
     like in a step that runs eagerly."""
     return Verdict("python_escape", "error") if suspect.op.type in _PYTHON else None
+
+
+def handed_to_predict(suspect: Suspect) -> Verdict | None:
+    """A method of Keras, such as `predict`, puts the value into a dataset of its own, which no line of the user's code
+    makes, and returns plain numbers."""
+    if not is_of_a_dataset(suspect.op) or suspect.op.source is not None:
+        return None
+    topology = suspect.topology
+    out = [op for op in topology.by_type.get(PYTHON, ()) if suspect.culprit in topology.made_by(op)]
+    return Verdict("python_escape", "error", min(out)) if out else None
 
 
 def computed_outside(suspect: Suspect) -> Verdict | None:

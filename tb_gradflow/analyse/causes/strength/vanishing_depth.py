@@ -200,8 +200,8 @@ def message_and_fix(group: Group) -> Text:
         )(group)
     if group.verdict.severity == "info":
         return Template(
-            SIZE + "the optimizer compensates for that, and moves {them} about as far as the other variables.",
-            "Nothing to fix as long as it does: optimizers such as Adam divide by the size of the gradient, down to "
+            SIZE + "the optimizer still moves {them} about as far as the other variables.",
+            "Nothing to fix as long as it does. Optimizers such as Adam divide by the size of the gradient, down to "
             "their `epsilon`.",
         )(group)
     if factor := _small_factor(group):

@@ -8,6 +8,7 @@ from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.graph.dead_terms import term_in_vain
 from tb_gradflow.analyse.graph.op_sets import scopes_of
+from tb_gradflow.analyse.graph.same_named import twin_in_use
 from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import Group, Text
@@ -23,11 +24,16 @@ def rule(suspect: Suspect) -> Verdict | None:
     """A pooler or projection head that is called but not used, or the embedding of masked positions when none is
     masked: known to be harmless."""
     name = suspect.topology.trace.variables[suspect.state.variable].name.lower()
-    # If a loss is computed with a head, the head is not unused by design.
-    named = any(word in name for word in _IDLE_BY_DESIGN) and term_in_vain(suspect.topology, suspect.state.variable) < 0
+    named = any(word in name for word in _IDLE_BY_DESIGN) and not _is_missed(suspect)
     idle = named or _is_end_of_stream(suspect)
     idle = idle or (suspect.culprit < 0 and (stands_for_masked(name) or bool(_elsewhere(suspect))))
     return Verdict("unused_by_design", "info") if idle else None
+
+
+def _is_missed(suspect: Suspect) -> bool:
+    """Whether a loss is computed with a head, so that it is not unused by design, or with its copy in its place."""
+    topology, variable = suspect.topology, suspect.state.variable
+    return term_in_vain(topology, variable) >= 0 or bool(twin_in_use(topology, variable, suspect.target))
 
 
 def _elsewhere(suspect: Suspect) -> str:
