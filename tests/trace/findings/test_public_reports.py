@@ -494,30 +494,26 @@ def test_a_head_whose_copy_is_called_is_missed_like_the_rest_of_its_network() ->
     assert "unused_by_design" not in [each.cause for each in report.findings]
 
 
-def test_only_the_zeros_that_keep_each_other_at_zero_are_started_anew() -> None:
+def test_only_zeros_that_keep_each_other_at_zero_are_named() -> None:
     """A last layer of zeros learns; a branch of two such layers never does."""
 
-    class Network(keras.Model):
-        def __init__(self) -> None:
-            super().__init__()
-            self.first = keras.layers.Dense(4, activation="tanh")
-            self.branch = [keras.layers.Dense(4, kernel_initializer="zeros", use_bias=False) for _ in range(2)]
-            self.last = keras.layers.EinsumDense("bi,io->bo", 1, kernel_initializer="zeros")
+    def branch(x: Any) -> Any:
+        x = keras.layers.Dense(4, kernel_initializer="zeros", use_bias=False)(x)
+        return keras.layers.Dense(4, kernel_initializer="zeros", use_bias=False)(x)
 
-        def call(self, x: Any) -> Any:
-            x = self.first(x)
-            return self.last(x + self.branch[1](self.branch[0](x)))
-
-    network = Network()
+    image = keras.Input((4, 4))
+    value = keras.layers.Dense(4, activation="tanh")(image)
+    value = keras.layers.Add()([value, branch(value)])
+    network = keras.Model(image, keras.layers.Conv1D(1, 1, kernel_initializer="zeros")(value))
     network.compile(keras.optimizers.SGD(0.1), "mse")
-    network.fit(X, X[:, :1], verbose=0)
+    network.fit(tf.stack([X] * 4, axis=1), X[:, :1], verbose=0)
 
-    report = tb_gradflow.explain(network, X, X[:, :1])
+    report = tb_gradflow.explain(network, tf.stack([X] * 4, axis=1), X[:, :1])
 
     [finding] = loud(report)
     assert finding.cause == "zero_init_product"
-    assert len(finding.variables) == 2
-    assert "kernel`, which is all zeros and gets no gradient either" in finding.message
+    assert finding.variables == ("dense_1/kernel", "dense_2/kernel")
+    assert "`dense_2/kernel`, which is all zeros and gets no gradient either" in finding.message
     assert finding.edit is None
 
 
