@@ -150,7 +150,9 @@ def _called_on_line(op: Op, source: Source | None) -> str:
     if op.api or op.type in _SPOKEN or source is None:
         return op.api or spoken(op.type)
     name = re.sub(r"V\d+$", "", op.type).lower()
-    return name if call_on(source.code, name) is not None else op.type
+    call = call_on(source.code, name)
+    # An attribute that is called like the op may be a whole layer, of which the op is only the activation.
+    return op.type if call is None or call.head.startswith("self.") else name
 
 
 def _slice(trace: Trace, index: int) -> str:

@@ -78,7 +78,7 @@ class Exits:
     def watch(self, undo: contextlib.ExitStack) -> None:
         """Until `undo` is closed, exits are recorded."""
         replaced(undo, EAGER_BASE, "_numpy", self._method)
-        for module, prefix in ((np, "np"), (np.linalg, "np.linalg")):
+        for module, prefix in ((np, "np"), (np.linalg, "np.linalg"), (np.random, "np.random")):
             for name, function in list(vars(module).items()):
                 if callable(function) and not isinstance(function, type) and not name.startswith("_"):
                     replaced(undo, module, name, functools.partial(self._lookout, f"{prefix}.{name}"))

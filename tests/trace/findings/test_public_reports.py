@@ -562,3 +562,85 @@ def test_a_setting_with_every_attribute_stops_no_fix() -> None:
 
     assert finding.tried is not None
     assert finding.tried.works
+
+
+def test_a_cell_whose_state_is_not_passed_on_sees_several_time_steps() -> None:
+    cell, head = keras.layers.SimpleRNNCell(3), keras.layers.Dense(1)
+    cell.build((8, 2))
+    head.build((8, 3))
+
+    def loss() -> Any:
+        state, outputs = [tf.zeros((8, 3))], []
+        for place in range(2):
+            output, _ = cell(X[:, 2 * place : 2 * place + 2], state)
+            outputs.append(output)
+        return tf.reduce_mean(head(tf.add_n(outputs)) ** 2)
+
+    report = tb_gradflow.explain(loss, variables=[*cell.trainable_variables, *head.trainable_variables])
+
+    [finding] = loud(report)
+    assert finding.cause == "recurrent_weight_single_step"
+    assert "called several times, each time with a state of zeros" in finding.message
+    assert "pass on the state" in finding.fix
+
+
+def test_nan_that_an_eager_step_computes_from_data_alone_is_not_said_to_be_in_the_data(tmp_path: Path) -> None:
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
+    optimizer, mask = keras.optimizers.SGD(0.1), tf.zeros(8)
+
+    @tb_gradflow.watch(tmp_path)
+    def step(x: Any) -> Any:
+        with tf.GradientTape() as tape:
+            weight = mask / tf.reduce_mean(mask)
+            loss = tf.reduce_mean(tf.squeeze(model(x)) ** 2 * weight)
+        optimizer.apply(tape.gradient(loss, model.trainable_variables), model.trainable_variables)
+        return loss
+
+    tf.config.run_functions_eagerly(True)
+    try:
+        step(X)
+    finally:
+        tf.config.run_functions_eagerly(False)
+    step.flush()
+
+    [finding, *_] = loud(tb_gradflow.open_log(tmp_path).report())
+    assert finding.cause == "nonfinite_input"
+    assert "or the step computes it from the data alone" in finding.message
+
+
+def test_a_sample_of_numpy_cuts_off_the_network_that_gave_its_mean() -> None:
+    """The encoder still learns, from the other term of the loss alone."""
+    encoder, decoder = keras.layers.Dense(2), keras.layers.Dense(4)
+    encoder.build((8, 4))
+    decoder.build((8, 2))
+
+    def loss() -> Any:
+        mean = encoder(X)
+        sample = tf.cast(np.random.normal(mean, np.ones((8, 2))), tf.float32)
+        return tf.reduce_mean((decoder(sample) - X) ** 2) + tf.reduce_mean(mean**2)
+
+    report = tb_gradflow.explain(loss, variables=[*encoder.trainable_variables, *decoder.trainable_variables])
+
+    [finding] = report.findings
+    assert (finding.cause, finding.severity) == ("python_escape", "info")
+    assert "incomplete gradient" in finding.message
+    assert "`np.random.normal`" in finding.message
+    assert "tf.random.normal(tf.shape(mean))" in finding.fix
+
+
+def test_an_attribute_that_is_called_like_an_op_may_be_a_layer() -> None:
+    class Network(keras.Model):
+        def __init__(self) -> None:
+            super().__init__()
+            self.relu = keras.layers.Dense(1, activation="relu", bias_initializer="ones")
+
+        def call(self, x: Any) -> Any:
+            return self.relu(x)
+
+    model = Network()
+    model.compile("sgd", "mse")
+
+    [finding] = loud(tb_gradflow.explain(model, X, -1.0 - X[:, :1] ** 2))
+
+    assert finding.cause == "targets_out_of_reach"
+    assert finding.fix.startswith("Remove the activation of layer `dense")

@@ -48,13 +48,13 @@ def _is_of_numpy(op: Op) -> bool:
 
 
 def partly_in_python(suspect: Suspect) -> Verdict | None:
-    """Only part of the gradient arrives: the value also goes through a `tf.numpy_function` on the path to the loss,
-    which gets a gradient and propagates none. Information: for a number that scales the rest, this may be intended."""
+    """Only part of the gradient arrives: the value also goes through Python on the path to the loss, which gets a
+    gradient and propagates none. Information: for a number that scales the rest, or a target, this may be intended."""
     if suspect.target < 0:
         return None
     topology, readers = suspect.topology, suspect.topology.readers[suspect.state.variable]
     arrives = topology.gradient(suspect.target).hops
-    for op in sorted(place for kind in _FUNCTIONS for place in topology.by_type.get(kind, ())):
+    for op in sorted(place for kind in (*_FUNCTIONS, PYTHON) for place in topology.by_type.get(kind, ())):
         given = {edge.op for edge in topology.trace.ops[op].inputs if edge.op >= 0}
         made = given.union(*(topology.made_by(each) for each in given)) if arrives[op] >= 0 else given
         if arrives[op] >= 0 and not made.isdisjoint(readers):
@@ -63,9 +63,12 @@ def partly_in_python(suspect: Suspect) -> Verdict | None:
 
 
 def message_and_fix(group: Group) -> Text:
-    if group.op is not None and group.op.type == PYTHON:
-        return _escape(group)
-    return _function(group)
+    if group.op is None or group.op.type != PYTHON:
+        return _function(group)
+    text = _escape(group)
+    if group.verdict.severity == "info":
+        return Text(text.message, f"Nothing to fix if this part is meant as a constant, such as a target. {text.fix}")
+    return text
 
 
 def _function(group: Group) -> Text:
@@ -133,6 +136,8 @@ _STAY = (
 _ADVICE = {
     "int()": "Keep it a float and interpolate: `w = x - tf.floor(x)`, then `(1 - w) * low + w * high`, where `low` and "
     "`high` belong to the integers below and above `x`.",
+    "np.random.normal": "Draw the noise without the parameters, then shift and scale it with TensorFlow: `mean + "
+    "deviation * tf.random.normal(tf.shape(mean))`.",
 }
 
 

@@ -34,8 +34,11 @@ def last_resort_input(suspect: Suspect) -> Verdict | None:
 def message_and_fix(group: Group) -> Text:
     if not group.suspect.measured.nonfinite_inputs:
         return Template(
-            BROKEN + "{op} is given data that already contained NaN before the step started.",
-            "Clean the data before training: `np.nan_to_num(data)`, or remove those rows.",
+            BROKEN + "{op} is given NaN that depends on no variable: the data contain it, or the step computes it from "
+            "the data alone.",
+            "Look at what else {op} is given. If the step computes it, such as a mask that is divided by its own sum, "
+            "keep the divisor above zero. If it is data, clean it before training: `np.nan_to_num(data)`, or remove "
+            "those rows.",
         )(group)
     [(first, _), *_] = group.suspect.measured.nonfinite_inputs
     labels = first.partition("[")[0] == "y"

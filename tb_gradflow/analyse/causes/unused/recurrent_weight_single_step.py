@@ -18,13 +18,20 @@ _NEAR = 12
 def rule(suspect: Suspect) -> Verdict | None:
     """The recurrent weights of a layer that sees one time step: they multiply an initial state of zeros, or are not
     used at all. Outside of Keras layers, the other weights must learn; otherwise something else is wrong."""
-    topology, place = suspect.topology, suspect.state.variable
-    name = topology.trace.variables[place].name
+    name = suspect.topology.trace.variables[suspect.state.variable].name
     own = name.rpartition("/")[2]
     if not any(word in own for word in _STATE_WEIGHTS) or not _others_learn(suspect):
         return None
-    products = [op for reader in topology.readers[place] if (op := _first_product(suspect, reader)) >= 0]
-    return Verdict("recurrent_weight_single_step", "warning", min(products, default=suspect.culprit))
+    return Verdict("recurrent_weight_single_step", "warning", min(_products(suspect), default=suspect.culprit))
+
+
+def _products(suspect: Suspect) -> set[int]:
+    """Where the weights are multiplied with a state: once for each call of the layer."""
+    found: set[int] = set()
+    for reader in suspect.topology.readers[suspect.state.variable]:
+        direct = {op for op in suspect.topology.onward(reader) if suspect.type_of(op) in PRODUCTS}
+        found |= direct or {_first_product(suspect, reader)} - {-1}
+    return found
 
 
 def _first_product(suspect: Suspect, reader: int) -> int:
@@ -54,6 +61,13 @@ def message_and_fix(group: Group) -> Text:
             "sequence, where the recurrent weights multiply an initial state of zeros.",
             "Use the last state of both directions, `return_sequences=False`, instead of the last step of the output "
             "of `return_sequences=True`.",
+        )(group)
+    if len(_products(group.suspect)) > 1:
+        return Template(
+            SIZE + "the layer is called several times, each time with a state of zeros, which the recurrent weights "
+            "multiply.",
+            "If these calls are the time steps of a sequence, pass on the state: `output, state = cell(x, state)`. "
+            "Otherwise use a `Dense` layer.",
         )(group)
     return Template(
         SIZE + "the recurrent layer sees only one time step, so its recurrent weights multiply an "
