@@ -57,6 +57,7 @@ SYMBOLS: tuple[Symbol, ...] = (
     Symbol("_EagerTensorBase", "_numpy", "where a value leaves TensorFlow for NumPy"),
     Symbol("numpy", "*", "where a value leaves TensorFlow for NumPy", seen=("1.26", "2.3")),
     Symbol("linalg", "*", "where a value leaves TensorFlow for NumPy", seen=("1.26", "2.3")),
+    Symbol("random", "*", "where a value leaves TensorFlow for NumPy", seen=("1.26", "2.3")),
     Symbol("pywrap_tfe", "TFE_Py_FastPathExecute", "the ops of an eager step"),
     Symbol("AtomicFunction", "call_flat", "the tf.functions that an eager step calls"),
     Symbol("constant_op", "convert_to_eager_tensor", "the constants of an eager step"),
