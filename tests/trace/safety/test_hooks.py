@@ -63,6 +63,25 @@ def test_a_hook_that_cannot_be_installed_is_reported_and_the_others_are(
     assert hooks.current() is None
 
 
+def test_an_eager_step_that_a_new_function_ends_is_recorded(tmp_path: Path) -> None:
+    weight = tf.Variable(2.0)
+
+    @tf.function
+    def compiled() -> None:
+        with tf.GradientTape() as tape:
+            loss = weight**2
+        weight.assign_sub(0.1 * tape.gradient(loss, weight))
+
+    recorded = Recorded(lambda: str(tmp_path), {"update_freq": 1})
+    recorded.start()
+    eager_steps()
+    compiled()
+    recorded.stop()
+
+    [eager, _] = recorded.names
+    assert tuple(tb_gradflow.open_log(tmp_path / eager).steps) == (0, 1)
+
+
 def test_nothing_stays_behind_a_recording_that_cannot_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
