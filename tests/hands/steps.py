@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import random
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 import keras
@@ -280,7 +280,7 @@ def loops_in_coroutines(hand: Hand) -> None:
     async def both() -> None:
         await asyncio.gather(train(one, 3), train(two, 4))
 
-    def generated(weight: Any) -> Iterator[Any]:
+    def generated(weight: Any) -> Generator[Any, None, None]:
         while True:
             with tf.GradientTape() as tape:
                 loss = tf.square(weight - 3.0)
