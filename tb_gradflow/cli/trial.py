@@ -26,15 +26,18 @@ Json = dict[str, Any]
 MOST_OUTPUT = 4000
 """Characters at the end of what the program prints."""
 
+MOST_SECONDS = 7 * 24 * 3600
+
 
 def run_and_try(program: str, arguments: Sequence[str], seconds: float, logdir: str | None) -> Json:
     """The findings of the runs of a program, with what came out of each edit.
 
     The log is kept as new runs below `logdir`, or not at all. Raises SetupError if there is no such program below the
-    working directory, and LogError if nothing was recorded.
+    working directory, or if it cannot be started so, and LogError if nothing was recorded.
     """
-    script = Path(program).resolve()
-    if not script.is_file() or not script.is_relative_to(Path.cwd()):
+    if not 0 < seconds <= MOST_SECONDS:
+        raise SetupError(f"seconds must be more than 0 and at most {MOST_SECONDS}, got {seconds}")
+    if not _is_below(program, Path.cwd()):
         raise SetupError(f"{program} is no file below {Path.cwd()}: expected a program, as in `python train.py`")
     with contextlib.ExitStack() as scratch:
         if logdir is None:
@@ -42,12 +45,22 @@ def run_and_try(program: str, arguments: Sequence[str], seconds: float, logdir: 
         else:
             kept = f"{stem_of_script(program)}/{time.strftime('%Y%m%d-%H%M%S')}"
             to = os.path.join(logdir, kept)
-        status, output = _run(["--try-fixes", "--logdir", to, program, *arguments], seconds)
+        # A name like that of an option would be taken for one.
+        named = os.path.join(os.curdir, program) if program.startswith("-") else program
+        status, output = _run(["--try-fixes", "--logdir", to, named, *arguments], seconds)
         try:
             runs = [_told(to, name, directory, kept) for name, directory in chosen(to, None).items()]
         except LogError as error:
             raise LogError(f"nothing was recorded (exit status {status}). The program said: {output}") from error
     return {"exit_status": status, "output": output, "runs": runs}
+
+
+def _is_below(program: str, directory: Path) -> bool:
+    try:
+        script = Path(program).resolve()
+        return script.is_file() and script.is_relative_to(directory)
+    except (OSError, ValueError, RuntimeError):  # no name of a file, or circular links
+        return False
 
 
 def _told(logdir: str, name: str, directory: str, kept: str) -> Json:
@@ -66,17 +79,20 @@ def _told(logdir: str, name: str, directory: str, kept: str) -> Json:
 
 def _run(arguments: Sequence[str], seconds: float) -> tuple[int | None, str]:
     """The exit status, None if it took too long, and the end of what was printed."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tb_gradflow", "run", *arguments],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        # Python would leave compiled modules next to those of the program.
-        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
-        text=True,
-        errors="replace",
-        start_new_session=True,
-    )
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tb_gradflow", "run", *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            # Python would leave compiled modules next to those of the program.
+            env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:  # such as too many arguments
+        raise SetupError(f"the program cannot be started: {error}") from error
     try:
         output, _ = process.communicate(timeout=seconds)
         return process.returncode, output[-MOST_OUTPUT:]

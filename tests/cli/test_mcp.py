@@ -111,10 +111,13 @@ def test_fixes_are_tried_and_nothing_is_written_unasked(tmp_path: Path) -> None:
 
     _, [once] = asked(tmp_path / "logs", call, cwd=tmp_path)
     left = sorted(each.name for each in tmp_path.iterdir())
-    _, [kept, outside] = asked(
+    _, [kept, outside, *impossible] = asked(
         tmp_path / "logs",
         (call[0], {**call[1], "keep": True}),
         (call[0], {"program": "/etc/passwd"}),
+        (call[0], {"program": "\0"}),
+        (call[0], {**call[1], "arguments": ["\0"]}),
+        (call[0], {**call[1], "seconds": 1e300}),
         cwd=tmp_path,
     )
 
@@ -131,6 +134,8 @@ def test_fixes_are_tried_and_nothing_is_written_unasked(tmp_path: Path) -> None:
     assert tb_gradflow.open_log(tmp_path / "logs" / name).report().findings
     assert outside.is_error
     assert "is no file below" in outside.content[0].text
+    for each, said in zip(impossible, ("is no file below", "cannot be started", "seconds must be"), strict=True):
+        assert said in each.content[0].text
 
 
 def test_the_tools_say_what_they_take_and_which_only_read(tmp_path: Path) -> None:

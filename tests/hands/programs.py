@@ -9,13 +9,16 @@ import os
 import resource
 import sys
 import warnings
+import weakref
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import keras
 import numpy as np
+import tensorflow as tf
 
-from tests.hands.hand import LOG, Hand, model
+from tests.hands.hand import LOG, Hand, model, squared_step
 
 
 def directory_changed(hand: Hand) -> None:
@@ -146,6 +149,54 @@ def collector_off(hand: Hand) -> None:
         gc.enable()
 
 
+def local_variables_stay(hand: Hand) -> None:
+    """The arguments of an experiment are kept as its configuration, and what is deleted is gone."""
+
+    def training(rate: float = 0.1, epochs: int = 2) -> None:
+        config = locals()
+        hand.fit(model(keras.optimizers.SGD(rate)), epochs=epochs)
+        step = hand.step(squared_step(tf.Variable(1.0)))
+        hand.keep(step(tf.constant(1.0)), step(tf.constant(2.0)), sorted(config))
+
+    def deleting() -> None:
+        net, weight = model(), tf.Variable(1.0)
+        hand.fit(net)
+        step = hand.step(squared_step(weight))
+        hand.keep(step(tf.constant(1.0)), step(tf.constant(2.0)))
+        deleted = [weakref.ref(each) for each in (net, weight)]
+        del net, weight, step
+        gc.collect()
+        hand.keep([each() is None for each in deleted])
+
+    training()
+    deleting()
+
+
+def event_files_of_user(hand: Hand) -> None:
+    """Summaries that a step writes, and those of a logger of Keras."""
+    writer, weight = tf.summary.create_file_writer("mine"), tf.Variable(1.0)
+    train = squared_step(weight)
+
+    def noted(x: Any) -> Any:
+        loss = train(x)
+        tf.summary.scalar("loss", loss)
+        return loss
+
+    step = hand.step(noted)
+    with writer.as_default(step=0):
+        for number in range(5):
+            tf.summary.experimental.set_step(number)
+            step(tf.constant(1.0))
+        hand.fit(model(), keras.callbacks.TensorBoard("board", update_freq=1))
+        hand.keep(tf.summary.experimental.get_step())
+    writer.close()
+    for path in sorted(str(each) for name in ("mine", "board") for each in Path(name).rglob("*tfevents*")):
+        for event in tf.compat.v1.train.summary_iterator(path):
+            nodes = tf.compat.v1.GraphDef.FromString(event.graph_def).node
+            values = [(each.tag, each.tensor.float_val, each.tensor.tensor_content) for each in event.summary.value]
+            hand.keep(event.step, len(nodes), [each for each in values if "per_second" not in each[0]])
+
+
 def recursion_limit(hand: Hand) -> None:
     before = sys.getrecursionlimit()
     hand.fit(model())
@@ -229,6 +280,8 @@ HANDS = (
     floating_point_errors,
     print_options,
     collector_off,
+    local_variables_stay,
+    event_files_of_user,
     recursion_limit,
     environment_stays,
     hooks_stay,

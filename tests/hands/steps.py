@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import random
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 import keras
@@ -241,6 +242,70 @@ def step_that_prints(hand: Hand) -> None:
     hand.keep(*(step(tf.ones(size)) for size in (1, 1, 2, 2)))
 
 
+def step_that_calls_python(hand: Hand) -> None:
+    """Ops that run Python, in steps that are finite and in one that is not."""
+    weight, calls = tf.Variable(1.0), []
+
+    def look(value: Any) -> Any:
+        calls.append(float(value))
+        return np.float32(value)
+
+    def train(x: Any) -> Any:
+        y = tf.ensure_shape(tf.numpy_function(look, [x], tf.float32), ())
+        with tf.GradientTape() as tape:
+            loss = tf.square(weight * y)
+        weight.assign_sub(0.1 * tape.gradient(loss, weight))
+        tf.print("loss", loss, output_stream="file://printed.txt")
+        return loss
+
+    step = hand.step(train)
+    hand.keep(*(step(tf.constant(value)) for value in (0.0, 1.0, 2.0, np.nan, 1.0)), weight, calls)
+    with open("printed.txt", encoding="utf-8") as file:
+        hand.keep(file.read())
+
+
+def loops_in_coroutines(hand: Hand) -> None:
+    """Two eager loops that wait inside of their tapes, and one in a generator that is left there."""
+
+    async def train(weight: Any, turns: int) -> None:
+        for _ in range(turns):
+            with tf.GradientTape() as tape:
+                loss = tf.square(weight - 3.0)
+                await asyncio.sleep(0)
+                loss *= 2.0
+            await asyncio.sleep(0)
+            weight.assign_sub(0.1 * tape.gradient(loss, weight))
+            hand.keep(loss)
+
+    async def both() -> None:
+        await asyncio.gather(train(one, 3), train(two, 4))
+
+    def generated(weight: Any) -> Generator[Any, None, None]:
+        while True:
+            with tf.GradientTape() as tape:
+                loss = tf.square(weight - 3.0)
+                yield loss
+            weight.assign_sub(0.1 * tape.gradient(loss, weight))
+
+    one, two = tf.Variable(1.0), tf.Variable(2.0)
+    asyncio.run(both())
+    losses = generated(one)
+    hand.keep(next(losses), next(losses), one, two)
+    hand.fit(model())
+    losses.close()
+    hand.fit(model())
+
+
+def train_function_by_hand(hand: Hand) -> None:
+    net = model("adam")
+    hand.fit(net)
+    batches = iter(_dataset())
+    for _ in range(3):
+        net.train_function(batches)
+    hand.keep(*net.get_weights(), next(batches)[0])
+    hand.fit(net)
+
+
 def loop_without_function(hand: Hand) -> None:
     net, optimizer = model(), keras.optimizers.SGD(0.1)
     x, y = map(tf.constant, data())
@@ -327,6 +392,9 @@ HANDS = (
     step_that_raises,
     step_that_raises_while_traced,
     step_that_prints,
+    step_that_calls_python,
+    loops_in_coroutines,
+    train_function_by_hand,
     loop_without_function,
     attributes_of_function,
     eagerly_for_a_while,

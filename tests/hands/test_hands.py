@@ -34,6 +34,7 @@ SAMPLE = (
     "exception_set_in_thread",
     "generator_that_raises",
     "log_made_unwritable",
+    "local_variables_stay",
     "exits",
 )
 """At least one of each kind."""

@@ -15,6 +15,7 @@ from typing import Any
 import tensorflow as tf
 
 from tb_gradflow.trace.graph.flat_ops import FlatOp, Ref
+from tb_gradflow.trace.protection.local_variables import local_variables
 from tb_gradflow.trace.source.frames import PACKAGE, Frame
 from tb_gradflow.trace.source.user_line import is_users, users_frame
 from tb_gradflow.trace.tf_internals.tapes import flat_sources
@@ -161,7 +162,7 @@ def _local_name(source: Any) -> str | None:
     while frame is not None:
         file = frame.f_code.co_filename
         if not file.startswith(PACKAGE) and _TENSORFLOW not in file:
-            return next((name for name, value in frame.f_locals.items() if value is source), None)
+            return next((name for name, value in local_variables(frame).items() if value is source), None)
         frame = frame.f_back
     return None
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from tb_gradflow.record.report import Edit
 from tb_gradflow.trace.engine.repeated import NotRepeatable
+from tb_gradflow.trace.protection.local_variables import local_variables
 from tb_gradflow.trace.source.user_line import is_users
 
 _VALUES = "__tb_gradflow_values__"
@@ -53,7 +54,7 @@ class Opened:
 def opened_in(frame: FrameType) -> list[Opened]:
     """The functions that are running, the innermost first."""
     return [
-        Opened(each, each.f_lineno, {name: _copy(value) for name, value in each.f_locals.items()})
+        Opened(each, each.f_lineno, {name: _copy(value) for name, value in local_variables(each).items()})
         for each in _stack(frame)
         if is_users(each.f_code.co_filename)
     ]

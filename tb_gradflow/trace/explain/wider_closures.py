@@ -14,6 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import CodeType, FrameType, FunctionType
 from typing import Any
 
+from tb_gradflow.trace.protection.local_variables import local_variables
+
 
 class UnknownValueError(Exception):
     """The value of an additional variable is not known for certain."""
@@ -46,9 +48,11 @@ def _seen(
     frame: FrameType | None = sys._getframe()
     while frame is not None:
         here = frame.f_code
-        if here.co_filename == file and here.co_name == around.rpartition(".")[2] and name in frame.f_locals:
-            yield frame.f_locals[name]
-            return
+        if here.co_filename == file and here.co_name == around.rpartition(".")[2]:
+            values = local_variables(frame)
+            if name in values:
+                yield values[name]
+                return
         frame = frame.f_back
     kept = list(_kept(around, file, name, others))
     if kept:

@@ -103,7 +103,9 @@ def close() -> None:
     """Ends any eager step of this thread, because another training begins."""
     loop, _of_thread.loop = _of_thread.loop, None
     if loop is not None:
-        loop.attempt(loop.ends)
+        # The other training may be a function that is being traced.
+        with tf.init_scope():
+            loop.attempt(loop.ends)
 
 
 def close_others(recording: Recording) -> None:

@@ -39,6 +39,9 @@ SHARE = 0.1
 
 MOST_OF_A_NAME = 999
 
+LONGEST_NAME = 200
+"""Bytes. Filesystems allow 255, and a number may follow."""
+
 
 class Flushable(Protocol):
     """Something that has recorded a training."""
@@ -219,7 +222,8 @@ def keep_with(owner: Any, recording: Recording, value: Any) -> Kept:
 
 def _safe(name: str) -> str:
     """The name in a form that every system allows for a directory."""
-    return re.sub(r"[^\w.-]+", "_", name).strip("._") or "training"
+    short = re.sub(r"[^\w.-]+", "_", name).encode()[:LONGEST_NAME].decode(errors="ignore")
+    return short.strip("._") or "training"
 
 
 def _made(log_dir: str) -> bool:

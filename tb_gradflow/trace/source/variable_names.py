@@ -5,6 +5,7 @@ and containers that these contain.
 
 from __future__ import annotations
 
+import inspect
 import re
 import sys
 from collections import deque
@@ -12,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import CodeType, FrameType, FunctionType, MethodType, ModuleType
 from typing import Any
 
+from tb_gradflow.trace.protection.local_variables import local_variables
 from tb_gradflow.trace.source.frames import PACKAGE
 from tb_gradflow.trace.source.user_line import is_users
 
@@ -46,8 +48,8 @@ def _running() -> Iterator[tuple[str, Any]]:
     while frame is not None:
         file = frame.f_code.co_filename
         if not file.startswith(PACKAGE) and is_users(file):
-            yield from list(frame.f_locals.items())
-            if frame.f_locals is not frame.f_globals:
+            yield from local_variables(frame).items()
+            if frame.f_code.co_flags & inspect.CO_OPTIMIZED or frame.f_locals is not frame.f_globals:
                 yield from _used(frame.f_code, frame.f_globals)
         frame = frame.f_back
 

@@ -16,6 +16,7 @@ import tensorflow as tf
 import tb_gradflow
 from tb_gradflow.recorded import Recorded
 from tb_gradflow.trace.program import hooks
+from tb_gradflow.trace.program.recording import Recording
 from tests.serve.processes import environment
 
 
@@ -61,6 +62,33 @@ def test_a_hook_that_cannot_be_installed_is_reported_and_the_others_are(
     [name] = recorded.names
     assert tb_gradflow.open_log(tmp_path / name).report().healthy
     assert hooks.current() is None
+
+
+def test_trainings_with_long_names_have_directories(tmp_path: Path) -> None:
+    recording = Recording(str(tmp_path), {})
+
+    places = [recording.begin(300 * "ü") for _ in range(2)]
+
+    assert len({place.name for place in places if place is not None and Path(place.log_dir).is_dir()}) == 2
+
+
+def test_an_eager_step_that_a_new_function_ends_is_recorded(tmp_path: Path) -> None:
+    weight = tf.Variable(2.0)
+
+    @tf.function
+    def compiled() -> None:
+        with tf.GradientTape() as tape:
+            loss = weight**2
+        weight.assign_sub(0.1 * tape.gradient(loss, weight))
+
+    recorded = Recorded(lambda: str(tmp_path), {"update_freq": 1})
+    recorded.start()
+    eager_steps()
+    compiled()
+    recorded.stop()
+
+    [eager, _] = recorded.names
+    assert tuple(tb_gradflow.open_log(tmp_path / eager).steps) == (0, 1)
 
 
 def test_nothing_stays_behind_a_recording_that_cannot_start(
