@@ -203,6 +203,13 @@ class GradFlowCallback(KerasCallback):
         self._flags.ends(self.model)
         self.plain = None
 
+    def has_raised(self, error: BaseException) -> None:
+        """The model's training function has raised."""
+        if isinstance(self._steps, ObservedSteps):
+            self._steps.raised(error)
+        else:
+            self._tracing.raised_later(error)
+
     def goes_on_with(self, model: Any) -> bool:
         """Whether a training with the model's current function is in progress."""
         return self.plain is not None and model.train_function is self.plain

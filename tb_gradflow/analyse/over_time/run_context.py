@@ -49,6 +49,7 @@ class RunContext:
         clips: What clips have cut in the last recorded steps.
         moves: How far these have moved each variable; read when called.
         skipped: The steps that a loss scale has skipped, up to this one; `None` if it has not.
+        raised: The trace of a step after the last recorded one, which this one is, that has raised; `None` if none has.
     """
 
     onset: Onset | None = None
@@ -72,6 +73,7 @@ class RunContext:
     clips: tuple[ClipSeen, ...] = ()
     moves: Callable[[], Moves] = dict
     skipped: Skipped | None = None
+    raised: Trace | None = None
 
 
 ALONE = RunContext()

@@ -36,6 +36,8 @@ def summary_of(measured: Measured, states: Sequence[State], findings: Sequence[F
     trace = measured.topology.trace
     trainable = [state for state in states if trace.variables[state.variable].trainable]
     loud = [finding for finding in findings if finding.severity != "info"]
+    if measured.gradients is None and loud and loud[0].cause == "index_out_of_range":
+        return CATALOGUE[loud[0].cause].headline
     if any(finding.cause == "not_measured" and not finding.variables for finding in findings):
         return "Not verified: no gradient was seen in this step."
     if not trainable:

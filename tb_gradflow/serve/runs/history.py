@@ -321,8 +321,19 @@ class History:
                 moves=lambda: moves_of(pieces()),
                 skipped=skipped_of(pieces()),
                 not_moved=next((known.not_moved for _, known in tried if known.not_moved), ""),
+                raised=self._raised_after(session, head, at),
             ),
         )
+
+    def _raised_after(self, session: Session, head: ChunkHead, at: int) -> Trace | None:
+        """The trace of a step that has raised, if this is the last recorded step: no step of that trace is recorded."""
+        index = self.index()
+        is_last = bool(index.chunks) and index.chunks[-1].steps[-1] == head.steps[at]
+        last = index.traces[-1] if index.traces else -1
+        if not is_last or last < 0 or any(each.trace == last for each in index.chunks):
+            return None
+        trace, _ = self._analysed(session.id, last)
+        return trace if trace.raised else None
 
     def _spikes(self, session: Session, tried: list[tuple[Trace, StepValues]], until: int) -> Iterator[SpikeSeen]:
         """The steps until this one that were not usual."""

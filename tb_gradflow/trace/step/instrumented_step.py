@@ -49,6 +49,7 @@ from tb_gradflow.trace.step.observation import seen_in
 from tb_gradflow.trace.step.settings import Settings
 from tb_gradflow.trace.step.state import weights_before
 from tb_gradflow.trace.step.value_ranges import value_ranges
+from tb_gradflow.trace.tf_internals.raised_by import is_index_outside
 
 OnTrace = Callable[[Trace, BaseException | None], None]
 
@@ -183,7 +184,8 @@ class OpenStep:
         """The step does not complete. If that is the user's error, what was observed until then is reported, and
         nothing replaces that error."""
         self.patches.close()
-        if error is not None and self.collector.calls and self.collector.fault is None:
+        is_of_interest = error is not None and (self.collector.calls or is_index_outside(error))
+        if is_of_interest and self.collector.fault is None:
             with suppressed():
                 self.collector.finish()
                 self._step.tell(self.collector, MoreRows(), error)
