@@ -16,7 +16,7 @@ from tb_gradflow.analyse.causes.wrong_value.mask_dropped import masks_dropped
 from tb_gradflow.analyse.causes.wrong_value.override_without_effect import overrides_without_effect
 from tb_gradflow.analyse.experiments.evidence import with_evidence
 from tb_gradflow.analyse.graph.topology import Topology
-from tb_gradflow.analyse.over_time.onset import told_first
+from tb_gradflow.analyse.over_time.onset import as_measured, told_first
 from tb_gradflow.analyse.over_time.run_context import ALONE, RunContext
 from tb_gradflow.analyse.report.as_written import as_written
 from tb_gradflow.analyse.report.findings import findings_of
@@ -55,7 +55,7 @@ def diagnose(
     measured.step = step
     first = states(topology, measured)
     told = findings_of(measured, first, session.expected)
-    findings = told_first(context.onset, told.findings)
+    findings = as_measured(context.broke_before, told_first(context.onset, told.findings))
     findings = (*findings, *masks_dropped(measured), *overrides_without_effect(trace, findings))
     indices = tuple(findings_of_indices(measured, context.raised))
     findings = with_terms(measured, findings) or (() if indices else unobserved(topology))

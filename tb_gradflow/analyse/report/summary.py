@@ -248,10 +248,18 @@ def _is_inferred(measured: Measured, findings: Sequence[Finding]) -> bool:
     if measured.alone or measured.values is not None or measured.onset is not None:
         return False
     return any(
-        each.severity == "error" and each.culprit >= 0 and each.cause in SPOKEN_OF and not each.examples
+        each.severity == "error"
+        and each.culprit >= 0
+        and each.cause in SPOKEN_OF
+        and not each.examples
+        and each.began is None
         for each in findings
         if not measured.loss_is_finite(each.target)
     )
+
+
+def _was_not_measured(finding: Finding) -> bool:
+    return not finding.examples and finding.began is None
 
 
 def _count(number: int, noun: str) -> str:

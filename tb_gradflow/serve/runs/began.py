@@ -35,10 +35,14 @@ def beginnings(history: History, diagnosis: Diagnosis) -> Mapping[int, str]:
 
 
 def _is_asked(finding: Finding) -> bool:
-    return finding.severity != "info" and finding.cause not in _TELLING + _FROM_THE_FIRST_STEP
+    return finding.began is None and finding.severity != "info" and finding.cause not in _TELLING + _FROM_THE_FIRST_STEP
 
 
 def _began(history: History, steps: list[int], finding: Finding) -> str:
+    # One that comes and goes is found in the steps that were measured because of it.
+    first = min(history.readable().with_values, default=steps[-1])
+    if steps[0] < first < steps[-1] and _holds(history, first, finding):
+        return f" It was first seen in step {first}."
     holds, stride = len(steps) - 1, 1
     while holds - stride >= 0 and _holds(history, steps[holds - stride], finding):
         holds, stride = holds - stride, stride * 2

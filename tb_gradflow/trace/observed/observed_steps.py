@@ -234,8 +234,12 @@ class ObservedSteps:
         if self._last is None:
             raise NotRepeatable("it did not run to its end")
         function, _, forms = self._last
-        if forms.guard is None or not isinstance(forms.measurements, Measurements):
-            raise NotRepeatable("its gradients are not checked for NaN, or it has several replicas or workers")
+        if not isinstance(forms.measurements, Measurements):
+            raise NotRepeatable("it has several replicas, and each of them has its own batch and its own Python code")
+        if is_one_of_several():
+            raise NotRepeatable("other workers take part in it, and they have ended or go on")
+        if forms.guard is None:
+            raise NotRepeatable("it is not kept, because its gradients are not checked for NaN (`catch_nonfinite`)")
         return kept_step(forms.guard.units, forms.guard.caught, function._inference_function, name)
 
     def _replayed(self, caught: Caught, observation: Observation) -> Measured | None:

@@ -66,6 +66,7 @@ class InstrumentedStep:
         variables, settings, on_fault: See above.
         inputs: Names the arguments of the step.
         questions: The variables that are moved.
+        before: Of the step that ran last: see `OpenStep`.
     """
 
     def __init__(
@@ -84,6 +85,7 @@ class InstrumentedStep:
         self._step = step
         self._on_trace = on_trace
         self.questions = Questions()
+        self.before: list[tuple[Any, Any]] = []
         self._traces = 0
 
     def __call__(self, *args: Any, **kwargs: Any) -> tuple[Any, Measured]:
@@ -104,6 +106,7 @@ class InstrumentedStep:
                 opened.abandon(error)
                 raise
             found(opened.closed(args, kwargs))
+            self.before = opened.before
         finally:
             opened.patches.close()  # even if something fails above
 
