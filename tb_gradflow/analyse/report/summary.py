@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from tb_gradflow.analyse.causes.catalogue import BY_FAMILY, CATALOGUE
+from tb_gradflow.analyse.causes.wrong_value.normalised_over_batch import is_beside
 from tb_gradflow.analyse.evidence.by_hand import is_given
 from tb_gradflow.analyse.evidence.suspects import Suspect
 from tb_gradflow.analyse.graph.inner_gradients import forward_of
@@ -77,6 +78,8 @@ def summary_of(measured: Measured, states: Sequence[State], findings: Sequence[F
     plights = {name: _PLIGHTS[each] for name, each in status.items() if each in _PLIGHTS}
     if _is_beside_the_loss(measured, first) and status.get(first.variables[0]) == "connected":
         return f"The output of the model is always 1{_because(measured, first)}"
+    if first.cause == "normalised_over_batch" and is_beside(measured.topology, first.culprit):
+        return f"The output of the model is normalised over the wrong axis{_because(measured, first)}"
     if first.cause == "second_order_missing" and trace.ops[trace.targets[first.target].op].backward:
         return f"A second derivative is zero everywhere{_because(measured, first).replace(' is zero.', '.')}"
     if first.cause == "frozen_by_flag" and trainable:
