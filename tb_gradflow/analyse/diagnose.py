@@ -55,7 +55,7 @@ def diagnose(
     measured.step = step
     first = states(topology, measured)
     told = findings_of(measured, first, session.expected)
-    findings = as_measured(context.broke_before, told_first(context.onset, told.findings))
+    findings = told_first(context.onset, as_measured(context.broke_before, told.findings))
     findings = (*findings, *masks_dropped(measured), *overrides_without_effect(trace, findings))
     indices = tuple(findings_of_indices(measured, context.raised))
     findings = with_terms(measured, findings) or (() if indices else unobserved(topology))
