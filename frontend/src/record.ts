@@ -630,6 +630,32 @@ export interface PassedValue {
   readonly row: number;
 }
 
+/** The error that an op raised while a step ran. */
+export interface Raised {
+  /**
+   * Index in `Trace.ops`; -1 if it is not known, such as that of an op that raised when a step first ran it eagerly. If
+   * an op of a gradient raised, the op that is differentiated.
+   */
+  readonly op: number;
+  /** The type of the op; empty if it is not known. */
+  readonly type: string;
+  /** Index in `Trace.sources` of the line that runs it; `None` if it is not known. */
+  readonly source: number | null;
+  /** See `Op`. */
+  readonly api: string | null;
+  /** The type of the error, and its first line. */
+  readonly error: string;
+  /**
+   * If the op was given an index that is outside of what it indexes: how many elements that has, counted from zero;
+   * `None` if it is another error.
+   */
+  readonly size: number | null;
+  /** The smallest index that TensorFlow names then. */
+  readonly low: number;
+  /** The largest one. */
+  readonly high: number;
+}
+
 /** The structure of one compilation of a training step. */
 export interface Trace {
   /** Number of the trace in its session, from zero. */
@@ -695,6 +721,8 @@ export interface Trace {
   readonly clips: readonly Clip[];
   /** The loss scales that optimizers adapt; none in older logs. */
   readonly loss_scales: readonly LossScale[];
+  /** What an op of it raised while it ran; none in older logs. */
+  readonly raised: readonly Raised[];
 }
 
 /** One recording: from the construction of a recorder to its end. */

@@ -11,11 +11,12 @@ from tb_gradflow.analyse.causes.strength.loss_spike import findings_of_spikes
 from tb_gradflow.analyse.causes.updates.gradient_clipped import findings_of_clips
 from tb_gradflow.analyse.causes.updates.steps_skipped import findings_of_skipped
 from tb_gradflow.analyse.causes.updates.uneven_updates import findings_of_updates
+from tb_gradflow.analyse.causes.wrong_value.index_out_of_range import findings_of_indices
 from tb_gradflow.analyse.causes.wrong_value.mask_dropped import masks_dropped
 from tb_gradflow.analyse.causes.wrong_value.override_without_effect import overrides_without_effect
 from tb_gradflow.analyse.experiments.evidence import with_evidence
 from tb_gradflow.analyse.graph.topology import Topology
-from tb_gradflow.analyse.over_time.onset import told_first
+from tb_gradflow.analyse.over_time.onset import as_measured, told_first
 from tb_gradflow.analyse.over_time.run_context import ALONE, RunContext
 from tb_gradflow.analyse.report.as_written import as_written
 from tb_gradflow.analyse.report.findings import findings_of
@@ -54,9 +55,13 @@ def diagnose(
     measured.step = step
     first = states(topology, measured)
     told = findings_of(measured, first, session.expected)
-    findings = told_first(context.onset, told.findings)
+    findings = told_first(context.onset, as_measured(context.broke_before, told.findings))
     findings = (*findings, *masks_dropped(measured), *overrides_without_effect(trace, findings))
-    findings = with_evidence(measured, first, with_terms(measured, findings) or unobserved(topology))
+    indices = tuple(findings_of_indices(measured, context.raised))
+    findings = with_terms(measured, findings) or (() if indices else unobserved(topology))
+    findings = with_evidence(measured, first, findings)
+    if indices:
+        findings = _by_severity((*indices, *(each for each in findings if not _is_without_a_step(each))))
     findings = (*findings, *findings_of_spikes(trace, measured.spikes, step))
     findings = _with_updates(measured, findings)
     findings = as_written(trace, findings)
@@ -89,8 +94,17 @@ def _with_updates(measured: Measured, findings: tuple[Finding, ...]) -> tuple[Fi
     added = (*findings_of_skipped(measured), *clips, *findings_of_updates(measured, told))
     if not added:
         return findings
+    return _by_severity((*kept, *added))
+
+
+def _by_severity(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     severities = ("error", "warning", "info")
-    return tuple(sorted((*kept, *added), key=lambda finding: severities.index(finding.severity)))
+    return tuple(sorted(findings, key=lambda finding: severities.index(finding.severity)))
+
+
+def _is_without_a_step(finding: Finding) -> bool:
+    """Whether it only says that no step was completed, of which the reason is known."""
+    return finding.cause == "not_measured" and finding.severity == "warning"
 
 
 def _is_of_standstill(finding: Finding) -> bool:

@@ -80,6 +80,8 @@ _INDICES = (
     ("clips", "optimizer", "optimizers", 0),
     ("clips", "at", "sources", 0),
     ("loss_scales", "optimizer", "optimizers", 0),
+    ("raised", "op", "ops", -1),
+    ("raised", "source", "sources", 0),
 )
 
 # Fields whose members have a `row` of `Chunk.gradients`.

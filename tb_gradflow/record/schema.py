@@ -151,6 +151,33 @@ class PassedValue:
 
 
 @dataclass(frozen=True, slots=True)
+class Raised:
+    """The error that an op raised while a step ran.
+
+    Attributes:
+        op: Index in `Trace.ops`; -1 if it is not known, such as that of an op that raised when a step first ran it
+            eagerly. If an op of a gradient raised, the op that is differentiated.
+        type: The type of the op; empty if it is not known.
+        source: Index in `Trace.sources` of the line that runs it; `None` if it is not known.
+        api: See `Op`.
+        error: The type of the error, and its first line.
+        size: If the op was given an index that is outside of what it indexes: how many elements that has, counted from
+            zero; `None` if it is another error.
+        low: The smallest index that TensorFlow names then.
+        high: The largest one.
+    """
+
+    op: int
+    type: str
+    source: int | None
+    api: str | None
+    error: str
+    size: float | None = None
+    low: float = 0.0
+    high: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Trace:
     """The structure of one compilation of a training step.
 
@@ -188,6 +215,7 @@ class Trace:
         passed: Values of the forward pass; none in older logs.
         clips: What clips gradients before they are applied; none in older logs.
         loss_scales: The loss scales that optimizers adapt; none in older logs.
+        raised: What an op of it raised while it ran; none in older logs.
     """
 
     index: int
@@ -220,6 +248,7 @@ class Trace:
     passed: tuple[PassedValue, ...] = ()
     clips: tuple[Clip, ...] = ()
     loss_scales: tuple[LossScale, ...] = ()
+    raised: tuple[Raised, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

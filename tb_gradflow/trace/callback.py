@@ -14,7 +14,6 @@ import tensorflow as tf
 
 from tb_gradflow.record.schema import Trial
 from tb_gradflow.trace.capture.collector import Tensors
-from tb_gradflow.trace.engine.repeated import NotRepeatable
 from tb_gradflow.trace.fit.callback_base import KerasCallback
 from tb_gradflow.trace.fit.fitted_steps import EagerFit
 from tb_gradflow.trace.fit.flags import FlagsWithoutEffect
@@ -28,6 +27,7 @@ from tb_gradflow.trace.log.findings import Attempt, Findings, OnFinding, TryFixe
 from tb_gradflow.trace.log.options import checked
 from tb_gradflow.trace.log.progress import told_if_long
 from tb_gradflow.trace.log.recorder import Recorder, Tracing, fault_message, index_of, new_session
+from tb_gradflow.trace.observed.kept_step import KeptStep
 from tb_gradflow.trace.observed.observed_steps import ObservedSteps
 from tb_gradflow.trace.protection.foreign import suppressed
 from tb_gradflow.trace.protection.training import Protection, protected_method
@@ -203,6 +203,13 @@ class GradFlowCallback(KerasCallback):
         self._flags.ends(self.model)
         self.plain = None
 
+    def has_raised(self, error: BaseException) -> None:
+        """The model's training function has raised."""
+        if isinstance(self._steps, ObservedSteps):
+            self._steps.raised(error)
+        else:
+            self._tracing.raised_later(error)
+
     def goes_on_with(self, model: Any) -> bool:
         """Whether a training with the model's current function is in progress."""
         return self.plain is not None and model.train_function is self.plain
@@ -248,9 +255,11 @@ class GradFlowCallback(KerasCallback):
 
     def _keep(self) -> Attempt:
         """Keeps the step that was recorded last."""
-        if not isinstance(self._steps, ObservedSteps):
-            raise NotRepeatable("it runs eagerly")
-        kept, model = self._steps.kept(STEP), self.model
+        model = self.model
+        if isinstance(self._steps, EagerFit):
+            return _attempt_of_eager(model, *self._steps.kept())
+        assert self._steps is not None
+        kept = self._steps.kept(STEP)
 
         def attempt(step: int, until: float | None) -> list[Trial]:
             from tb_gradflow.trace.explain.one_step import explain_batch  # which takes long to load
@@ -312,6 +321,17 @@ class GradFlowCallback(KerasCallback):
     def _write(self, step: int, measured: Measured, *, tell: bool) -> None:
         assert self._recorder is not None
         self._recorder.add_step(step, self._tracing.indices[index_of(measured)], measured, tell=tell)
+
+
+def _attempt_of_eager(model: Any, kept: KeptStep, batch: Any, losses: Sequence[float]) -> Attempt:
+    def attempt(step: int, until: float | None) -> list[Trial]:
+        from tb_gradflow.trace.explain.one_step import explain_batch
+        from tb_gradflow.trace.explain.trials import trials_of
+
+        with kept.restored():
+            return trials_of(lambda: explain_batch(model, batch), step, until, losses)
+
+    return Attempt(attempt, repeats_python=True)
 
 
 _OF_FIT = frozenset({"_model", "model", "params", "validation_data"})

@@ -41,6 +41,8 @@ WITHOUT_PROGRAM = {
     '`GradFlowCallback("logs/run1", expected=["teacher/*"])`.',
     "not_measured": "There is no example program, because it takes a training that stops within its first step: "
     "interrupted, out of memory, or with an error.",
+    "index_out_of_range": "There is no example program, because its step raises an error: for example "
+    "a `fit` of a model with ten outputs, with `sparse_categorical_crossentropy` and labels from 1 to 10.",
     "gradient_not_applied": "There is no example program, because it takes a training of several steps: for example "
     "one of DDPG in which `actor_optimizer.apply_gradients(...)` was forgotten.",
     "outlying_rows": "There is no example program, because gradients of rows are measured only on request: "

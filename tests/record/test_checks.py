@@ -48,6 +48,7 @@ MORE: dict[str, Json] = {
     "passed": [{"op": 0, "input": 0, "row": 0}],
     "clips": [{"by": "tf.clip_by_norm", "limit": 1.0, "variables": [0], "row": 0, "optimizer": 0, "at": 0}],
     "loss_scales": [{"optimizer": 0, "row": 0}],
+    "raised": [{"op": 0, "type": "GatherV2", "source": 0, "api": None, "error": "E: 5", "size": 5.0}],
     "notes": ["steps of this kind are not measured"],
 }
 

@@ -21,10 +21,10 @@ class Rounded(keras.layers.Layer):
         return tf.round(y)
 
 
-def rounding() -> keras.Model:
+def rounding(*between: Any, **compiled: Any) -> keras.Model:
     keras.utils.set_random_seed(3)
-    model = keras.Sequential([keras.Input((4,)), Rounded(), keras.layers.Dense(1)])
-    model.compile(keras.optimizers.Adam(0.01), "mse")
+    model = keras.Sequential([keras.Input((4,)), Rounded(), *between, keras.layers.Dense(1)])
+    model.compile(keras.optimizers.Adam(0.01), "mse", **compiled)
     return model
 
 

@@ -350,10 +350,10 @@ def _with_axis(group: Group, code: Code, call: ast.Call, shape: tuple[int, ...],
 
 
 def along_rows(group: Group) -> Iterator[Candidate]:
-    """For a softmax over the rows of a batch."""
+    """For a softmax over the rows of a batch, or over another axis than the last one."""
     place = place_of_group(group)
     axis = place.argument(1, "axis") if place is not None else None
-    if place is not None and isinstance(axis, ast.Constant) and axis.value == 0:
+    if place is not None and isinstance(axis, ast.Constant) and axis.value in (0, 1, 2):
         cost = "The results of a row no longer depend on the other rows."
         yield from candidates(cost, place.draft().replace(axis, "-1").edit())
 

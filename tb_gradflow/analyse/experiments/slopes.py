@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tb_gradflow.analyse.experiments.wording import loss_called
+from tb_gradflow.analyse.experiments.wording import apart, loss_called
 from tb_gradflow.record.experiments import Slope
 from tb_gradflow.record.report import Evidence, Finding
 from tb_gradflow.record.schema import Trace
@@ -12,6 +12,9 @@ from tb_gradflow.record.schema import Trace
 _SAME = 0.1
 """A prediction and what came out are the same if they differ by a smaller part: a step of a hundredth has
 curvature."""
+
+_KINKED = ("normalised_then_summed",)
+"""Causes that make the gradient small at a kink alone, such as that of a maximum where elements are equal."""
 
 _APART = 0.25
 """A gradient disagrees with the loss if they differ by a larger part, at two lengths."""
@@ -24,12 +27,19 @@ def of_slopes(trace: Trace, known: Sequence[Slope], finding: Finding) -> Iterato
     for each in known:
         if each.target == finding.target and trace.variables[each.variable].name in finding.variables:
             moves.setdefault((each.variable, each.along), []).append(each)
-    small = next((first for first, *others in moves.values() if not others), None)
+    alone = [first for first, *others in moves.values() if not others]
+    small = next((each for each in alone if finding.cause in _KINKED and _is_kink(each)), next(iter(alone), None))
     wrong = next((first for first, *others in moves.values() if others and disagree(first, others[0])), None)
     for move in filter(None, (small, wrong)):
         name = trace.variables[move.variable].name
         text = f"{_moving(trace, move, name)} {_outcome(move, loss_called(trace, move.target))}."
         yield Evidence("slope", name, "loss", move.change, move.predicted / move.amount, text)
+
+
+def _is_kink(known: Slope) -> bool:
+    """Whether the loss changes both ways, where the gradient says that it does not."""
+    sides = (known.ahead - known.before, known.behind - known.before)
+    return known.along == "random" and min(map(abs, sides)) > max(known.noise, 10 * abs(known.predicted))
 
 
 def disagree(longer: Slope, shorter: Slope) -> bool:
@@ -56,6 +66,10 @@ def _moving(trace: Trace, known: Slope, name: str) -> str:
 
 def _outcome(known: Slope, loss: str) -> str:
     predicted = f"{known.predicted:.2g}"
+    if _is_kink(known):
+        (before, ahead), (_, behind) = apart(known.before, known.ahead), apart(known.before, known.behind)
+        other = f"{behind} the other way; the gradient predicts a change of {predicted}"
+        return f"changes the {loss} from {before} to {ahead}, or to {other}"
     if abs(known.change) <= known.noise:
         before = f"{known.before + 0.0:.3g}"
         return f"changes the {loss}, {before}, by less than its rounding; the gradient predicts {predicted}"

@@ -63,6 +63,47 @@ def explained_by(onset: Onset, there: Diagnosis, trace: int) -> Onset:
     return replace(onset, findings=told)
 
 
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """An earlier step that was not finite either, and whose forward pass was measured.
+
+    Attributes:
+        step: Its number.
+        findings: Its errors about gradients that are not finite.
+    """
+
+    step: int
+    findings: tuple[Finding, ...]
+
+
+def measured_in(there: Diagnosis, trace: int) -> Measured | None:
+    """What that step says, in a form that is valid for `trace`; `None` if everything in it is finite."""
+    found = explained_by(Onset(there.step, there.step, recorded=True), there, trace).findings
+    return Measured(there.step, found) if found else None
+
+
+def as_measured(known: Measured | None, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    """The findings of a step whose forward pass was not measured: in place of an error at an op that follows from its
+    gradients alone, the one that was measured there in an earlier step. Another op may break at another time."""
+    return findings if known is None else tuple(_as_measured(known, each) for each in findings)
+
+
+def _as_measured(known: Measured, finding: Finding) -> Finding:
+    here = (finding.cause, finding.op)
+    for each in known.findings if finding.severity == "error" and finding.op is not None else ():
+        if (each.cause, each.op) == here and not {*each.variables}.isdisjoint(finding.variables):
+            return replace(
+                each,
+                message=f"{each.message} It was measured in step {known.step}.",
+                variables=finding.variables,
+                culprit=finding.culprit,
+                path=finding.path,
+                target=finding.target,
+                began=known.step,
+            )
+    return finding
+
+
 def is_overflow(onset: Onset) -> bool:
     """Whether no function was at fault where it began: what had grown before tells more."""
     return onset.recorded and bool(onset.findings) and all(each.cause == "not_finite" for each in onset.findings)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from tb_gradflow.analyse.over_time.alternating import Turns
+from tb_gradflow.analyse.over_time.onset import Measured as BrokeBefore
 from tb_gradflow.analyse.over_time.onset import Onset
 from tb_gradflow.analyse.over_time.plateau import Rest
 from tb_gradflow.analyse.over_time.silent_units import Silence
@@ -49,6 +50,9 @@ class RunContext:
         clips: What clips have cut in the last recorded steps.
         moves: How far these have moved each variable; read when called.
         skipped: The steps that a loss scale has skipped, up to this one; `None` if it has not.
+        broke_before: An earlier step that was not finite, and was measured, if this one is neither; `None` if there is
+            none.
+        raised: The trace of a step after the last recorded one, which this one is, that has raised; `None` if none has.
     """
 
     onset: Onset | None = None
@@ -72,6 +76,8 @@ class RunContext:
     clips: tuple[ClipSeen, ...] = ()
     moves: Callable[[], Moves] = dict
     skipped: Skipped | None = None
+    broke_before: BrokeBefore | None = None
+    raised: Trace | None = None
 
 
 ALONE = RunContext()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from tb_gradflow.analyse.causes.catalogue import BY_FAMILY, CATALOGUE
+from tb_gradflow.analyse.causes.wrong_value.normalised_over_batch import is_beside
 from tb_gradflow.analyse.evidence.by_hand import is_given
 from tb_gradflow.analyse.evidence.suspects import Suspect
 from tb_gradflow.analyse.graph.inner_gradients import forward_of
@@ -36,6 +37,8 @@ def summary_of(measured: Measured, states: Sequence[State], findings: Sequence[F
     trace = measured.topology.trace
     trainable = [state for state in states if trace.variables[state.variable].trainable]
     loud = [finding for finding in findings if finding.severity != "info"]
+    if measured.gradients is None and loud and loud[0].cause == "index_out_of_range":
+        return CATALOGUE[loud[0].cause].headline
     if any(finding.cause == "not_measured" and not finding.variables for finding in findings):
         return "Not verified: no gradient was seen in this step."
     if not trainable:
@@ -75,6 +78,8 @@ def summary_of(measured: Measured, states: Sequence[State], findings: Sequence[F
     plights = {name: _PLIGHTS[each] for name, each in status.items() if each in _PLIGHTS}
     if _is_beside_the_loss(measured, first) and status.get(first.variables[0]) == "connected":
         return f"The output of the model is always 1{_because(measured, first)}"
+    if first.cause == "normalised_over_batch" and is_beside(measured.topology, first.culprit):
+        return f"The output of the model is normalised over the wrong axis{_because(measured, first)}"
     if first.cause == "second_order_missing" and trace.ops[trace.targets[first.target].op].backward:
         return f"A second derivative is zero everywhere{_because(measured, first).replace(' is zero.', '.')}"
     if first.cause == "frozen_by_flag" and trainable:
@@ -246,10 +251,18 @@ def _is_inferred(measured: Measured, findings: Sequence[Finding]) -> bool:
     if measured.alone or measured.values is not None or measured.onset is not None:
         return False
     return any(
-        each.severity == "error" and each.culprit >= 0 and each.cause in SPOKEN_OF and not each.examples
+        each.severity == "error"
+        and each.culprit >= 0
+        and each.cause in SPOKEN_OF
+        and not each.examples
+        and each.began is None
         for each in findings
         if not measured.loss_is_finite(each.target)
     )
+
+
+def _was_not_measured(finding: Finding) -> bool:
+    return not finding.examples and finding.began is None
 
 
 def _count(number: int, noun: str) -> str:

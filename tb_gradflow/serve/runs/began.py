@@ -10,7 +10,7 @@ from tb_gradflow.serve.runs.course import MOST_OPS
 from tb_gradflow.serve.runs.history import History
 
 # The messages of these causes contain the step themselves.
-_TELLING = ("nonfinite_weights", "gradient_not_applied", "loss_spike")
+_TELLING = ("nonfinite_weights", "gradient_not_applied", "loss_spike", "index_out_of_range")
 # A list that lacks a variable has lacked it from the first step on, which later steps may show.
 _FROM_THE_FIRST_STEP = ("untracked_variable",)
 
@@ -35,10 +35,14 @@ def beginnings(history: History, diagnosis: Diagnosis) -> Mapping[int, str]:
 
 
 def _is_asked(finding: Finding) -> bool:
-    return finding.severity != "info" and finding.cause not in _TELLING + _FROM_THE_FIRST_STEP
+    return finding.began is None and finding.severity != "info" and finding.cause not in _TELLING + _FROM_THE_FIRST_STEP
 
 
 def _began(history: History, steps: list[int], finding: Finding) -> str:
+    # One that comes and goes is found in the steps that were measured because of it.
+    first = min(history.readable().with_values, default=steps[-1])
+    if steps[0] < first < steps[-1] and _holds(history, first, finding):
+        return f" It was first seen in step {first}."
     holds, stride = len(steps) - 1, 1
     while holds - stride >= 0 and _holds(history, steps[holds - stride], finding):
         holds, stride = holds - stride, stride * 2

@@ -19,7 +19,15 @@ import numpy.typing as npt
 from tb_gradflow.analyse.diagnose import diagnose
 from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.over_time.alternating import turns_of
-from tb_gradflow.analyse.over_time.onset import Onset, ends_with, explained_by, is_overflow, onset_of
+from tb_gradflow.analyse.over_time.onset import (
+    Measured,
+    Onset,
+    ends_with,
+    explained_by,
+    is_overflow,
+    measured_in,
+    onset_of,
+)
 from tb_gradflow.analyse.over_time.other_gradients import first_gradients_of, gradients_before
 from tb_gradflow.analyse.over_time.plateau import rest_of
 from tb_gradflow.analyse.over_time.run_context import RunContext, by_names
@@ -321,8 +329,25 @@ class History:
                 moves=lambda: moves_of(pieces()),
                 skipped=skipped_of(pieces()),
                 not_moved=next((known.not_moved for _, known in tried if known.not_moved), ""),
+                broke_before=None if is_finite or values is not None else self._broke_before(head, at, tried),
+                raised=self._raised_after(session, head, at),
             ),
         )
+
+    def _broke_before(self, head: ChunkHead, at: int, tried: list[tuple[Trace, StepValues]]) -> Measured | None:
+        """The last step before this one of which the forward pass was measured, if it was not finite."""
+        steps = [known.step for _, known in tried if known.values and known.step < head.steps[at]]
+        return measured_in(self.diagnose(steps[-1]), head.trace) if steps else None
+
+    def _raised_after(self, session: Session, head: ChunkHead, at: int) -> Trace | None:
+        """The trace of a step that has raised, if this is the last recorded step: no step of that trace is recorded."""
+        index = self.index()
+        is_last = bool(index.chunks) and index.chunks[-1].steps[-1] == head.steps[at]
+        last = index.traces[-1] if index.traces else -1
+        if not is_last or last < 0 or any(each.trace == last for each in index.chunks):
+            return None
+        trace, _ = self._analysed(session.id, last)
+        return trace if trace.raised else None
 
     def _spikes(self, session: Session, tried: list[tuple[Trace, StepValues]], until: int) -> Iterator[SpikeSeen]:
         """The steps until this one that were not usual."""

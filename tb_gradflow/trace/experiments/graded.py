@@ -123,7 +123,7 @@ class Graded:
         graded = self.loss(told.pairs(SMALL)[:_MOST], suspects, loss.draws)
         if graded is None:
             return (), ()
-        along = slopes(loss, graded, self._step, numbers, first, ("gradient",), _MOST_SECONDS)
+        along = slopes(loss, graded, self._step, numbers, first, ("gradient", "random"), _MOST_SECONDS)
         known = Interventions(graded, suspects, is_larger, _MOST_SECONDS)
         return list(along), list(known.of_tensors())
 

@@ -241,6 +241,13 @@ class LossAlone:
         taken = {target: cell.take() for target, cell in self._losses.items()}
         return {target: float(value.numpy()) for target, value in taken.items() if value is not None}
 
+    def put_back(self) -> None:
+        """Gives moved variables the values again that they have in the step: other losses may share their copies."""
+        for copy in self._changed:
+            if self._values[copy] is not None:
+                copy.write(self._values[copy])
+        self._changed = set()
+
     def have_batch(self, change: Callable[[Any], Any]) -> None:
         """From now on, the step has other tensors of the same shapes in place of those that it was given or drew."""
         self._step.given.write(change)

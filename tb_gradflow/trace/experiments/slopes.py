@@ -55,6 +55,7 @@ def slopes(
             direction = _direction(along, slope)
             for part in parts if direction is not None else ():
                 if clock.is_over:
+                    loss.put_back()
                     return
                 amount = part * (size or 1.0)
                 moved = [tf.constant(known + way * amount * direction, value.dtype) for way in (1.0, -1.0)]
@@ -65,6 +66,7 @@ def slopes(
                 if np.isfinite([before[target], again[target], ahead, behind, predicted]).all():
                     losses = (before[target], again[target], ahead, behind)
                     yield Slope(target, variable, along, size, amount, *losses, predicted)
+    loss.put_back()
 
 
 def _direction(along: Along, gradient: Any) -> Any:

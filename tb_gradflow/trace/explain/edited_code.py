@@ -13,6 +13,7 @@ import difflib
 import inspect
 import linecache
 import sys
+import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -134,8 +135,10 @@ def edited(edits: Sequence[Edit], variables: Mapping[str, Any] | None = None) ->
             undo.callback(setattr, function, "__code__", before)
             function.__code__ = now
         ran = Ran(frozenset(changed))
-        undo.callback(sys.setprofile, sys.getprofile())
-        sys.setprofile(ran.notice)
+        # A strategy runs the step of each replica in a thread of its own.
+        for profiled in (sys, threading):
+            undo.callback(profiled.setprofile, profiled.getprofile())
+            profiled.setprofile(ran.notice)
         yield ran
 
 

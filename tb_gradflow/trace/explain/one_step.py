@@ -48,7 +48,8 @@ from tb_gradflow.trace.graph.variables import (
     listed_sources,
     raw_variable,
 )
-from tb_gradflow.trace.log.recorder import index_of, new_session, record_of, with_failure
+from tb_gradflow.trace.log.raised import with_failure, with_raised
+from tb_gradflow.trace.log.recorder import index_of, new_session, record_of
 from tb_gradflow.trace.observed.kept_step import check_effects
 from tb_gradflow.trace.protection.attention import left_alone
 from tb_gradflow.trace.source.frames import Frame, stack_now
@@ -57,6 +58,7 @@ from tb_gradflow.trace.step.instrumented_step import InstrumentedStep, owned_var
 from tb_gradflow.trace.step.named_inputs import arguments_of, batch_of_keras
 from tb_gradflow.trace.step.settings import Settings
 from tb_gradflow.trace.tf_internals.captured_tensors import passed_on
+from tb_gradflow.trace.tf_internals.raised_by import is_index_outside
 
 
 @left_alone()
@@ -405,6 +407,8 @@ def _seen(plan: Plan, *, eagerly: bool) -> Explained:
         return again.explained_without(seen.kept) if again.error is None else seen.explained
     if seen.error is None or isinstance(seen.error, LookupError) or "No gradients provided" in str(seen.error):
         return seen.explained
+    if seen.has_traces and is_index_outside(seen.error):
+        return seen.explained
     if seen.is_refused_by_xla:
         return seen.explained_with_failure
     again = _Seen(plan, eager=True)
@@ -527,12 +531,17 @@ class _Seen:
         if self.error is not None:
             if not self._traces:
                 raise self.error
-            trace = self._with_rebound(self._checks.filled(self._traces[-1], {}))
+            trace = with_raised(self._with_rebound(self._checks.filled(self._traces[-1], {})), self.error)
             return Explained(self._session, trace, None, raised=f"{type(self.error).__name__}: {self.error}")
         record = record_of(self._values, index_of(self._values))
         trace = next(each for each in self._traces if each.index == record.trace)
         trace = self._with_rebound(self._checks.filled(trace, self._values))
         return Explained(self._session, trace, record, self._eager, training=self._training)
+
+    @property
+    def has_traces(self) -> bool:
+        """Whether its structure is known."""
+        return bool(self._traces)
 
     @property
     def raised_inside(self) -> bool:

@@ -37,7 +37,7 @@ class StandIn:
             run = protection.attempt(steps.function, run) or run
         else:
             steps.given = (iterator,), {}
-        return protection.accompany(lambda: run(iterator), looking_on=steps.looking_on)
+        return protection.accompany(lambda: run(iterator), looking_on=steps.looking_on, raised=self.__self__.has_raised)
 
 
 def traced(function: Any) -> Iterator[Any]:

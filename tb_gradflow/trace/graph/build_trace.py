@@ -197,6 +197,8 @@ class _Builder:
         if self._with_data:
             kept.update(op for op in needed & self._data[graph] if _computes_floats(ops[op]))
         # Keras computes the loss from the input of a model's last activation, and the activation itself is unused.
+        turned = {user for op in kept for user in users.get(op, ()) if ops[user].type == "Transpose"}
+        kept.update(op for op in turned if any(ops[user].type == "Softmax" for user in users.get(op, ())))
         kept.update(user for op in list(kept) for user in users.get(op, ()) if ops[user].type == "Softmax")
         kept.update(list(_sigmoids_of_logits(ops, users, kept)))
         kept.update(unused_slices(ops, users, kept))

@@ -174,7 +174,7 @@ def _not_run(edits: Collection[Edit], reason: NotRepeatable, step: int) -> list[
 
 def never_kept() -> Attempt:
     """Of steps that cannot be run again."""
-    raise NotRepeatable("its graph is run by a session")
+    raise NotRepeatable("a session runs its graph, and Python has built that graph before")
 
 
 def try_fixes(*, goes_on: bool = False) -> None:

@@ -37,9 +37,10 @@ from tb_gradflow.store.thinning import thin
 from tb_gradflow.store.writer import VOLUME_CAP_BYTES, LogWriter
 from tb_gradflow.trace.log.findings import Findings
 from tb_gradflow.trace.log.meter import Meter
+from tb_gradflow.trace.log.raised import with_failure, with_raised
 from tb_gradflow.trace.protection.foreign import faults, suppressed
 from tb_gradflow.trace.step.forward_values import step_values
-from tb_gradflow.trace.tf_internals.raised_by import differentiated
+from tb_gradflow.trace.tf_internals.raised_by import is_index_outside
 from tb_gradflow.trace.tf_internals.versions import keras_version
 from tb_gradflow.version import VERSION
 
@@ -125,8 +126,13 @@ class Recorder:
         self._open().write_trace(numbered)
         return numbered.index
 
+    @property
+    def last_trace(self) -> Trace | None:
+        """The one that was recorded last."""
+        return self._traces[-1] if self._traces else None
+
     def add_failed_trace(self, trace: Trace) -> None:
-        """Records the trace of a step that raised while it was traced, and reports what is wrong with it."""
+        """Records the trace of a step that raised, and reports what is wrong with it."""
         index = self.add_trace(trace)
         self._tell_notes(trace)
         self._tell(-1, partial(diagnose, self._traces[index], self._session, None, None, (), -1))
@@ -307,26 +313,25 @@ class Tracing:
     def __init__(self, recorder: Recorder | None = None) -> None:
         self.indices: dict[int, int] = {}
         self._recorder = recorder
+        self._has_raised = False
 
     def finished(self, trace: Trace, error: BaseException | None) -> None:
         assert self._recorder is not None
         if error is None:
             self.indices[trace.index] = self._recorder.add_trace(trace)
-        else:
+        elif not self._has_raised:
+            # Once: a program may catch what each of its steps raises.
+            self._has_raised = True
             is_at_gradient = any(each.outcome == "error" for each in trace.variable_gradients)
-            self._recorder.add_failed_trace(with_failure(trace, error) if is_at_gradient else trace)
+            failed = with_failure(trace, error) if is_at_gradient else with_raised(trace, error)
+            self._recorder.add_failed_trace(failed)
 
-
-def with_failure(trace: Trace, error: BaseException) -> Trace:
-    """The structure of a step, and the error that it raised; if an op's gradient function raised it, at that op."""
-    first = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
-    kind = differentiated(error)
-    raising = [place for place, op in enumerate(trace.ops) if op.type == kind and not op.backward]
-    ops = list(trace.ops)
-    for place in raising if len(raising) == 1 else ():
-        inputs = [replace(edge, passes="error") if edge.passes == "yes" else edge for edge in ops[place].inputs]
-        ops[place] = replace(ops[place], inputs=tuple(inputs))
-    return replace(trace, ops=tuple(ops), failure=f"{type(error).__name__}: {first}")
+    def raised_later(self, error: BaseException) -> None:
+        """A step has raised that was not recorded: an op of the last trace was given an index outside of what it
+        indexes. Other errors say themselves what is wrong."""
+        last = self._recorder.last_trace if self._recorder is not None else None
+        if last is not None and is_index_outside(error):
+            self.finished(last, error)
 
 
 def fault_message(step: int, fault: Exception) -> str:

@@ -128,7 +128,7 @@ def _is_worth_asking(name: str, values: Array) -> bool:
 
 def _untyped(values: Array) -> Array:
     """The distinct numbers with more digits than a person types."""
-    distinct = np.unique(values[values != 0])
+    distinct = np.unique(values[(values != 0) & np.isfinite(values)])
     size = 10.0 ** (np.floor(np.log10(np.abs(distinct))) - _TYPED_DIGITS + 1)
     untyped: Array = distinct[np.abs(np.round(distinct / size) * size - distinct) > _TOLERANCE * np.abs(distinct)]
     return untyped

@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import tensorflow as tf
+
 from tb_gradflow.record.schema import Trace
 from tb_gradflow.trace.capture.collector import Collector, Scope
 from tb_gradflow.trace.capture.instruments import Instrument
@@ -177,7 +179,10 @@ class ObservedSteps:
         self.has_recorded = self.is_rented = self.tells = False
 
     def raised(self, error: BaseException) -> None:
-        """It has raised."""
+        """It has raised: while it ran, if it was traced to its end."""
+        is_end_of_data = isinstance(error, tf.errors.OutOfRangeError)
+        if self._last is not None and isinstance(error, tf.errors.OpError) and not is_end_of_data:
+            self._on_trace(self._last[2].measurements.trace, error)
 
     def measured(self) -> Measured | None:
         """After it: what was recorded of it; `None` if it was not recorded."""
@@ -229,8 +234,12 @@ class ObservedSteps:
         if self._last is None:
             raise NotRepeatable("it did not run to its end")
         function, _, forms = self._last
-        if forms.guard is None or not isinstance(forms.measurements, Measurements):
-            raise NotRepeatable("its gradients are not checked for NaN, or it has several replicas or workers")
+        if not isinstance(forms.measurements, Measurements):
+            raise NotRepeatable("it has several replicas, and each of them has its own batch and its own Python code")
+        if is_one_of_several():
+            raise NotRepeatable("other workers take part in it, and they have ended or go on")
+        if forms.guard is None:
+            raise NotRepeatable("it is not kept, because its gradients are not checked for NaN (`catch_nonfinite`)")
         return kept_step(forms.guard.units, forms.guard.caught, function._inference_function, name)
 
     def _replayed(self, caught: Caught, observation: Observation) -> Measured | None:

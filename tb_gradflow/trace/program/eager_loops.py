@@ -428,6 +428,8 @@ class Loop:
             finally:
                 self._opened_in = ()
                 release()
+        elif error is not None and self._tracing is not None:
+            self._tracing.raised_later(error)
 
     def _taken(self) -> OpenStep | None:
         """The open step, for the one that ends it."""

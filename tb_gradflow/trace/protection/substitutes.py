@@ -50,6 +50,7 @@ def substituted(
     """Returns or raises what the user's function `plain` does, while the one that `choose` returns is run, if it
     returns one. `is_own` tells whether the recorder is to blame for an error that a run has raised."""
     run = Run()
+    own: Exception | None = None
     try:
         ours = choose()
         if ours is not None:
@@ -57,5 +58,12 @@ def substituted(
     except faults() as fault:
         if fault is run.error and not is_own(fault):
             raise
-        failed(fault)
-    return run.results if run.has_run else plain(args)
+        own = fault
+    if own is not None and own is not run.error:
+        failed(own)
+        own = None
+    results = run.results if run.has_run else plain(args)
+    # An index that is out of range for the user's op is so for the recorder's too, which may run first.
+    if own is not None:
+        failed(own)
+    return results

@@ -49,6 +49,7 @@ from tb_gradflow.trace.step.observation import seen_in
 from tb_gradflow.trace.step.settings import Settings
 from tb_gradflow.trace.step.state import weights_before
 from tb_gradflow.trace.step.value_ranges import value_ranges
+from tb_gradflow.trace.tf_internals.raised_by import is_index_outside
 
 OnTrace = Callable[[Trace, BaseException | None], None]
 
@@ -65,6 +66,7 @@ class InstrumentedStep:
         variables, settings, on_fault: See above.
         inputs: Names the arguments of the step.
         questions: The variables that are moved.
+        before: Of the step that ran last: see `OpenStep`.
     """
 
     def __init__(
@@ -83,6 +85,7 @@ class InstrumentedStep:
         self._step = step
         self._on_trace = on_trace
         self.questions = Questions()
+        self.before: list[tuple[Any, Any]] = []
         self._traces = 0
 
     def __call__(self, *args: Any, **kwargs: Any) -> tuple[Any, Measured]:
@@ -103,6 +106,7 @@ class InstrumentedStep:
                 opened.abandon(error)
                 raise
             found(opened.closed(args, kwargs))
+            self.before = opened.before
         finally:
             opened.patches.close()  # even if something fails above
 
@@ -183,7 +187,8 @@ class OpenStep:
         """The step does not complete. If that is the user's error, what was observed until then is reported, and
         nothing replaces that error."""
         self.patches.close()
-        if error is not None and self.collector.calls and self.collector.fault is None:
+        is_of_interest = error is not None and (self.collector.calls or is_index_outside(error))
+        if is_of_interest and self.collector.fault is None:
             with suppressed():
                 self.collector.finish()
                 self._step.tell(self.collector, MoreRows(), error)

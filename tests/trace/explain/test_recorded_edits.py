@@ -64,6 +64,41 @@ def test_a_fix_is_tried_in_the_first_step_with_the_finding_and_nothing_changes(t
     assert finding.tried.loss[0] == pytest.approx(recorded.losses(index.session.id, index.chunks[0], 0)[0], rel=0.05)
 
 
+@pytest.mark.parametrize("dropout", [0.0, 0.25])
+def test_a_fit_that_runs_eagerly_is_tried_through_its_graph(tmp_path: Path, program: Any, dropout: float) -> None:
+    """From the weights, the batch and the random numbers of the recorded step."""
+    model = program.rounding(keras.layers.Dropout(dropout), run_eagerly=True)
+    model.fit(X, Y, epochs=3, verbose=0, callbacks=[tb_gradflow.GradFlowCallback(tmp_path, try_fixes=True)])
+    before = [each.numpy() for each in (*model.variables, *model.optimizer.variables)]
+
+    ends.try_fixes()
+
+    for was, now in zip(before, (*model.variables, *model.optimizer.variables), strict=True):
+        np.testing.assert_array_equal(was, now.numpy())
+    assert model.run_eagerly
+    [finding] = report(tmp_path).findings
+    assert finding.tried is not None
+    assert (finding.tried.works, finding.tried.step) == (True, 0)
+    assert finding.tried.trained is not None
+    recorded = tb_gradflow.open_log(tmp_path).recorded
+    index = recorded.index()
+    [loss] = recorded.losses(index.session.id, index.chunks[0], 0)
+    assert finding.tried.loss[0] == pytest.approx(loss, rel=1e-3)
+
+
+def test_a_step_in_the_thread_of_a_replica_is_tried(tmp_path: Path, program: Any) -> None:
+    with tf.distribute.MirroredStrategy(["/cpu:0"]).scope():
+        model = program.rounding()
+    model.fit(X, Y, verbose=0, callbacks=[tb_gradflow.GradFlowCallback(tmp_path, try_fixes=True)])
+
+    ends.try_fixes()
+
+    [finding] = report(tmp_path).findings
+    assert finding.tried is not None
+    assert finding.tried.works
+    assert threading.getprofile() is None
+
+
 def test_the_step_that_is_not_finite_is_tried_as_it_was(tmp_path: Path, program: Any) -> None:
     keras.utils.set_random_seed(0)
     model = keras.Sequential([keras.Input((4,)), program.Lengths()])

@@ -124,3 +124,81 @@ def test_a_softmax_over_rows_that_are_compared_with_each_other_is_healthy() -> N
     report = tb_gradflow.explain(loss, variables=[*model.trainable_variables, router])
 
     assert "normalised_over_batch" not in {each.cause for each in report.findings}
+
+
+@pytest.mark.parametrize(
+    "picked",
+    [
+        lambda p, labels: tf.reduce_sum(p * tf.one_hot(labels, 3), axis=1),
+        lambda p, labels: tf.gather(p, labels, batch_dims=1),
+    ],
+)
+def test_a_probability_that_is_picked_before_its_logarithm(picked: Callable[[Any, Any], Any]) -> None:
+    model, labels = dense(layers.Dense(3)), tf.range(8) % 3
+
+    def mixed() -> Any:
+        return -tf.reduce_mean(tf.math.log(picked(tf.nn.softmax(model(X), axis=0), labels) + 1e-7))
+
+    report = tb_gradflow.explain(mixed, variables=model.trainable_variables)
+
+    assert [each.cause for each in report.findings if each.severity != "info"] == ["normalised_over_batch"]
+
+
+def test_instances_of_one_bag_compete_and_are_healthy() -> None:
+    """A softmax over the instances weights them, and only their sum is classified."""
+    model, head = dense(layers.Dense(1)), tf.Variable(np.ones((5, 3), "float32"), name="head")
+
+    def loss() -> Any:
+        bag = tf.reduce_sum(tf.nn.softmax(model(X), axis=0) * X, axis=0, keepdims=True)
+        return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits([1], bag @ head))
+
+    report = tb_gradflow.explain(loss, variables=[*model.trainable_variables, head])
+
+    assert "normalised_over_batch" not in {each.cause for each in report.findings}
+
+
+@pytest.mark.parametrize(
+    ("model", "labels", "said"),
+    [
+        (lambda: [keras.Input((5,)), layers.Dense(3), layers.Softmax(axis=0)], (8,), "over the rows of the batch"),
+        (
+            lambda: [keras.Input((6, 2)), layers.Dense(3), layers.Softmax(axis=1)],
+            (8, 6),
+            "over another axis than the classes, `axis=1`",
+        ),
+    ],
+)
+def test_an_output_that_the_loss_does_not_see(model: Callable[[], Any], labels: Any, said: str) -> None:
+    """Keras takes the scores in front of the softmax."""
+    keras.utils.set_random_seed(4)
+    built = keras.Sequential(model())
+    built.compile("sgd", "sparse_categorical_crossentropy")
+    x = np.random.default_rng(0).normal(size=(8, *built.input_shape[1:])).astype("float32")
+
+    report = tb_gradflow.explain(built, x, np.arange(np.prod(labels)).reshape(labels) % 3)
+
+    [finding] = [each for each in report.findings if each.severity != "info"]
+    assert finding.cause == "normalised_over_batch"
+    assert said in finding.message
+    assert report.summary.startswith("The output of the model is normalised over the wrong axis")
+
+
+def test_a_softmax_over_the_classes_is_healthy() -> None:
+    keras.utils.set_random_seed(4)
+    built = keras.Sequential([keras.Input((5,)), layers.Dense(3), layers.Softmax()])
+    built.compile("sgd", "sparse_categorical_crossentropy")
+
+    assert tb_gradflow.explain(built, X, np.arange(8) % 3).healthy
+
+
+@pytest.mark.parametrize(
+    ("normalise", "is_told"),
+    [
+        (lambda x: x / tf.reduce_max(x), True),
+        (lambda x: x / (tf.reduce_max(x) + 1e-6), True),
+        (lambda x: x / (tf.reduce_max(x, axis=-1, keepdims=True) + 2.0), False),
+        (lambda x: tf.exp(x - tf.reduce_max(x)), False),
+    ],
+)
+def test_the_largest_of_all_rows(normalise: Callable[[Any], Any], *, is_told: bool) -> None:
+    assert loud(dense(layers.Lambda(normalise)), X) == ["normalised_over_batch"] * is_told

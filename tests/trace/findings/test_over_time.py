@@ -180,3 +180,34 @@ def test_the_first_step_of_a_training_is_told_as_explain_tells_it(tmp_path: Path
     assert alone.findings[0].cause.startswith("saturation")
     assert alone.findings[0].severity == "error"
     assert told(step) == told(alone)
+
+
+def test_a_later_step_is_told_what_was_measured_when_it_broke_first(tmp_path: Path) -> None:
+    """Every second batch is empty; the weights stay finite, because what is not finite is dropped."""
+    keras.utils.set_random_seed(7)
+    net, optimizer = network(), keras.optimizers.SGD(0.01)
+    x, y = data()
+
+    @tb_gradflow.watch(tmp_path, update_freq=1)
+    @tf.function
+    def step(x: Any, y: Any, mask: Any) -> None:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(tf.square(net(x) - y) * mask) / tf.reduce_sum(mask)
+        gradients = tape.gradient(loss, net.trainable_variables)
+        kept = [tf.where(tf.math.is_finite(each), each, 0.0) for each in gradients]
+        optimizer.apply_gradients(zip(kept, net.trainable_variables, strict=True))
+
+    for number in range(12):
+        step(x[:BATCH], y[:BATCH], tf.fill([BATCH, 1], float(number % 2 == 0)))
+    step.flush()
+    log = tb_gradflow.open_log(tmp_path)
+
+    [first], [last] = log.report(1).findings, log.report(11).findings
+    assert "`tf.reduce_sum(mask)` is exactly 0, and so is the numerator." in first.message
+    assert last.message == f"{first.message} It was measured in step 1."
+    assert (last.cause, last.op, last.source, last.began) == (first.cause, first.op, first.source, 1)
+    assert last.evidence == first.evidence
+    assert "inferred" not in str(log.report(11))
+    assert "It started in" not in str(log.report(11))
+    assert "is the cause" in log.report(11).summary
+    assert not log.report(10).findings

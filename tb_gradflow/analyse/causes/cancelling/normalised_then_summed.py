@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from tb_gradflow.analyse.causes.cancelling.sums import SCORING_STEPS, SUM_NOISE
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
+from tb_gradflow.analyse.graph.paths import walked
+from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.words.fields import SIZE, Template
-from tb_gradflow.analyse.words.names import Group, Text
+from tb_gradflow.analyse.words.names import Group, Text, called
 
 # A gradient that is larger than this is not noise.
 _FAINT = 1e-5
+
+_EXTREMES = {"Max": "largest", "Min": "smallest"}
+_SAME = frozenset({"Identity", "Reshape", "Squeeze", "ExpandDims", "Transpose", "Cast"})
 
 _TOTALS = frozenset({"Sum", "Mean", "SegmentSum", "UnsortedSegmentSum", "SegmentSumV2", "SegmentMean"})
 
@@ -28,6 +33,40 @@ def rule(suspect: Suspect) -> Verdict | None:
     return (
         Verdict("normalised_then_summed", "error", op) if size and state.gradient.max_abs <= SUM_NOISE * size else None
     )
+
+
+def tied(suspect: Suspect) -> Verdict | None:
+    """All outputs of a softmax are equal, and the loss takes the largest or the smallest of them: TensorFlow gives each
+    the same share of the gradient, as of a sum. An error if it is zero in every digit; rounding breaks a tie."""
+    state, topology = suspect.state, suspect.topology
+    if state.gradient is None:
+        return None
+    for op, size in suspect.measured.once(("tied", suspect.target), lambda: list(_tied(suspect))):
+        if state.gradient.max_abs <= SUM_NOISE * size and not topology.made_by(op).isdisjoint(
+            topology.readers[state.variable]
+        ):
+            return Verdict("normalised_then_summed", "warning" if state.gradient.max_abs else "error", op)
+    return None
+
+
+def _tied(suspect: Suspect) -> Iterator[tuple[int, float]]:
+    """The softmaxes whose outputs all get a gradient from an extreme, and how large it is. One that is larger than the
+    others would get all of it."""
+    topology = suspect.topology
+    for op in topology.by_type.get("Softmax", ()):
+        report = suspect.measured.of_op(suspect.target, op)
+        if report is not None and report.max_abs and not report.zero_fraction and _extreme_of(topology, op) >= 0:
+            yield op, report.max_abs
+
+
+def _extreme_of(topology: Topology, softmax: int) -> int:
+    """The op that takes the largest or the smallest of the outputs of a softmax, and all that does; otherwise -1."""
+
+    def onward(op: int) -> Sequence[int]:
+        return topology.onward(op) if op == softmax or topology.trace.ops[op].type in _SAME else ()
+
+    ends = [op for op in walked([softmax], onward) if op != softmax and topology.trace.ops[op].type not in _SAME]
+    return ends[0] if len(ends) == 1 and topology.trace.ops[ends[0]].type in _EXTREMES else -1
 
 
 def normalised_by_hand(suspect: Suspect) -> Verdict | None:
@@ -110,6 +149,14 @@ def _lets_through(suspect: Suspect, softmax: int, size: float) -> bool:
 
 
 def message_and_fix(group: Group) -> Text:
+    extreme = _extreme_of(group.suspect.topology, group.culprit) if group.culprit >= 0 else -1
+    if group.op is not None and group.op.type == "Softmax" and extreme >= 0:
+        which = _EXTREMES[group.trace.ops[extreme].type]
+        return Template(
+            SIZE + f"in this step all outputs of {{op}} are equal, and {called(group.trace, extreme)} takes the "
+            f"{which}. TensorFlow gives equal ones the same share of the gradient, which the softmax cancels.",
+            "Let its inputs differ from the beginning: a random initialiser in the layer before it, instead of zeros.",
+        )(group)
     if group.op is not None and group.op.type in ("Softmax", "LogSoftmax"):
         return Template(
             SIZE + "the loss sums the output of {op}, which sums to one, so it is constant.",
@@ -125,8 +172,8 @@ def message_and_fix(group: Group) -> Text:
 CAUSE = Cause(
     name="normalised_then_summed",
     meaning="the same gradient arrives at all outputs of a softmax, or of a hand-written normalisation, and at most "
-    "rounding noise is passed on",
-    severity="error",
+    "rounding noise is passed on; also from the largest or the smallest of outputs that are all equal",
+    severity="error; warning for equal outputs that rounding may tell apart",
     fix="compare with targets",
     text=message_and_fix,
     leaves_noise=True,

@@ -6,7 +6,7 @@ from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.step.not_computed import inverting_ops
 from tb_gradflow.analyse.words.fields import Template
-from tb_gradflow.analyse.words.names import Group, Text
+from tb_gradflow.analyse.words.names import Group, Text, called, place_of
 from tb_gradflow.analyse.words.phrases import failure
 
 
@@ -36,6 +36,14 @@ def message_and_fix(group: Group) -> Text:
             if group.culprit >= 0
             else "Check the inputs of that op in this step; `tf.config.run_functions_eagerly(True)` shows the line "
             "that raises.",
+        )(group)
+    if group.trace.raised:
+        raised = group.trace.raised[0]
+        where = f"{called(group.trace, raised.op)}{place_of(group.trace, raised.op)} raises" if raised.op >= 0 else "it"
+        return Template(
+            "Not verified: no step was completed, so the gradient of {names} was not measured: "
+            f"{where} {raised.error}.",
+            "Mend what raises the error, and run a step again.",
         )(group)
     return Template(
         "Not verified: no step was completed, so the gradient of {names} was not measured. The graph alone shows no "

@@ -9,7 +9,7 @@ from tb_gradflow.analyse.edits.settings import along_rows
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.graph.op_sets import is_square
 from tb_gradflow.analyse.graph.paths import walked
-from tb_gradflow.analyse.graph.probabilities import SOFTMAX_LOSSES
+from tb_gradflow.analyse.graph.probabilities import SAME_VALUES, SOFTMAX_LOSSES
 from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import Group, Text
@@ -21,21 +21,30 @@ _BETWEEN = frozenset(
 )
 _HANDING_ON = frozenset({"Maximum", "AddV2", "Identity", "Reshape", "Cast", "Squeeze"})
 _TO_A_LOSS = _HANDING_ON | {"Transpose", "Minimum", "Log", "RealDiv"}
+_PICKS = frozenset({"Mul", "GatherNd", "GatherV2"})
+_PICKED_ON = _PICKS | _TO_A_LOSS - {"Log"} | {"Sum"}
+_QUOTIENTS = frozenset({"RealDiv", "DivNoNan"})
 _DIVIDING_BY = {"Rsqrt": ("Mul",), "Sqrt": ("RealDiv", "DivNoNan")}
 
 
 def rule(suspect: Suspect) -> Verdict | None:
     """`tf.math.l2_normalize(x)` without an axis, or `x / tf.norm(x)`, of what a layer computes for each row. A weight
-    that is normalised as a whole does not come from data, and a power is a mean. Or `tf.nn.softmax(x, axis=0)` of such
-    rows, whose results a cross-entropy takes for the probabilities of each row."""
+    that is normalised as a whole does not come from data, and a power is a mean. Or `x / tf.reduce_max(x)` of such
+    rows. Or `tf.nn.softmax(x, axis=0)` of them, whose results a cross-entropy takes for the probabilities of each row;
+    or which are only the output, while the cross-entropy of Keras takes the scores in front of it."""
     if suspect.target < 0:
         return None
     topology, readers = suspect.topology, suspect.topology.readers[suspect.state.variable]
     arrives = topology.gradient(suspect.target).hops
     for value, op in suspect.measured.once(
-        "over the batch", lambda: [*_whole_norms(topology), *_softmaxes_over_rows(topology)]
+        "over the batch",
+        lambda: [*_whole_norms(topology), *_largest_of_all(topology), *_softmaxes_over_rows(topology)],
     ):
-        if arrives[op] >= 0 and not topology.made_by(value).isdisjoint(readers):
+        if (
+            (arrives[op] >= 0 or _is_beside(topology, op))
+            and arrives[value] >= 0
+            and not topology.made_by(value).isdisjoint(readers)
+        ):
             return Verdict("normalised_over_batch", "warning", op)
     return None
 
@@ -59,19 +68,84 @@ def _whole_norms(topology: Topology) -> Iterator[tuple[int, int]]:
                     yield value, op
 
 
+def _largest_of_all(topology: Topology) -> Iterator[tuple[int, int]]:
+    """Rows that are divided by the largest element of them all, with the op that divides them."""
+    trace = topology.trace
+    for largest in topology.by_type.get("Max", ()):
+        value = trace.ops[largest].inputs[0].op if trace.ops[largest].inputs else -1
+        rows = trace.ops[value].outputs[0].shape if value >= 0 else None
+        is_whole = _is_single(trace.ops[largest].outputs[0].shape) and not trace.ops[largest].backward
+        if not is_whole or rows is None or len(rows) < 2 or rows[0] == 1 or not _is_of_rows(topology, value):
+            continue
+        divisors = set(_reached(topology, largest))
+        for op in topology.onward(value):
+            if trace.ops[op].type in _QUOTIENTS and any(each.op in divisors for each in trace.ops[op].inputs):
+                yield value, op
+
+
 def _softmaxes_over_rows(topology: Topology) -> Iterator[tuple[int, int]]:
-    """Rows of class scores, with the softmax over them: TensorFlow transposes a matrix and normalises its last axis.
-    Similarities of all rows with all others are no scores of a layer, and are compared along both axes."""
+    """Rows of class scores, with the softmax over them or over another axis than the classes: TensorFlow transposes a
+    tensor and normalises its last axis. Similarities of all rows with all others are no scores of a layer, and are
+    compared along both axes."""
     trace = topology.trace
     for op in topology.by_type.get("Softmax", ()):
         turned = trace.ops[op].inputs[0].op if trace.ops[op].inputs else -1
         if turned < 0 or trace.ops[op].backward or trace.ops[turned].type != "Transpose":
             continue
         value, shape = trace.ops[turned].inputs[0].op, trace.ops[turned].outputs[0].shape
-        if value < 0 or shape is None or len(shape) != 2 or not _is_of_rows(topology, value):
+        if value < 0 or shape is None or _axis_of(topology, op) < 0 or not _is_of_rows(topology, value):
             continue
-        if any(_takes_probabilities(trace, user) for user in _on_to_a_loss(topology, op)):
+        takers = list(_on_to_a_loss(topology, op))
+        is_taken = any(_takes_probabilities(trace, user) for user in takers) or _is_picked_from(topology, takers)
+        if is_taken or _is_beside(topology, op):
             yield value, op
+
+
+def _axis_of(topology: Topology, softmax: int) -> int:
+    """The axis over which a transposed softmax normalises; -1 if it is not known, or the last one."""
+    ops = topology.trace.ops
+    turned = ops[softmax].inputs[0].op
+    value = ops[turned].inputs[0].op if ops[turned].type == "Transpose" and ops[turned].inputs else -1
+    before, after = (ops[op].outputs[0].shape if op >= 0 else None for op in (value, turned))
+    if not before or not after or len(before) != len(after) or len(before) < 2:
+        return -1
+    axes = [axis for axis, size in enumerate(before) if size == after[-1]]
+    return axes[0] if len(axes) == 1 and axes[0] < len(before) - 1 and before[-1] == after[axes[0]] else -1
+
+
+def _is_beside(topology: Topology, op: int) -> bool:
+    """Whether a softmax over another axis is only an output, and a cross-entropy takes the scores in front of it."""
+    ops = topology.trace.ops
+    turned = ops[op].inputs[0].op if ops[op].type == "Softmax" and ops[op].inputs else -1
+    if (
+        turned < 0
+        or ops[turned].type != "Transpose"
+        or any(ops[user].type == "Transpose" for user in topology.onward(op))
+    ):
+        return False
+
+    def onward(at: int) -> Sequence[int]:
+        is_same = ops[at].type in SAME_VALUES or at == ops[turned].inputs[0].op
+        return topology.onward(at) if is_same else ()
+
+    return any(ops[at].type in SOFTMAX_LOSSES for at in walked([ops[turned].inputs[0].op], onward))
+
+
+def _is_picked_from(topology: Topology, takers: Sequence[int]) -> bool:
+    """Whether labels pick one of the probabilities of each row, as a factor or as an index, and the loss is its
+    logarithm."""
+    ops = topology.trace.ops
+
+    def onward(op: int) -> Sequence[int]:
+        return topology.onward(op) if ops[op].type in _PICKED_ON else ()
+
+    picks = [
+        user
+        for op in takers
+        for user in topology.onward(op)
+        if ops[user].type in _PICKS and sum(each.op >= 0 for each in ops[user].inputs) == 1
+    ]
+    return any(ops[op].type == "Log" for op in walked(picks, onward))
 
 
 def _on_to_a_loss(topology: Topology, softmax: int) -> Iterator[int]:
@@ -116,11 +190,34 @@ def _is_of_rows(topology: Topology, value: int) -> bool:
 
 
 def message_and_fix(group: Group) -> Text:
+    axis = (
+        _axis_of(group.suspect.topology, group.culprit) if group.op is not None and group.op.type == "Softmax" else -1
+    )
+    if axis >= 0 and _is_beside(group.suspect.topology, group.culprit):
+        what = "the rows of the batch" if axis == 0 else "another axis than the classes"
+        return Template(
+            f"{{op}} normalises over {what}, `axis={axis}`: what the model returns for one class adds up to one over "
+            "this axis, and what it returns for a row does not. Keras computes the loss from the scores in front of "
+            "it, so the gradient is right; the predictions and what metrics get of them are not.",
+            "Normalise the classes of each row, `axis=-1`.",
+        )(group)
+    if axis > 0:
+        return Template(
+            f"{{they_get}} a gradient towards other probabilities: {{op}} normalises over `axis={axis}`, so that the "
+            "probabilities of one class add up to one over this axis, and those of the classes do not.",
+            "Normalise the classes, `axis=-1`.",
+        )(group)
     if group.op is not None and group.op.type == "Softmax":
         return Template(
             "{they_get} a gradient that mixes the rows of the batch: {op} normalises over the rows, `axis=0`, so that "
             "the probabilities of one class add up to one over the whole batch, and those of a row do not.",
             "Normalise each row on its own, `axis=-1`.",
+        )(group)
+    if group.op is not None and group.op.type in _QUOTIENTS and not _is_by_norm(group):
+        return Template(
+            "{they_get} a gradient that mixes the rows of the batch: {op} divides all rows by the largest element of "
+            "the whole batch. What the model returns for a row then depends on the others.",
+            "Divide each row by its own, `tf.reduce_max(..., axis=-1, keepdims=True)`.",
         )(group)
     return Template(
         "{they_get} a gradient that mixes the rows of the batch: {op} divides all rows by one norm, that of the whole "
@@ -129,11 +226,21 @@ def message_and_fix(group: Group) -> Text:
     )(group)
 
 
+def _is_by_norm(group: Group) -> bool:
+    return any(op == group.culprit for _, op in _whole_norms(group.suspect.topology))
+
+
+def is_beside(topology: Topology, op: int) -> bool:
+    """Whether the loss does not see the softmax of a finding: the output alone is normalised over another axis."""
+    return op >= 0 and _is_beside(topology, op)
+
+
 CAUSE = Cause(
     name="normalised_over_batch",
     meaning="what a layer computes for each row is divided by its norm over all rows, as by `tf.math.l2_normalize(x)` "
-    "without `axis`: each row depends on the others, and all become smaller the more there are. Or a cross-entropy "
-    "gets a softmax over the rows, `axis=0`",
+    "without `axis`: each row depends on the others, and all become smaller the more there are. Or by the largest "
+    "element of them all. Or a cross-entropy gets a softmax over the rows, `axis=0`, or over another axis than the "
+    "classes; or this is the output, while the loss of Keras takes the scores in front of it",
     severity="warning",
     fix="normalise each row: `axis=-1`",
     text=message_and_fix,
