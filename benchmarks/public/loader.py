@@ -190,10 +190,8 @@ def _as_columns(x: Any) -> Any:
 
 
 def _as_numbers(y: Any) -> Any:
-    """Of labels that are text, such as `"0"`, TensorFlow made numbers."""
-    import numpy as np
-
-    return y.astype("float32") if isinstance(y, np.ndarray) and y.dtype.kind == "U" else y
+    """Of labels that are text, such as `"0"`, or objects, TensorFlow made numbers."""
+    return y.astype("float32") if getattr(getattr(y, "dtype", None), "kind", "") in ("U", "O") else y
 
 
 def _end_early(keras: Any, batches: int, seconds: float) -> None:
