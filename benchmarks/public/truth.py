@@ -25,6 +25,7 @@ OF_CAUSES: Mapping[str, frozenset[str]] = {
         "softmax_single_class": "activation",
         "targets_out_of_reach": "activation labels loss",
         "probabilities_as_logits": "loss activation",
+        "predictions_dropped": "layers",
         "not_a_distribution": "loss activation",
         "labels_broadcast": "labels loss",
         "vanishing_depth": "hidden",

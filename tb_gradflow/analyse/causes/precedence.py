@@ -102,6 +102,7 @@ from tb_gradflow.analyse.causes.wrong_value import (
     labels_broadcast,
     normalised_over_batch,
     not_a_distribution,
+    predictions_dropped,
     probabilities_as_logits,
     targets_out_of_reach,
 )
@@ -321,6 +322,7 @@ CONNECTED: tuple[Rule, ...] = (
     normalised_over_batch.rule,
     probabilities_as_logits.rule,
     targets_out_of_reach.rule,
+    predictions_dropped.rule,
     softmax_all_masked.masked_everywhere,
     shift_invariant_parameter.rule,
     normalised_then_summed.rule,

@@ -29,6 +29,7 @@ _OF_CAUSES: dict[str, VerdictKind] = {
     "probabilities_as_logits": "labels",
     "not_a_distribution": "labels",
     "targets_out_of_reach": "labels",
+    "predictions_dropped": "labels",
     "nonfinite_input": "inputs",
     "gradient_not_applied": "updates",
     "nonfinite_update": "updates",
