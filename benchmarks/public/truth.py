@@ -32,6 +32,7 @@ OF_CAUSES: Mapping[str, frozenset[str]] = {
         "linear_layers": "capacity hidden",
         "outlying_rows": "inputs",
         "zero_input": "inputs",
+        "fractions_as_indices": "inputs",
         "nonfinite_input": "inputs",
         "exploding_recurrence": "rate inputs hidden",
         "frozen_by_flag": "layers",

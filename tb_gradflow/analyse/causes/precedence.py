@@ -99,6 +99,7 @@ from tb_gradflow.analyse.causes.updates import (
 )
 from tb_gradflow.analyse.causes.wrong_value import (
     custom_gradient_wrong,
+    fractions_as_indices,
     labels_broadcast,
     normalised_over_batch,
     not_a_distribution,
@@ -319,6 +320,7 @@ CONNECTED: tuple[Rule, ...] = (
     nondiff_op_input.partly_cut,
     python_escape.partly_in_python,
     labels_broadcast.rule,
+    fractions_as_indices.rule,
     normalised_over_batch.rule,
     probabilities_as_logits.rule,
     targets_out_of_reach.rule,

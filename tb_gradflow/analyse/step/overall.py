@@ -31,6 +31,7 @@ _OF_CAUSES: dict[str, VerdictKind] = {
     "targets_out_of_reach": "labels",
     "predictions_dropped": "labels",
     "nonfinite_input": "inputs",
+    "fractions_as_indices": "inputs",
     "gradient_not_applied": "updates",
     "nonfinite_update": "updates",
     "loss_not_scaled": "updates",
