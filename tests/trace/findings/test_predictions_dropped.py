@@ -133,3 +133,16 @@ def test_a_mask_that_chooses_what_is_to_be_predicted_is_meant() -> None:
 
 def test_predictions_that_a_loop_drops_are_named() -> None:
     assert of_loop(lambda p, y: tf.reduce_mean((y - tf.nn.dropout(p, 0.4)) ** 2)) == ["predictions_dropped"]
+
+
+@pytest.mark.parametrize(("rate", "causes"), [(0.4, ["predictions_dropped"]), (0.0, [])])
+def test_a_rate_that_is_given_may_be_zero(rate: float, causes: list[str]) -> None:
+    keras.utils.set_random_seed(4)
+    dense = layers.Dense(3)
+    dense.build((None, 5))
+
+    def loss(x: Any, y: Any, part: Any) -> Any:
+        return tf.reduce_mean((y - tf.nn.dropout(dense(x), part)) ** 2)
+
+    args = X, X[:, :3], tf.constant(rate)
+    assert loud(tb_gradflow.explain(loss, args=args, variables=dense.weights)) == causes

@@ -13,6 +13,7 @@ from tb_gradflow.analyse.graph.comparisons import DIFFERENCES, is_averaged
 from tb_gradflow.analyse.graph.op_sets import constant_of
 from tb_gradflow.analyse.graph.probabilities import SAME_VALUES, SOFTMAX_LOSSES
 from tb_gradflow.analyse.graph.topology import Topology
+from tb_gradflow.analyse.step.measured import Measured
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import Group, Text, layer_of
 
@@ -49,11 +50,12 @@ def rule(suspect: Suspect) -> Verdict | None:
 
 
 def _dropped_in(suspect: Suspect) -> list[_Dropped]:
-    topology, target = suspect.topology, suspect.target
-    return suspect.measured.once(("dropped", target), lambda: list(_dropped(topology, target)))
+    measured, target = suspect.measured, suspect.target
+    return measured.once(("dropped", target), lambda: list(_dropped(measured, target)))
 
 
-def _dropped(topology: Topology, target: int) -> Iterator[_Dropped]:
+def _dropped(measured: Measured, target: int) -> Iterator[_Dropped]:
+    topology = measured.topology
     ops, hops = topology.trace.ops, topology.gradient(target).hops
     for op, place in _comparisons(topology, target):
         is_logit = ops[op].type in SOFTMAX_LOSSES or "logistic_loss" in ops[op].name
@@ -62,7 +64,7 @@ def _dropped(topology: Topology, target: int) -> Iterator[_Dropped]:
             if op < 0 or ops[op].reads is not None:
                 break
             place = -1
-            if _is_dropout(topology, op):
+            if _is_dropout(topology, op) and _drops(measured, target, op):
                 yield _Dropped(op, is_logit)
             is_logit |= ops[op].type in _ACTIVATIONS
             if ops[op].type not in SAME_VALUES | _ACTIVATIONS | _IN_LOSSES:
@@ -97,6 +99,13 @@ def _is_dropout(topology: Topology, op: int) -> bool:
     return is_random and not any(
         each.reads is not None and topology.trace.variables[each.reads].trainable for each in made
     )
+
+
+def _drops(measured: Measured, target: int, dropout: int) -> bool:
+    """Whether it cuts some of the gradient off: a rate that is fed may be zero."""
+    places = [edge.op for edge in measured.topology.trace.ops[dropout].inputs if edge.input > 0 and edge.op >= 0]
+    left = [measured.of_op(target, place) for place in places]
+    return not left or any(each is None or each.zero_fraction > 0 for each in left)
 
 
 def message_and_fix(group: Group) -> Text:

@@ -102,20 +102,22 @@ def flat_by_then(suspect: Suspect) -> Verdict | None:
 
 
 def _compared(measured: Measured, mismatch: _Mismatch) -> Iterator[int]:
-    """The ops between a comparison and the last activation in front of it, which is the last."""
+    """The last activation in front of a comparison, and the clips of a cross-entropy behind it."""
     ops = measured.topology.trace.ops
     op, place = mismatch.op, mismatch.place
     while True:
         op = next((edge.op for edge in ops[op].inputs if edge.input != place and edge.op >= 0), -1)
+        place = -1
         if op < 0 or ops[op].reads is not None:
             return
-        yield op
-        if ops[op].type not in _SAME and ops[op].type not in _BEFORE_LOGS:
+        if ops[op].type in _CLIPS or ops[op].type in _BOUNDS:
+            yield op
+        if ops[op].type not in _SAME | _CLIPS | _BEFORE_LOGS:
             return
-        place = -1
 
 
-_BEFORE_LOGS = frozenset({"Log", "Log1p", "Neg", "Sub", "AddV2", "Minimum", "Maximum", "ClipByValue"})
+_CLIPS = frozenset({"Minimum", "Maximum", "ClipByValue"})
+_BEFORE_LOGS = frozenset({"Log", "Log1p", "Neg", "Sub", "AddV2"})
 """What a cross-entropy does with probabilities."""
 
 
