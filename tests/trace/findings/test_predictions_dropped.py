@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ def loud(report: tb_gradflow.Report) -> list[str]:
     return [each.cause for each in report.findings if each.severity != "info"]
 
 
-LAST = {
+LAST: dict[str, tuple[Callable[[], tuple[Any, ...]], Any, Any]] = {
     "logits": (lambda: (layers.Dense(3), dropped()), LOGITS, ONE_HOT),
     "in front of the softmax": (
         lambda: (layers.Dense(3), dropped(), layers.Activation("softmax")),
@@ -91,7 +92,7 @@ class Attention(layers.Layer):
         return self.drop(tf.nn.softmax(self.scores(x)), training=training) * x
 
 
-HEALTHY = {
+HEALTHY: dict[str, tuple[Callable[[], tuple[Any, ...]], Any, Any]] = {
     "before the last layer": (lambda: (dropped(), layers.Dense(3, "softmax")), "categorical_crossentropy", ONE_HOT),
     "attention": (lambda: (layers.Dense(5), Attention(), layers.Dense(3)), LOGITS, ONE_HOT),
     "weights of experts": (lambda: (layers.Dense(5), layers.Softmax(), dropped(), layers.Dense(3)), "mse", X[:, :3]),
