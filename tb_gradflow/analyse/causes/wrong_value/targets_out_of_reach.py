@@ -302,9 +302,8 @@ CAUSE = Cause(
     "front of a squared or absolute error, and targets beyond its limits by more than 0.4 of their range. Or "
     "targets outside of 0 and 1 in a binary cross-entropy; negative ones in the loss of a Poisson distribution; zero "
     "in a percentage error; or a cross-entropy of several classes whose targets are all zero, or all greater than zero "
-    "and some greater than one. The gradient trains towards the limit, until the "
-    "activation is flat",
-    severity="warning",
+    "and some greater than one. The gradient trains towards the limit, until the activation is flat",
+    severity="warning; error where no variable gets any gradient, in this step or before",
     fix="another activation, or other units for the targets",
     text=message_and_fix,
     plight="a gradient towards values out of reach",
