@@ -182,6 +182,18 @@ def _with_old_options(init: Callable[..., None], keras: Any) -> Callable[..., No
     return with_old_options
 
 
+def _as_columns(x: Any) -> Any:
+    """Of one number for each row, Keras made a column."""
+    import numpy as np
+
+    return x[:, None] if isinstance(x, np.ndarray) and x.ndim == 1 else x
+
+
+def _as_numbers(y: Any) -> Any:
+    """Of labels that are text, such as `"0"`, or objects, TensorFlow made numbers."""
+    return y.astype("float32") if getattr(getattr(y, "dtype", None), "kind", "") in ("U", "O") else y
+
+
 def _end_early(keras: Any, batches: int, seconds: float) -> None:
     class EndEarly(keras.callbacks.Callback):
         def on_train_begin(self, logs: Any = None) -> None:
@@ -194,9 +206,9 @@ def _end_early(keras: Any, batches: int, seconds: float) -> None:
 
     fit = keras.Model.fit
 
-    def ended_early(self: Any, *args: Any, **options: Any) -> Any:
+    def ended_early(self: Any, x: Any = None, y: Any = None, *args: Any, **options: Any) -> Any:
         options["callbacks"] = [*(options.get("callbacks") or ()), EndEarly()]
-        return fit(self, *args, **options)
+        return fit(self, _as_columns(x), _as_numbers(y), *args, **options)
 
     keras.Model.fit = ended_early
 
@@ -222,6 +234,8 @@ def main(arguments: Sequence[str]) -> None:
     sys.argv = [str(program)]
     # The same lines at the same places.
     text = program.read_text(encoding="utf-8")
+    # Of these, TensorFlow itself has imported some, which work no more.
+    text = text.replace("tensorflow.python.keras", "tensorflow.keras")
     if options.keras == "2":
         text = re.sub(r"^(\s*)from\s+keras\b", r"\1from tf_keras", text, flags=re.MULTILINE)
         text = re.sub(r"^(\s*)import\s+keras\b", r"\1import tf_keras as keras, tf_keras", text, flags=re.MULTILINE)

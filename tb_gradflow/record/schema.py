@@ -122,7 +122,8 @@ class Input:
 @dataclass(frozen=True, slots=True)
 class ValueRange:
     """The input range of a function that is not finite everywhere, such as a logarithm, or of a masked softmax; or the
-    range of labels, or another part of the batch, that a result of the model is compared with.
+    range of labels, or another part of the batch, that a result of the model is compared with; or of the floating part
+    of the batch that the indices of a lookup are made of.
 
     Attributes:
         op: Index in `Trace.ops`.

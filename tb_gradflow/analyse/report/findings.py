@@ -102,7 +102,7 @@ def _apart(findings: Iterable[Finding]) -> Iterator[Finding]:
 
 
 _LEARNING = ("connected", "vanishing", "exploding")
-_HELD = ("saturation_clip", "saturation_sigmoid", "saturation_softmax")
+_HELD = ("saturation_clip", "saturation_sigmoid", "saturation_softmax", "targets_out_of_reach")
 
 
 def _without_anything_learning(judged: Judged) -> Judged:

@@ -1,6 +1,7 @@
 """The input ranges of functions that are not finite everywhere, in every recorded step: how a value reached the point
 where it breaks shows only over the steps. And those of masked softmaxes, which are not meant to exclude every entry,
-and of labels and other parts of the batch that are compared with results of the model, which may not reach them.
+and of labels and other parts of the batch that are compared with results of the model, which may not reach them; and of
+numbers of the batch of which a lookup in a table takes the integers, which may be fractions.
 
 A value is left out if reading it could change how the step rounds (see `fusion`).
 """
@@ -28,6 +29,15 @@ MOST_RANGES = 64
 
 MOST_COMPARED = 8
 """So many comparisons with the batch are measured, the last ones before the loss."""
+
+MOST_LOOKUPS = 8
+"""In so many lookups."""
+
+_LOOKUPS = frozenset({"GatherV2", "ResourceGather"})
+
+# How an embedding makes indices of integers: Keras counts negative ones from the end.
+_NEAR = 12
+_OF_INDICES = frozenset({"Cast", "Reshape", "ExpandDims", "Squeeze", "Identity", "SelectV2", "AddV2"})
 
 _COMPARES = frozenset({"Sub", "SquaredDifference"})
 _LOGISTIC_LOSS = "logistic_loss"
@@ -61,7 +71,11 @@ def value_ranges(collector: Collector, block: Block, *, exact: bool) -> list[Mea
         if value is not None:
             row = block.measure(value, of=_magnitudes if is_divisor else _range)
             found.append(MeasuredInput(flattener, number, place, row))
-    for number, place, argument in islice(_compared(collector, flattener), MOST_COMPARED):
+    of_batch = [
+        *islice(_compared(collector, flattener), MOST_COMPARED),
+        *islice(_looked_up(collector, flattener), MOST_LOOKUPS),
+    ]
+    for number, place, argument in of_batch:
         value = collector.symbols.actual(argument)
         if value is not None:
             rows.setdefault(id(argument), block.measure(value, of=_range))
@@ -85,11 +99,32 @@ def _compared(collector: Collector, flattener: Flattener) -> Iterator[tuple[int,
         given = op.op.inputs[place]
         while given.op.type in _SAME:
             given = given.op.inputs[0]
-        # The shadow of an eager step has small tensors as constants. A step of Keras 2 takes its batch itself.
-        is_given = given.op.type == "Placeholder" or collector.symbols.actual(given) is not given
-        is_given = (is_given and not given.op.inputs) or given.op.type == "IteratorGetNext"
-        if is_given and (given.dtype.is_floating or given.dtype.is_integer):
+        if _is_of_batch(collector, given) and (given.dtype.is_floating or given.dtype.is_integer):
             yield number, place, given
+
+
+def _is_of_batch(collector: Collector, given: Any) -> bool:
+    # The shadow of an eager step has small tensors as constants. A step of Keras 2 takes its batch itself.
+    is_given = given.op.type == "Placeholder" or collector.symbols.actual(given) is not given
+    return (is_given and not given.op.inputs) or given.op.type == "IteratorGetNext"
+
+
+def _looked_up(collector: Collector, flattener: Flattener) -> Iterator[tuple[int, int, Any]]:
+    """Where the rows of a table are looked up with a part of the batch that is not integer: the op, which of its inputs
+    the indices are, and the argument of the step that they are made of."""
+    ops = flattener.ops
+    needed, moved = with_losses(collector, flattener)
+    for number in sorted(needed & moved):
+        op = ops[number]
+        if op.type not in _LOOKUPS or op.nested or op.backward or op.known is not None:
+            continue
+        behind = [op.op.inputs[1]]
+        for each in behind:  # grows while it is walked
+            if each.dtype.is_floating and _is_of_batch(collector, each):
+                yield number, 1, each
+                break
+            if each.op.type in _OF_INDICES and len(behind) < _NEAR:
+                behind.extend(each.op.inputs)
 
 
 def _is_comparison(op: FlatOp, of_model: FlatOp) -> bool:

@@ -130,10 +130,13 @@ def test_a_dead_relu_that_predicts_is_left_out() -> None:
     last = [keras.layers.Dense(1, activation="relu", bias_initializer=low)]
     inside = [keras.layers.Dense(4), keras.layers.ReLU(threshold=30.0), keras.layers.Dense(1, use_bias=False)]
 
-    finding = told_of_model(last, "mse", X, -np.ones((8, 1)))
+    finding = told_of_model(last, "mse", X, np.ones((8, 1)))
+    negative = told_of_model(last, "mse", X, -np.ones((8, 1)))
     before = told_of_model(inside, "mse", X, -np.ones((8, 1)))
 
     assert (finding.cause, before.cause) == ("dead_relu", "dead_relu")
+    assert negative.cause == "targets_out_of_reach"
+    assert "Remove the activation of layer" in negative.fix
     assert "remove the ReLU: it cannot predict negative values" in finding.fix
     assert "predicts" not in before.fix
 

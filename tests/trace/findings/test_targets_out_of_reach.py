@@ -143,3 +143,46 @@ def test_a_cross_entropy_of_classes_is_given_probabilities(
     tmp_path: Path, y: Any, causes: list[str], *, run_eagerly: bool
 ) -> None:
     assert loud(of_fit(tmp_path, "softmax", "categorical_crossentropy", y, run_eagerly=run_eagerly)) == causes
+
+
+FAR = 60.0
+"""An offset with which a sigmoid is flat; with its negative, a ReLU is."""
+
+
+@pytest.mark.parametrize(
+    ("activation", "offset", "loss", "y", "cause"),
+    [
+        ("sigmoid", FAR, "mse", WIDE, "targets_out_of_reach"),
+        ("sigmoid", FAR / 3, "mse", WIDE, "targets_out_of_reach"),  # almost flat
+        ("tanh", FAR, "mae", WIDE, "targets_out_of_reach"),
+        ("relu", -FAR, "mse", WIDE - 5, "targets_out_of_reach"),
+        ("sigmoid", -FAR, "binary_crossentropy", 2 * IS_LARGE - 1, "targets_out_of_reach"),
+        ("sigmoid", FAR / 3, "mape", IS_LARGE, "targets_out_of_reach"),
+        ("sigmoid", FAR, "mse", IS_LARGE, "saturation_sigmoid"),
+        ("relu", -FAR, "mse", np.abs(WIDE), "dead_relu"),
+    ],
+)
+def test_targets_that_do_not_fit_are_named_also_where_the_last_activation_is_flat(
+    activation: str, offset: float, loss: str, y: Any, cause: str
+) -> None:
+    network = model(activation)
+    network.layers[-1].bias.assign([offset])
+    network.compile("sgd", loss)
+
+    report = tb_gradflow.explain(network, X, y)
+
+    assert loud(report) == [cause]
+    assert set(report.findings[0].variables) == set(report.variables)
+    assert report.to_dict()["verdict"]["kind"] == ("labels" if cause == "targets_out_of_reach" else "gradient")
+    is_zero = all(each.status == "zero" for each in report.variables.values())
+    assert report.findings[0].severity == ("error" if is_zero else "warning")
+
+
+def test_a_layer_that_is_dead_further_in_is_named_beside_targets_that_do_not_fit() -> None:
+    network = model("sigmoid")
+    network.layers[0].bias.assign([-FAR] * 8)
+    network.compile("sgd", "mse")
+
+    report = tb_gradflow.explain(network, X, WIDE)
+
+    assert set(loud(report)) == {"dead_relu", "targets_out_of_reach"}

@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.edits.settings import without_activation
+from tb_gradflow.analyse.evidence.course import SINGLE_DECADES, steepest
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.graph.comparisons import DIFFERENCES, is_averaged, is_scaled_as_a_whole
 from tb_gradflow.analyse.graph.op_sets import SOFTMAX_LOSS
@@ -16,7 +17,7 @@ from tb_gradflow.analyse.graph.paths import walked
 from tb_gradflow.analyse.graph.probabilities import SIGMOID_LOSS
 from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.step.measured import Measured
-from tb_gradflow.analyse.words.fields import fields, filled
+from tb_gradflow.analyse.words.fields import ZERO, fields, filled
 from tb_gradflow.analyse.words.names import Group, Text, call_of, layer_of
 from tb_gradflow.record.schema import Op
 
@@ -56,12 +57,14 @@ class _Mismatch:
 
     Attributes:
         op: The op that compares them with what the model returns.
+        place: Which of its inputs they are.
         made: The activation that cannot reach them; that op if the loss is not made for them.
         targets: Their range.
         limits: That of what the activation returns, or of what the loss expects.
     """
 
     op: int
+    place: int
     made: int
     targets: tuple[float, float]
     limits: tuple[float, float]
@@ -82,6 +85,42 @@ def rule(suspect: Suspect) -> Verdict | None:
     return None
 
 
+def flat_by_then(suspect: Suspect) -> Verdict | None:
+    """The last activation is flat in this step, and the gradient zero, or almost: the way to such targets leads
+    there."""
+    place = suspect.culprit
+    if place < 0:
+        most, place = steepest(suspect)
+        if most < SINGLE_DECADES:
+            return None
+    if suspect.target < 0 or suspect.measured.is_learned(suspect.target):
+        return None
+    for each in _mismatches(suspect):
+        if place in _compared(suspect.measured, each):
+            return Verdict("targets_out_of_reach", "warning", each.made)
+    return None
+
+
+def _compared(measured: Measured, mismatch: _Mismatch) -> Iterator[int]:
+    """The last activation in front of a comparison, and the clips of a cross-entropy behind it."""
+    ops = measured.topology.trace.ops
+    op, place = mismatch.op, mismatch.place
+    while True:
+        op = next((edge.op for edge in ops[op].inputs if edge.input != place and edge.op >= 0), -1)
+        place = -1
+        if op < 0 or ops[op].reads is not None:
+            return
+        if ops[op].type in _CLIPS or ops[op].type in _BOUNDS:
+            yield op
+        if ops[op].type not in _SAME | _CLIPS | _BEFORE_LOGS:
+            return
+
+
+_CLIPS = frozenset({"Minimum", "Maximum", "ClipByValue"})
+_BEFORE_LOGS = frozenset({"Log", "Log1p", "Neg", "Sub", "AddV2"})
+"""What a cross-entropy does with probabilities."""
+
+
 def _mismatches(suspect: Suspect) -> list[_Mismatch]:
     measured, target = suspect.measured, suspect.target
     return measured.once(("out of reach", target), lambda: list(_out_of_reach(measured, target)))
@@ -97,7 +136,7 @@ def _out_of_reach(measured: Measured, target: int) -> Iterator[_Mismatch]:
             continue
         if any(scope in f"/{op.name}" for scope in _PERCENT):
             if op.type in DIFFERENCES and 0.0 in targets and targets != (0.0, 0.0):
-                yield _Mismatch(each.op, each.op, targets, (-inf, inf))
+                yield _Mismatch(each.op, each.input, each.op, targets, (-inf, inf))
             continue
         # Weights of rows may leave out those whose targets only say that there is none.
         if not (is_averaged(topology, each.op, target) and is_scaled_as_a_whole(topology, way.from_op(each.op))):
@@ -105,18 +144,18 @@ def _out_of_reach(measured: Measured, target: int) -> Iterator[_Mismatch]:
         if op.type == SOFTMAX_LOSS:
             # A policy gradient weights one-hot vectors with advantages of any size, but leaves their zeros.
             if targets == _NONE or (targets[0] > _ROUNDING and targets[1] > 1 + _ROUNDING):
-                yield _Mismatch(each.op, each.op, targets, (0.0, 1.0))
+                yield _Mismatch(each.op, each.input, each.op, targets, (0.0, 1.0))
         elif op.type == "Mul" and _POISSON in f"/{op.name}":
             if targets[0] < -_ROUNDING:
-                yield _Mismatch(each.op, each.op, targets, (0.0, inf))
+                yield _Mismatch(each.op, each.input, each.op, targets, (0.0, inf))
         elif op.type == "Mul":
             if _is_binary(measured, each.op) and max(-targets[0], targets[1] - 1) > _ROUNDING:
-                yield _Mismatch(each.op, each.op, targets, (0.0, 1.0))
+                yield _Mismatch(each.op, each.input, each.op, targets, (0.0, 1.0))
         else:
             made = _made(measured, next((edge.op for edge in op.inputs if edge.input != each.input), -1))
             limits = _BOUNDS.get(topology.trace.ops[made].type) if made >= 0 else None
             if limits is not None and _is_beyond(targets, limits):
-                yield _Mismatch(each.op, made, targets, limits)
+                yield _Mismatch(each.op, each.input, made, targets, limits)
 
 
 def _is_beyond(targets: tuple[float, float], limits: tuple[float, float]) -> bool:
@@ -169,12 +208,20 @@ def message_and_fix(group: Group) -> Text:
     found = next(each for each in _mismatches(group.suspect) if each.made == group.culprit)
     low, high = found.targets
     names = {**fields(group), "targets": f"from {low:.4g} to {high:.4g}" if low < high else f"up to {low:.4g}"}
+    is_flat = group.suspect.state.status in ("zero", "vanishing")
+
+    def said(what: str, why: str) -> str:
+        start = ZERO + "the last activation is flat, and the targets do not fit; "
+        if not is_flat:
+            start = f"{{they_get}} {what}: "
+        return filled(start + why, names)
+
     if group.op is not None and group.op.type == SOFTMAX_LOSS and found.targets == _NONE:
         return Text(
-            filled(
-                "{they_get} a gradient that means nothing: a cross-entropy of several classes expects a one-hot vector "
-                "in each row, and all targets of this step are zero. The loss is zero whatever the model predicts.",
-                names,
+            said(
+                "a gradient that means nothing",
+                "a cross-entropy of several classes expects a one-hot vector in each row, and all targets of this step "
+                "are zero. The loss is zero whatever the model predicts.",
             ),
             "Find out where the classes were lost: look at `y` as the model gets it. One-hot vectors of integer labels "
             "have as many columns as there are classes, `keras.utils.to_categorical(labels, classes)`, and labels "
@@ -182,10 +229,10 @@ def message_and_fix(group: Group) -> Text:
         )
     if group.op is not None and group.op.type == SOFTMAX_LOSS:
         return Text(
-            filled(
-                "{they_get} a gradient towards what the targets do not mean: a cross-entropy of several classes "
-                "expects probabilities that add up to one in each row, and the targets of this step go {targets}.",
-                names,
+            said(
+                "a gradient towards what the targets do not mean",
+                "a cross-entropy of several classes expects probabilities that add up to one in each row, and the "
+                "targets of this step go {targets}.",
             ),
             "If they are classes, make each of them a one-hot vector, `keras.utils.to_categorical(y)`, or use "
             "`sparse_categorical_crossentropy`; if they are numbers to predict, use a last layer without an "
@@ -193,31 +240,28 @@ def message_and_fix(group: Group) -> Text:
         )
     if found.limits == (-inf, inf):
         return Text(
-            filled(
-                "{they_get} a gradient of some rows alone: a percentage error divides by the target, the targets of "
-                "this step go {targets}, and instead of zero it divides by 1e-7. Rows with a target of zero count "
-                "millions of times as much as the others.",
-                names,
+            said(
+                "a gradient of some rows alone",
+                "a percentage error divides by the target, the targets of this step go {targets}, and instead of zero "
+                "it divides by 1e-7. Rows with a target of zero count millions of times as much as the others.",
             ),
             'For numbers that may be zero, use `loss="mae"`; for labels of 0 and 1, `loss="binary_crossentropy"`.',
         )
     if found.made == found.op and found.limits[1] == inf:
         return Text(
-            filled(
-                "{they_get} a gradient that leads nowhere: the loss of a Poisson distribution expects counts, and the "
-                "targets of this step go {targets}. For a negative target it falls without end as the prediction goes "
-                "to zero.",
-                names,
+            said(
+                "a gradient that leads nowhere",
+                "the loss of a Poisson distribution expects counts, and the targets of this step go {targets}. For a "
+                "negative target it falls without end as the prediction goes to zero.",
             ),
             "Use `mse` for numbers of both signs, and a last layer without an activation.",
         )
     if found.made == found.op:
         return Text(
-            filled(
-                "{they_get} a gradient that leads nowhere: a binary cross-entropy expects targets between 0 and 1, and "
-                "the targets of this step go {targets}. For targets outside, the loss has no minimum: it falls without "
-                "end as the logits grow.",
-                names,
+            said(
+                "a gradient that leads nowhere",
+                "a binary cross-entropy expects targets between 0 and 1, and the targets of this step go {targets}. "
+                "For targets outside, the loss has no minimum: it falls without end as the logits grow.",
             ),
             f"Bring the targets to between 0 and 1{_mapped(low, high)}.",
         )
@@ -227,10 +271,9 @@ def message_and_fix(group: Group) -> Text:
     if (call := call_of(group)) is not None:
         removed = f"Compare `{call.subject}` itself with them"
     return Text(
-        filled(
-            f"{{they_get}} a gradient towards values that the model cannot return: {{op}} only gives values {only}, "
-            "and the targets of this step go {targets}.",
-            names,
+        said(
+            "a gradient towards values that the model cannot return",
+            f"{{op}} only gives values {only}, and the targets of this step go {{targets}}.",
         ),
         f"{removed}, so that the output has no limits; or scale the targets to values {only}.",
     )
@@ -259,8 +302,8 @@ CAUSE = Cause(
     "front of a squared or absolute error, and targets beyond its limits by more than 0.4 of their range. Or "
     "targets outside of 0 and 1 in a binary cross-entropy; negative ones in the loss of a Poisson distribution; zero "
     "in a percentage error; or a cross-entropy of several classes whose targets are all zero, or all greater than zero "
-    "and some greater than one. The gradient arrives, and trains towards the limit",
-    severity="warning",
+    "and some greater than one. The gradient trains towards the limit, until the activation is flat",
+    severity="warning; error where no variable gets any gradient, in this step or before",
     fix="another activation, or other units for the targets",
     text=message_and_fix,
     plight="a gradient towards values out of reach",
