@@ -27,13 +27,18 @@ def of_slopes(trace: Trace, known: Sequence[Slope], finding: Finding) -> Iterato
     for each in known:
         if each.target == finding.target and trace.variables[each.variable].name in finding.variables:
             moves.setdefault((each.variable, each.along), []).append(each)
-    alone = [first for first, *others in moves.values() if not others]
+    alone = [first for first, *others in moves.values() if not others and _tells(first)]
     small = next((each for each in alone if finding.cause in _KINKED and _is_kink(each)), next(iter(alone), None))
     wrong = next((first for first, *others in moves.values() if others and disagree(first, others[0])), None)
     for move in filter(None, (small, wrong)):
         name = trace.variables[move.variable].name
         text = f"{_moving(trace, move, name)} {_outcome(move, loss_called(trace, move.target))}."
         yield Evidence("slope", name, "loss", move.change, move.predicted / move.amount, text)
+
+
+def _tells(known: Slope) -> bool:
+    """Whether a move is worth a line. That a random one changes nothing, moves of the whole variable show better."""
+    return known.along == "gradient" or abs(known.change) > known.noise or _is_kink(known)
 
 
 def _is_kink(known: Slope) -> bool:
