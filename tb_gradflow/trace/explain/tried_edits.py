@@ -66,7 +66,10 @@ _NOT_BUILT = (
     "run the program with it."
 )
 _UNKNOWN_VARIABLE = "This optimizer can only be called for the variables it was originally built with"  # in Keras 3
-_NO_TIME = "It was not tried: that would take too long."
+_NO_TIME = (
+    "It was not tried: that would take too large a part of this run's time. `tb-gradflow run --try-fixes PROGRAM` "
+    "tries it, and so does `try_fixes=True`."
+)
 _TOO_MANY = f"It was not tried: the step has already been run {MOST_RUNS} times for other edits."
 
 _RUN_EAGERLY = "the step runs eagerly, and its Python would run again in each step"
