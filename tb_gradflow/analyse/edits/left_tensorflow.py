@@ -22,8 +22,8 @@ _WRAPPERS = ("numpy_function", "py_function", "py_func", "eager_py_func")
 def inside(group: Group) -> Iterator[Candidate]:
     """The lines from the one where the value left TensorFlow to the last one that uses it outside."""
     place = place_of_group(group)
-    if place is None or _tensorflow(place) is None:
-        return
+    if place is None or _tensorflow(place) is None or group.verdict.severity == "info":
+        return  # what may be meant as it is has no edit
     statement = place.statement
     if statement is None:
         return

@@ -644,3 +644,18 @@ def test_an_attribute_that_is_called_like_an_op_may_be_a_layer() -> None:
 
     assert finding.cause == "targets_out_of_reach"
     assert finding.fix.startswith("Remove the activation of layer `dense")
+
+
+def test_a_target_that_is_a_constant_on_purpose_has_no_edit() -> None:
+    network = keras.layers.Dense(2)
+    network.build((8, 4))
+
+    def loss() -> Any:
+        target = 0.9 * np.max(network(X + 1.0).numpy(), axis=1)
+        return tf.reduce_mean((target - network(X)[:, 0]) ** 2)
+
+    [finding] = tb_gradflow.explain(loss, variables=network.trainable_variables).findings
+
+    assert (finding.cause, finding.severity) == ("python_escape", "info")
+    assert finding.fix.startswith("Nothing to fix if this part is a constant on purpose. Otherwise, stay in TensorFlow")
+    assert finding.edit is None

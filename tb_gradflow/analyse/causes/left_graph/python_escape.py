@@ -67,7 +67,8 @@ def message_and_fix(group: Group) -> Text:
         return _function(group)
     text = _escape(group)
     if group.verdict.severity == "info":
-        return Text(text.message, f"Nothing to fix if this part is meant as a constant, such as a target. {text.fix}")
+        otherwise = text.fix[:1].lower() + text.fix[1:]
+        return Text(text.message, f"Nothing to fix if this part is a constant on purpose. Otherwise, {otherwise}")
     return text
 
 

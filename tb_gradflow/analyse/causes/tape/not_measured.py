@@ -29,13 +29,14 @@ def message_and_fix(group: Group) -> Text:
     """Contains the error, if it was raised while the gradient was computed."""
     if group.verdict.severity == "error":
         where = "the gradient function of {op}" if group.culprit >= 0 else "computing it{line}"
+        error = failure(group) or "an error"
         return Template(
-            f"{{they_get}} no gradient: {where} raises {failure(group) or 'an error.'}",
+            f"{{they_get}} no gradient: {where} raises {error if error[-1] in '.…' else error + '.'}",
             "Give {fn} inputs and arguments for which TensorFlow can compute the gradient, or give it a gradient with "
             "`tf.custom_gradient`."
             if group.culprit >= 0
-            else "Check the inputs of that op in this step; `tf.config.run_functions_eagerly(True)` shows the line "
-            "that raises.",
+            else "Mend the line that raises it: the last one of yours in the traceback of the program. For a compiled "
+            "function, `tf.config.run_functions_eagerly(True)` shows it.",
         )(group)
     if group.trace.raised:
         raised = group.trace.raised[0]
