@@ -14,7 +14,7 @@ from typing import Any
 
 from werkzeug import wrappers
 from werkzeug.sansio.utils import host_is_trusted
-from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
+from werkzeug.serving import BaseWSGIServer, ThreadedWSGIServer, WSGIRequestHandler
 from werkzeug.utils import redirect
 
 from tb_gradflow.errors import SetupError
@@ -102,6 +102,19 @@ class _Quiet(WSGIRequestHandler):
         """Does not print a line for each request."""
 
 
+class _Server(ThreadedWSGIServer):
+    _has_ended = False
+
+    def server_close(self) -> None:
+        self._has_ended = True
+        super().server_close()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A request that the end of the process interrupts is no error."""
+        if not self._has_ended:
+            super().handle_error(request, client_address)
+
+
 def server(logdir: str, port: int) -> BaseWSGIServer:
     """A server on the loopback address that has not begun to answer; a port of zero stands for any free one.
 
@@ -115,4 +128,4 @@ def server(logdir: str, port: int) -> BaseWSGIServer:
         reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
         raise SetupError(f"port {port} cannot be used ({reason}): give another one, or 0 for any free one") from error
     with listening:
-        return make_server(LOOPBACK, port, app, threaded=True, request_handler=_Quiet, fd=listening.fileno())
+        return _Server(LOOPBACK, port, app, _Quiet, fd=listening.fileno())

@@ -19,6 +19,7 @@ import pytest
 
 from tb_gradflow.record.schema import FORMAT
 from tb_gradflow.serve.routes import STATIC
+from tb_gradflow.serve.server import server
 from tests.recordings.logs import opened
 from tests.serve.processes import TensorBoard, environment
 from tests.serve.test_routes import Board, body, told
@@ -213,3 +214,22 @@ def test_a_wrong_port_or_directory_is_an_error_in_words(logs: Path, tmp_path: Pa
     assert (of_port[0], of_directory[0]) == (2, 2)
     assert "port must be 0-65535" in of_port[1]
     assert "holds no event files: expected a log of tb-gradflow" in of_directory[1]
+
+
+def test_a_request_that_the_end_of_the_process_interrupts_is_no_error(
+    logs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    serving = server(str(logs), 0)
+
+    def failing() -> str:
+        try:
+            raise RuntimeError("cannot schedule new futures")
+        except RuntimeError:
+            serving.handle_error(None, ("127.0.0.1", 1))
+        return capsys.readouterr().err
+
+    while_running = failing()
+    serving.server_close()
+
+    assert "RuntimeError: cannot schedule new futures" in while_running
+    assert failing() == ""
