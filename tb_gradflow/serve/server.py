@@ -103,7 +103,9 @@ class _Quiet(WSGIRequestHandler):
 
 
 class _Server(ThreadedWSGIServer):
-    _has_ended = False
+    def __init__(self, app: Viewer, port: int, listening: socket.socket) -> None:
+        super().__init__(LOOPBACK, port, app, _Quiet, fd=listening.fileno())
+        self._has_ended = False  # werkzeug closes another socket while it begins
 
     def server_close(self) -> None:
         self._has_ended = True
@@ -128,4 +130,4 @@ def server(logdir: str, port: int) -> BaseWSGIServer:
         reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
         raise SetupError(f"port {port} cannot be used ({reason}): give another one, or 0 for any free one") from error
     with listening:
-        return _Server(LOOPBACK, port, app, _Quiet, fd=listening.fileno())
+        return _Server(app, port, listening)
