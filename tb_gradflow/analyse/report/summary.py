@@ -261,10 +261,6 @@ def _is_inferred(measured: Measured, findings: Sequence[Finding]) -> bool:
     )
 
 
-def _was_not_measured(finding: Finding) -> bool:
-    return not finding.examples and finding.began is None
-
-
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" + ("" if number == 1 else "s")
 

@@ -22,6 +22,9 @@ _EAGER_OP = re.compile(r"\[Op:(\w+)\]")
 _NOISE = re.compile(r"\{\{function_node [^}]*\}\} ?|\x1b\[\d+m| ?\[Op:\w+\]")
 """What is around a message: the name of a compiled function, colours, and the type of an eager op."""
 
+_IN_DATA = "user-defined function passed to"
+"""What the ops of `tf.data` say of an error in such a function."""
+
 _GRADIENT = "gradient_tape/"
 """The scope of the ops with which a tape computes gradients."""
 
@@ -61,9 +64,12 @@ def with_raised(trace: Trace, error: BaseException) -> Trace:
 def _op_in(trace: Trace, said: str) -> int:
     """The op of the trace that a message names; -1 if there is none, or several."""
     names = _NODE.findall(said)
+    if any(name.rpartition("/")[2].startswith("IteratorGetNext") for name in names) or _IN_DATA in said:
+        return -1
     for name in [*names, *(_differentiated(trace, each) for each in names)]:
         exact = [place for place, op in enumerate(trace.ops) if op.name == name]
-        found = exact or [place for place, op in enumerate(trace.ops) if op.name.endswith(f"/{name}")]
+        scoped = "/" in name
+        found = exact or [place for place, op in enumerate(trace.ops) if scoped and op.name.endswith(f"/{name}")]
         if name and len(found) == 1 and _may_index(trace.ops[found[0]].type, said):
             return found[0]
     # TensorFlow puts several ops into one, and then names only that.

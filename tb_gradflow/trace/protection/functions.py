@@ -6,6 +6,7 @@ it, the original is still called exactly once, and the caller gets its result or
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import threading
 import types
@@ -168,7 +169,24 @@ class Delegate:
         return self._call(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
+        if name == "_of":  # of an object that a copy makes without `__init__`
+            raise AttributeError(name)
         return getattr(self._of, name)
+
+    def __copy__(self) -> Any:
+        return copy.copy(self._of)
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return copy.deepcopy(self._of, memo)  # a method of a generator takes a copy of that with it
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return self._of.__reduce_ex__(protocol)
+
+    def __eq__(self, other: object) -> bool:
+        return bool(self._of == (other._of if isinstance(other, Delegate) else other))
+
+    def __hash__(self) -> int:
+        return hash(self._of)
 
 
 def _like(function: Any, original: Any) -> Any:

@@ -19,6 +19,9 @@ _HAS_DICTIONARY = sys.version_info < (3, 13)
 _KEEPING = frozenset({"locals", "vars", "exec", "eval"})
 """By these functions a program uses its dictionary."""
 
+_OF_FRAMES = frozenset({"f_locals", "getargvalues", "currentframe", "_getframe"})
+"""And by these, which are mostly attributes of a module."""
+
 _OURS = 3
 """References to the dictionary of a function that nobody else has requested: its frame, and two here."""
 
@@ -39,6 +42,8 @@ def local_variables(frame: FrameType) -> dict[str, Any]:
 
 @functools.lru_cache(maxsize=1000)
 def _may_keep(code: CodeType) -> bool:
+    if not _OF_FRAMES.isdisjoint(code.co_names):
+        return True
     if _KEEPING.isdisjoint(code.co_names):
         return False
     # As names, not as attributes: pytest writes `@py_builtins.locals()` into each function with an assertion.

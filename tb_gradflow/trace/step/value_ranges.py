@@ -123,8 +123,13 @@ def _looked_up(collector: Collector, flattener: Flattener) -> Iterator[tuple[int
             if each.dtype.is_floating and _is_of_batch(collector, each):
                 yield number, 1, each
                 break
-            if each.op.type in _OF_INDICES and len(behind) < _NEAR:
+            if each.op.type in _OF_INDICES and len(behind) < _NEAR and not _is_moved(each):
                 behind.extend(each.op.inputs)
+
+
+def _is_moved(index: Any) -> bool:
+    """Whether an index is a sum, other than that with which Keras counts negative ones from the end."""
+    return index.op.type == "AddV2" and any(user.type != "SelectV2" for user in index.consumers())
 
 
 def _is_comparison(op: FlatOp, of_model: FlatOp) -> bool:

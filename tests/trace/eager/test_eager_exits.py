@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import math
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -253,3 +255,24 @@ def test_float_is_looked_at_as_a_plain_function_runs_it() -> None:
 
     assert report.variables["scale"].status == "disconnected"
     assert "Inside `tf.function`, `float(...)` of a tensor stays in TensorFlow." in str(report).replace("\n", " ")
+
+
+def test_a_function_of_numpy_can_be_copied_and_compared_in_an_eager_step() -> None:
+    """Settings that hold one are copied with each batch."""
+    found: list[bool] = []
+    normal: Any = np.random.normal
+    w = tf.Variable([1.0, 2.0, 3.0], name="w")
+
+    def loss() -> Any:
+        held: dict[str, Any] = {"draw": np.random.normal, "mean": np.mean}
+        copied, again = copy.deepcopy(held), copy.copy(np.random.normal)
+        # As in Python itself, a deep copy of a method takes a copy of its generator with it.
+        found.extend([copied["draw"].__self__ is not normal.__self__, again == normal, np.random.normal == normal])
+        found.append(copied["mean"] == np.mean)
+        found.extend([pickle.loads(pickle.dumps(np.mean)) is np.mean, hash(np.random.normal) == hash(normal)])
+        return tf.reduce_sum(w * X) * float(tf.reduce_mean(w) > 0)
+
+    tb_gradflow.explain(loss, variables=[w])
+
+    assert found
+    assert all(found)

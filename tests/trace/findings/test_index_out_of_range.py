@@ -161,3 +161,29 @@ def test_a_program_that_catches_its_errors_is_told_once(tmp_path: Path, capfd: p
     report = tb_gradflow.open_log(tmp_path).report()
     assert "the index 7" in report.findings[0].message
     assert [each.status for each in report.variables.values()] == ["connected"]
+
+
+def test_an_error_of_the_data_is_not_one_of_the_embedding(tmp_path: Path) -> None:
+    """Both are lookups, and TensorFlow names only their type."""
+    prices = tf.constant([0.0, 1.0, 2.0, 3.0, 4.0])
+
+    def row(number: Any) -> Any:
+        return tf.reshape(number % 7, [1]), tf.gather(prices, tf.where(number > 20, 9, 0))
+
+    model = keras.Sequential([layers.Embedding(7, 4), layers.Flatten(), layers.Dense(1)])
+    model.compile("sgd", "mse")
+    callback = tb_gradflow.GradFlowCallback(tmp_path)
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        model.fit(tf.data.Dataset.range(40).map(row).batch(4), verbose=0, callbacks=[callback])
+
+    [finding] = tb_gradflow.open_log(tmp_path).report().findings
+    assert "gets the index 9, and there are 5 elements, 0 to 4" in finding.message
+    assert "embedding" not in finding.message
+
+
+def test_the_size_of_another_axis_is_not_the_number_of_rows() -> None:
+    table = tf.Variable(tf.ones((3, 4)), name="table")
+
+    finding = only(tb_gradflow.explain(lambda: tf.reduce_sum(tf.gather(table, [4], axis=1)), variables=[table]))
+
+    assert "gets the index 4, and there are 4 elements, 0 to 3" in finding.message

@@ -42,6 +42,7 @@ def _of_error(trace: Trace, raised: Raised, begins: str) -> Finding:
     kind, what, rows = _words(trace, raised)
     low, high, size = _numbers(raised)
     given = f"the {kind} {high}" if low == high else f"{kind}s from {low} to {high}"
+    span = f", 0 to {size - 1}" if size > 1 else ""
     if not (raised.api or raised.type):
         name = "an op"
     return Finding(
@@ -50,7 +51,7 @@ def _of_error(trace: Trace, raised: Raised, begins: str) -> Finding:
         variables=(),
         op=None if taken is None else OpReport(trace.ops[taken].name, raised.type),
         source=None if source is None else SourceReport(source.file, source.line, source.code),
-        message=f"{begins} raises an error: {name}{place} gets {given}, and {what} {size} {rows}, 0 to {size - 1}.",
+        message=f"{begins} raises an error: {name}{place} gets {given}, and {what} {size} {rows}{span}.",
         fix=_fix(trace, raised),
         target=-1,
         culprit=-1,
@@ -81,7 +82,9 @@ def _table_of(trace: Trace, raised: Raised) -> str:
     while op >= 0:
         reads = trace.ops[op].reads
         if reads is not None:
-            return trace.variables[reads].name
+            table = trace.variables[reads]
+            # Another axis may be indexed, or what was reshaped.
+            return table.name if table.shape[:1] == (raised.size,) else ""
         if op != raised.op and trace.ops[op].type not in _SAME:
             return ""
         op = next((edge.op for edge in trace.ops[op].inputs if edge.input == 0), -1)
@@ -104,9 +107,10 @@ def _fix(trace: Trace, raised: Raised) -> str:
 
 def _fix_of_labels(low: int, high: int, size: int) -> str:
     if low < 0:
+        more = f" A label of {high} needs {high + 1} outputs." if high >= size else ""
         return (
-            "A label below zero names no class. To leave out these rows, use "
-            f"`keras.losses.SparseCategoricalCrossentropy(..., ignore_class={low})`."
+            f"A label below zero names no class. To leave out the rows with {low}, use "
+            f"`keras.losses.SparseCategoricalCrossentropy(..., ignore_class={low})`.{more}"
         )
     if low >= 1 and high == size:
         return (

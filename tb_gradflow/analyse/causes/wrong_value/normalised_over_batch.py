@@ -128,7 +128,11 @@ def _is_beside(topology: Topology, op: int) -> bool:
         is_same = ops[at].type in SAME_VALUES or at == ops[turned].inputs[0].op
         return topology.onward(at) if is_same else ()
 
-    return any(ops[at].type in SOFTMAX_LOSSES for at in walked([ops[turned].inputs[0].op], onward))
+    # In a loss of `compile`: any other is given what the program gives it.
+    return any(
+        ops[at].type in SOFTMAX_LOSSES and "compile_loss" in ops[at].name
+        for at in walked([ops[turned].inputs[0].op], onward)
+    )
 
 
 def _is_picked_from(topology: Topology, takers: Sequence[int]) -> bool:
