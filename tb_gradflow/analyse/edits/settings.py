@@ -354,7 +354,11 @@ def along_rows(group: Group) -> Iterator[Candidate]:
     place = place_of_group(group)
     axis = place.argument(1, "axis") if place is not None else None
     if place is not None and isinstance(axis, ast.Constant) and axis.value in (0, 1, 2):
-        cost = "The results of a row no longer depend on the other rows."
+        cost = (
+            "The values along the last axis add up to one."
+            if axis.value
+            else "The results of a row no longer depend on the other rows."
+        )
         yield from candidates(cost, place.draft().replace(axis, "-1").edit())
 
 

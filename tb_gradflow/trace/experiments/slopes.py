@@ -44,29 +44,30 @@ def slopes(
     graded(MOST_OF_LOSS)
     clock = Clock(seconds, 0.0)
     before, again = first
-    for (target, variable), gradient in graded.gradients.items():
-        number = numbers.get(variable, -1)
-        value = step.values.get(number)
-        if value is None or value.shape != gradient.shape or not 0 < int(tf.size(value)) <= _MOST_ELEMENTS:
-            continue
-        slope, known = gradient.numpy().astype(np.float64), value.numpy().astype(np.float64)
-        size = float(np.max(np.abs(known)))
-        for along in ways:
-            direction = _direction(along, slope)
-            for part in parts if direction is not None else ():
-                if clock.is_over:
-                    loss.put_back()
-                    return
-                amount = part * (size or 1.0)
-                moved = [tf.constant(known + way * amount * direction, value.dtype) for way in (1.0, -1.0)]
-                ahead, behind = (loss(clock.left, {number: each}).get(target, np.nan) for each in moved)
-                # What a type with few digits has made of it.
-                apart = (moved[0].numpy().astype(np.float64) - moved[1].numpy().astype(np.float64)) / 2
-                predicted = float(np.sum(slope * apart))
-                if np.isfinite([before[target], again[target], ahead, behind, predicted]).all():
-                    losses = (before[target], again[target], ahead, behind)
-                    yield Slope(target, variable, along, size, amount, *losses, predicted)
-    loss.put_back()
+    try:
+        for (target, variable), gradient in graded.gradients.items():
+            number = numbers.get(variable, -1)
+            value = step.values.get(number)
+            if value is None or value.shape != gradient.shape or not 0 < int(tf.size(value)) <= _MOST_ELEMENTS:
+                continue
+            slope, known = gradient.numpy().astype(np.float64), value.numpy().astype(np.float64)
+            size = float(np.max(np.abs(known)))
+            for along in ways:
+                direction = _direction(along, slope)
+                for part in parts if direction is not None else ():
+                    if clock.is_over:
+                        return
+                    amount = part * (size or 1.0)
+                    moved = [tf.constant(known + way * amount * direction, value.dtype) for way in (1.0, -1.0)]
+                    ahead, behind = (loss(clock.left, {number: each}).get(target, np.nan) for each in moved)
+                    # What a type with few digits has made of it.
+                    apart = (moved[0].numpy().astype(np.float64) - moved[1].numpy().astype(np.float64)) / 2
+                    predicted = float(np.sum(slope * apart))
+                    if np.isfinite([before[target], again[target], ahead, behind, predicted]).all():
+                        losses = (before[target], again[target], ahead, behind)
+                        yield Slope(target, variable, along, size, amount, *losses, predicted)
+    finally:
+        loss.put_back()
 
 
 def _direction(along: Along, gradient: Any) -> Any:

@@ -46,10 +46,12 @@ class Ran:
     Attributes:
         changed: The code objects whose behaviour changed.
         seen: Those of them that were called.
+        is_over: Whether the edit is applied no more. A thread that began meanwhile may go on.
     """
 
     changed: frozenset[CodeType]
     seen: set[CodeType] = field(default_factory=set)
+    is_over: bool = False
 
     @property
     def all_of_it(self) -> bool:
@@ -62,6 +64,9 @@ class Ran:
 
     def notice(self, frame: FrameType, event: str, _: Any) -> None:
         """A function for `sys.setprofile`."""
+        if self.is_over:
+            sys.setprofile(None)
+            return
         if event != "call":
             return
         code = frame.f_code
@@ -135,6 +140,7 @@ def edited(edits: Sequence[Edit], variables: Mapping[str, Any] | None = None) ->
             undo.callback(setattr, function, "__code__", before)
             function.__code__ = now
         ran = Ran(frozenset(changed))
+        undo.callback(setattr, ran, "is_over", True)
         # A strategy runs the step of each replica in a thread of its own.
         for profiled in (sys, threading):
             undo.callback(profiled.setprofile, profiled.getprofile())
