@@ -77,8 +77,15 @@ def _op_in(trace: Trace, said: str) -> int:
         for is_it in (partial(_may_index, said=said), _is_by_index):
             alone = [place for place, op in enumerate(trace.ops) if not op.backward and is_it(op.type)]
             if alone:
-                return alone[0] if len(alone) == 1 else -1
+                return alone[0] if len(alone) == 1 and _may_have(trace, alone[0], indices_outside(said)[1]) else -1
     return -1
+
+
+def _may_have(trace: Trace, place: int, size: int) -> bool:
+    """Whether what an op indexes may have so many elements: not if it is a variable with other sizes."""
+    given = next((edge.op for edge in trace.ops[place].inputs if edge.input == 0), place)
+    reads = trace.ops[given].reads if given >= 0 else None
+    return reads is None or size in trace.variables[reads].shape
 
 
 def _is_by_index(kind: str) -> bool:

@@ -187,3 +187,26 @@ def test_the_size_of_another_axis_is_not_the_number_of_rows() -> None:
     finding = only(tb_gradflow.explain(lambda: tf.reduce_sum(tf.gather(table, [4], axis=1)), variables=[table]))
 
     assert "gets the index 4, and there are 4 elements, 0 to 3" in finding.message
+
+
+def test_a_lookup_of_data_alone_is_not_that_of_the_embedding(tmp_path: Path) -> None:
+    """TensorFlow names both by their type, and the embedding has another number of rows."""
+    model = keras.Sequential([keras.Input((1,)), layers.Embedding(50, 4), layers.Flatten(), layers.Dense(1)])
+    names, optimizer = tf.constant(["a", "b", "c"]), keras.optimizers.SGD(0.1)
+
+    @tb_gradflow.watch(tmp_path)
+    def step(x: Any, y: Any) -> Any:
+        seen = tf.strings.length(tf.gather(names, y))
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(model(x) ** 2)
+        optimizer.apply(tape.gradient(loss, model.trainable_variables), model.trainable_variables)
+        return loss, seen
+
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        step(tf.constant([[40], [2]]), tf.constant([0, 3]))
+    step.flush()
+
+    finding = only(tb_gradflow.open_log(tmp_path).report())
+    assert finding.source is not None
+    assert "tf.gather(names, y)" in finding.source.code
+    assert "embedding" not in finding.message
