@@ -65,7 +65,11 @@ class SourceTable:
         for file in _program():
             if len(lines) < _MOST_FILES:
                 lines.setdefault(file, set())
-        return passages_of(lines, names, types, {file: path_in_log(file, working_directory()) for file in lines})
+        shown = {file: path_in_log(file, working_directory()) for file in lines}
+        # Outside of the working directory two files can have one name in the log: the one that the step comes from has
+        # it, so that an edit finds one text.
+        first = {name: file for file, name in reversed(shown.items())}
+        return passages_of({file: lines[file] for file in first.values()}, names, types, shown)
 
 
 def _program() -> tuple[str, ...]:

@@ -493,6 +493,8 @@ for step in range(2):
 """
 )
 
+LOOK_AT_GRADIENTS = "gradients = tape.gradient(loss, model.trainable_variables)"
+
 GROWING = """
 dictionary = tf.Variable(tf.random.normal([2, 3]), shape=[None, 3], name="dictionary")
 for _ in range(3):
@@ -746,10 +748,18 @@ def test_derivatives_with_respect_to_the_inputs_train_nothing(tmp_path: Path) ->
     assert not report.findings
 
 
-def test_what_is_printed_after_the_gradient_is_left_as_it_is(tmp_path: Path) -> None:
+def test_a_term_that_numpy_computes_beside_another_may_be_meant(tmp_path: Path) -> None:
     [finding] = recorded(PENALISED_AND_LOGGED, tmp_path / "logged").findings
 
-    assert (finding.cause, finding.severity) == ("python_escape", "info")
+    assert (finding.cause, finding.severity, finding.edit) == ("python_escape", "info", None)
+
+
+def test_what_is_printed_after_the_gradient_is_left_as_it_is(tmp_path: Path) -> None:
+    body = PENALISED_AND_LOGGED.replace("tf.reduce_mean(tf.square(prediction - y)) + ", "")
+    body = body.replace("update(tape.gradient(loss, model.trainable_variables))", LOOK_AT_GRADIENTS)
+    [finding] = recorded(body, tmp_path / "logged").findings
+
+    assert (finding.cause, finding.severity) == ("python_escape", "error")
     assert finding.edit is not None
     assert "print" not in finding.edit.before
     assert "numpy" not in finding.edit.after
