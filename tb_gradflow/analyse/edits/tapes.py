@@ -404,13 +404,13 @@ def _filled(statement: ast.Expr) -> set[str]:
     return set()
 
 
-def computed_outside(group: Group) -> str:
-    """The one-line statement next to the block of the only tape that is used, which computes with the variables; empty
-    if there is none, or several."""
+def computed_outside(group: Group) -> tuple[str, int, bool] | None:
+    """The one-line statement next to the block of the only tape that is used, which computes with the variables: its
+    code, its line in the file, and whether the block reads what it gives; `None` if there is none, or several."""
     place = _request(group)
     blocks = _tape_blocks(place) if place is not None else []
     if place is None or len(blocks) != 1:
-        return ""
+        return None
     code, lines, inside = place.code, _lines_that_read(group, place), set(ast.walk(blocks[0]))
     found: list[ast.stmt] = [
         node
@@ -422,8 +422,10 @@ def computed_outside(group: Group) -> str:
         listed = code.block(blocks[0])
         before = listed[: listed.index(blocks[0])]
         found = [before[index] for index in _calls_that_feed(before, blocks[0], place)]
-    written = code.written(found[0]) if len(found) == 1 else ""
-    return written if "\n" not in written else ""
+    if len(found) != 1 or "\n" in code.written(found[0]):
+        return None
+    read = _read(blocks[0].body) | _loss_made_elsewhere(blocks[0], place)
+    return (*_first_line(place, found[0]), not read.isdisjoint(_given(found[0])))
 
 
 def _lines_that_read(group: Group, place: Place) -> set[int]:

@@ -187,8 +187,14 @@ SITUATIONS: tuple[Callable[[Group], Text | None], ...] = (
 
 def _move(group: Group) -> str:
     """What to change, with the user's own line if that is a one-line statement: a template."""
-    if code := computed_outside(group):
-        return f"Move `{_in_template(code)}` into the `with` block."
+    if outside := computed_outside(group):
+        code, line, is_read = _in_template(outside[0]), *outside[1:]
+        if is_read:
+            return f"Move `{code}` into the `with` block."
+        return (
+            f"Open the `with` block before `{code}` (line {line}), so that the tape also records what leads from there "
+            "to the loss."
+        )
     return (
         "Call the model inside the block: `with tf.GradientTape() as tape: loss = loss_fn(y, model(x, training=True))`."
     )
