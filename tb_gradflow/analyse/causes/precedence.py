@@ -176,6 +176,7 @@ UNUSED: tuple[Rule, ...] = (
     recurrent_weight_single_step.rule,
     tape_scope.computed_before_the_tape,
     second_order_missing.constant_slope,
+    python_snapshot.kept_before,
     output_not_used.rule,
 )
 """The loss does not depend on the variable. The suspect is the op where its path ends."""

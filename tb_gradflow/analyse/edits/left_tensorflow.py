@@ -22,7 +22,7 @@ _WRAPPERS = ("numpy_function", "py_function", "py_func", "eager_py_func")
 def inside(group: Group) -> Iterator[Candidate]:
     """The lines from the one where the value left TensorFlow to the last one that uses it outside."""
     place = place_of_group(group)
-    if place is None or _tensorflow(place) is None or group.verdict.severity == "info":
+    if place is None or tensorflow_of(place) is None or group.verdict.severity == "info":
         return  # what may be meant as it is has no edit
     statement = place.statement
     if statement is None:
@@ -34,7 +34,7 @@ def inside(group: Group) -> Iterator[Candidate]:
         yield from candidates(_COST, _translated_lines(place, statement))
 
 
-def _tensorflow(place: Place) -> str | None:
+def tensorflow_of(place: Place) -> str | None:
     """The name under which the file imports TensorFlow."""
     found = (name for name, module in place.modules.items() if module in ("tensorflow", "tensorflow.compat.v1"))
     return next(found, None)
@@ -56,7 +56,7 @@ def _translated_lines(place: Place, first: ast.stmt) -> Edit | None:
             continue
         if _numpy_function(place, statement, None if statement is first else outside) is not None:
             return None
-        tensorflow = _tensorflow(place) or "tf"
+        tensorflow = tensorflow_of(place) or "tf"
         translated = _translated(statement, outside, tensorflow, lists)
         if statement is first and translated == ast.unparse(statement):
             # There is no explicit conversion: the function of NumPy or `math` was called with the tensor.
@@ -143,7 +143,7 @@ def _unwrapped(place: Place, call: ast.Call) -> Edit | None:
     """`tf.numpy_function(f, [x], ...)` as what `f` computes, in TensorFlow's functions."""
     code = place.code
     function, given = argument_of(call, 0, "func"), argument_of(call, 1, "inp")
-    tensorflow = _tensorflow(place) or "tf"
+    tensorflow = tensorflow_of(place) or "tf"
     if function is None or not isinstance(given, (ast.List, ast.Tuple)):
         return None
     arguments = ", ".join(code.written(each) for each in given.elts)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import copy
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 
+from tb_gradflow.analyse.edits.left_tensorflow import tensorflow_of
 from tb_gradflow.analyse.evidence.zeros import began_at_zero, zero_factors
-from tb_gradflow.analyse.user_code.candidate import Candidate, candidates
+from tb_gradflow.analyse.user_code.candidate import Candidate, candidates, in_place_of
 from tb_gradflow.analyse.user_code.code import FUNCTIONS, Code, program_of
 from tb_gradflow.analyse.user_code.definitions import (
     MAKERS,
@@ -17,6 +19,7 @@ from tb_gradflow.analyse.user_code.definitions import (
     layers_of_group,
 )
 from tb_gradflow.analyse.user_code.draft import Draft, is_plain
+from tb_gradflow.analyse.user_code.inside import Inside
 from tb_gradflow.analyse.user_code.place import Place, argument_of, name_of, place_of_group
 from tb_gradflow.analyse.words.names import Group
 from tb_gradflow.record.report import Edit
@@ -325,7 +328,14 @@ def computed_in_the_step(group: Group) -> Iterator[Candidate]:
         reads = {home.written(each) for each in ast.walk(value) if isinstance(each, (ast.Name, ast.Attribute))}
         if reads.isdisjoint(known):
             continue
+        writer = Inside(tensorflow_of(place) or "")
+        inside = writer.visit(copy.deepcopy(value))
+        if writer.stuck or (writer.changed and not tensorflow_of(place)):
+            return
         text = home.operand(value) if isinstance(value, (ast.BinOp, ast.UnaryOp)) else home.written(value)
+        if writer.changed:
+            text = ast.unparse(inside)
+            text = text if isinstance(inside, ast.Call) else in_place_of(code, node, text)
         draft = place.draft()
         for use in ast.walk(function) if function is not None else ():
             if isinstance(use, type(node)) and code.written(use) == code.written(node):

@@ -20,7 +20,7 @@ _OF_KERAS = ("/log_cosh/", "/logcosh/", "/huber/", "/huber_loss/")
 """Losses that bend a difference in several ops, by the scope of these."""
 
 # The mean of what only goes through these is that of one factor times that of the other.
-_LINEAR = _MEANS | {"Neg", "AddV2", "AddN", "Add", "Sub", "Identity", "Reshape", "Cast", "Mul", "RealDiv", "DivNoNan"}
+LINEAR = _MEANS | {"Neg", "AddV2", "AddN", "Add", "Sub", "Identity", "Reshape", "Cast", "Mul", "RealDiv", "DivNoNan"}
 
 
 def is_averaged(topology: Topology, op: int, target: int) -> bool:
@@ -29,7 +29,7 @@ def is_averaged(topology: Topology, op: int, target: int) -> bool:
     path = topology.gradient(target).from_op(op)
     way = [topology.trace.ops[place].type for place in path]
     if way and (way[0] in PRODUCTS or way[0] == SOFTMAX_LOSS):
-        return set(way[1:]) <= _LINEAR and not _MEANS.isdisjoint(way) and is_scaled_as_a_whole(topology, path)
+        return set(way[1:]) <= LINEAR and not _MEANS.isdisjoint(way) and is_scaled_as_a_whole(topology, path)
     if any(scope in f"/{topology.trace.ops[op].name}" for scope in _OF_KERAS):
         return not _MEANS.isdisjoint(way)
     return set(way[1:]) <= _AVERAGED and not _BENT.isdisjoint(way) and not _MEANS.isdisjoint(way)

@@ -359,7 +359,10 @@ def owned_variables(model: Any) -> Variables:
         slots = [variable for optimizer in _optimizers(model) for variable in optimizer.variables]
         return [local(variable) for variable in (*of_metrics(), *slots)]
 
-    return Variables(owned, ignored)
+    variables = Variables(owned, ignored)
+    # Its own `train_step` may call its parts alone.
+    variables.meet(model)
+    return variables
 
 
 def _optimizers(model: Any) -> list[Any]:

@@ -409,9 +409,9 @@ def test_a_layer_that_is_called_is_not_told_to_be_called() -> None:
 
     [finding] = loud(tb_gradflow.explain(model, X.numpy(), X.numpy()[:, :3]))
 
-    assert finding.cause == "output_not_used"
-    assert finding.fix.startswith("Use `sequential/scaled/temperature` in what `sequential/scaled` computes")
-    assert "`float(...)`" in finding.fix
+    assert finding.cause == "python_snapshot"
+    assert "the step uses `self.inverse`" in finding.message
+    assert finding.fix.startswith("Compute `self.inverse` from it inside the step")
 
 
 def test_a_relu_of_zeros_multiplies_by_nothing() -> None:
@@ -659,3 +659,100 @@ def test_a_target_that_is_a_constant_on_purpose_has_no_edit() -> None:
     assert (finding.cause, finding.severity) == ("python_escape", "info")
     assert finding.fix.startswith("Nothing to fix if this part is a constant on purpose. Otherwise, stay in TensorFlow")
     assert finding.edit is None
+
+
+def test_a_tape_that_opens_too_late_is_opened_before_the_first_of_several_lines(tmp_path: Path) -> None:
+    """Weights of tasks that are to balance the norms of the gradients."""
+    shared, weights = tf.Variable(tf.ones([4, 1])), tf.Variable([1.0, 1.0], name="weights")
+
+    @tb_gradflow.watch(tmp_path)
+    @tf.function
+    def balance() -> Any:
+        with tf.GradientTape(persistent=True) as tape:
+            result = X @ shared
+            first, second = weights[0] * tf.reduce_mean(result**2), weights[1] * tf.reduce_mean(result**4)
+        norms = [tf.norm(tape.gradient(first, shared)), tf.norm(tape.gradient(second, shared))]
+        with tf.GradientTape() as of_weights:
+            loss = tf.abs(norms[0] - norms[1])
+        return of_weights.gradient(loss, [weights])
+
+    balance()
+    [finding] = loud(tb_gradflow.open_log(tmp_path).report())
+
+    assert finding.cause == "tape_scope"
+    assert finding.fix.startswith("Open the `with` block before `first, second = weights[0]")
+
+
+class Balanced(keras.Model):
+    """Learns the uncertainty of a task, but holds it in a plain `tf.Variable`; the weight of the other term is not
+    meant to be learned."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = keras.layers.Dense(1)
+        self.log_variances = [tf.Variable(0.0, name="log_variance")]
+        self.strength = tf.Variable(0.1, name="strength")
+        self.own_optimizer = keras.optimizers.SGD(0.01)
+
+    def train_step(self, data: Any) -> dict[str, Any]:
+        x, y = data
+        with tf.GradientTape() as tape:
+            error = tf.reduce_mean(tf.square(self.body(x) - y))
+            [log_variance] = self.log_variances
+            loss = tf.exp(-log_variance) * error + log_variance
+            loss += self.strength * tf.reduce_sum(tf.square(self.body.kernel))
+        gradients = tape.gradient(loss, self.trainable_variables)
+        self.own_optimizer.apply_gradients(zip(gradients, self.trainable_variables, strict=True))
+        return {"loss": loss}
+
+
+def test_a_plain_variable_that_a_model_holds_in_a_list_is_not_trained(tmp_path: Path) -> None:
+    model = Balanced()
+    model.compile()
+    recorder = tb_gradflow.GradFlowCallback(tmp_path, update_freq=1)
+    model.fit(X, tf.reduce_sum(X, 1, keepdims=True), batch_size=1, epochs=4, verbose=0, callbacks=[recorder])
+
+    findings = tb_gradflow.open_log(tmp_path).report().findings
+    said = {each.variables: each for each in findings if each.cause == "untracked_variable"}
+
+    assert {names: each.severity for names, each in said.items()} == {
+        ("log_variance",): "warning",
+        ("strength",): "info",
+    }
+    assert "add_weight" in said["log_variance",].fix
+
+
+class Smoothing(keras.layers.Layer):
+    """Takes the number out of the coefficient when it is built."""
+
+    def build(self, shape: Any) -> None:
+        self.alpha = self.add_weight(name="alpha", shape=(), initializer="zeros")
+        rate = 1.0 / (1.0 + np.exp(-keras.ops.convert_to_numpy(self.alpha)))
+        self.weights_of_past = tf.constant([rate * (1 - rate) ** k for k in range(shape[1])], tf.float32)
+
+    def call(self, series: Any) -> Any:
+        return keras.ops.sum(series * self.weights_of_past, axis=1, keepdims=True) * series
+
+
+def test_a_number_that_was_taken_from_a_variable_when_the_layer_was_built() -> None:
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3), Smoothing(), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+
+    [finding] = loud(tb_gradflow.explain(model, X, tf.ones([8, 1])))
+
+    assert (finding.cause, finding.severity) == ("python_snapshot", "error")
+    assert "the step uses `self.weights_of_past`" in finding.message
+
+
+def test_an_edit_computes_with_tensorflow_what_numpy_computed_before_the_step() -> None:
+    log_scale = tf.Variable(0.3, name="log_scale")
+    scale = np.exp(log_scale.numpy())
+
+    def loss() -> tf.Tensor:
+        return tf.reduce_mean(tf.square(scale * X - 1.0))
+
+    [finding] = tb_gradflow.explain(loss, variables=[log_scale]).findings
+
+    assert finding.cause == "python_snapshot"
+    assert finding.edit is not None
+    assert "tf.exp(log_scale) * X" in finding.edit.after

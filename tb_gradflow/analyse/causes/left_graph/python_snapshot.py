@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.edits.variables import compiled_later, computed_in_the_step
-from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
+from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
+from tb_gradflow.analyse.user_code.code import program_of
+from tb_gradflow.analyse.user_code.kept_values import KeptValue, kept_values
 from tb_gradflow.analyse.words.fields import Template, fields
 from tb_gradflow.analyse.words.names import Group, Text, place_of
 from tb_gradflow.record.schema import COMPILED_EARLY, SNAPSHOT
@@ -15,8 +17,42 @@ def rule(suspect: Suspect) -> Verdict | None:
     return Verdict("python_snapshot", "error") if suspect.op.type == SNAPSHOT else None
 
 
+def kept_before(suspect: Suspect) -> Verdict | None:
+    """The step does not read the variable. A function that computes the loss reads a number, or an array, that the
+    user's code computed from it where it was created."""
+    return Verdict("python_snapshot", "error", NO_OP) if _kept(suspect) is not None else None
+
+
+def _kept(suspect: Suspect) -> tuple[KeptValue, int] | None:
+    """That value, and the line that reads it. What is computed from data alone is not in a trace, but the rest of the
+    function is."""
+    topology, target = suspect.topology, suspect.target
+    variable = topology.trace.variables[suspect.state.variable]
+    if target < 0 or variable.computed or topology.readers[suspect.state.variable]:
+        return None
+    hops = topology.influence(target).hops
+    ran = {op.source for place, op in enumerate(topology.trace.ops) if op.source is not None and hops[place] >= 0}
+    sources = [topology.trace.sources[each] for each in ran]
+    for kept in kept_values(program_of(topology.trace), variable.written or variable.name):
+        lines = {each.line for each in sources if each.file == kept.file}
+        for line, function in kept.reads:
+            if not lines.isdisjoint(function):
+                return kept, line
+    return None
+
+
 def message_and_fix(group: Group) -> Text:
     names = fields(group)
+    if group.op is None or group.op.type != SNAPSHOT:
+        kept = _kept(group.suspect)
+        assert kept is not None  # the rule has found it
+        (value, read_at), name = kept, kept[0].name
+        return Template(
+            f"{{they_get}} no gradient: the step uses `{name}` (line {read_at}), which was computed from {{them}} "
+            f"once, before the step (line {value.line}), and does not change with {{them}}.",
+            f"Compute `{name}` from {{them}} inside the step, with TensorFlow: in `call`, or in the loss function, "
+            "under the tape.",
+        )(group)
     # A fact about one of them need not hold for the others.
     made_by = {group.trace.ops[culprit].api for culprit in (group.culprit, *group.culprits.values()) if culprit >= 0}
     api = made_by.pop() if len(made_by) == 1 else None
@@ -47,8 +83,9 @@ def message_and_fix(group: Group) -> Text:
 CAUSE = Cause(
     name="python_snapshot",
     meaning="the step does not read the variable, but a tensor that was computed from it before the step: `tf.exp` of "
-    "it or another known function, any monotone function of many elements, or a gathered or stacked part; or its "
-    "initial value, in a `@tf.function` that was compiled while Keras built the model",
+    "it or another known function, any monotone function of many elements, or a gathered or stacked part; a number or "
+    "an array that the user's code computed from it where it was created; or its initial value, in a `@tf.function` "
+    "that was compiled while Keras built the model",
     severity="error",
     fix="compute it inside the step",
     text=message_and_fix,

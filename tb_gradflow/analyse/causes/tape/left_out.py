@@ -27,7 +27,7 @@ def is_parameter(suspect: Suspect) -> bool:
     from data: neither data nor the weight of a term of the loss."""
     topology, place = suspect.topology, suspect.state.variable
     ops, variable = topology.trace.ops, topology.trace.variables[place]
-    if "/" in variable.name or variable.computed or not _is_unchanged(suspect, place):
+    if "/" in variable.name or variable.computed or not is_unchanged(suspect, place):
         return False
     trained = _from_trained(suspect)
 
@@ -60,7 +60,7 @@ def is_untrained_head(suspect: Suspect) -> bool:
     if not rest or suspect.measured.variables is None or not all("/" in variables[each].name for each in asked):
         return False
     own = [each for each, variable in enumerate(variables) if variable.name.partition("/")[0] == owner]
-    if not asked.isdisjoint(own) or not all(_is_unchanged(suspect, each) for each in own):
+    if not asked.isdisjoint(own) or not all(is_unchanged(suspect, each) for each in own):
         return False
     norms = suspect.measured.variables[:, WEIGHT_NORM]
     if not any(norms[each] == 0 and variables[each].name.endswith("bias") for each in own):
@@ -103,5 +103,5 @@ def _from_trained(suspect: Suspect) -> set[int]:
     )
 
 
-def _is_unchanged(suspect: Suspect, variable: int) -> bool:
+def is_unchanged(suspect: Suspect, variable: int) -> bool:
     return suspect.measured.unchanged.get(variable, 0) >= _FEW_STEPS

@@ -10,12 +10,15 @@ from tb_gradflow.analyse.causes.tape.left_out import (
     ADDITIONS,
     KERNELS,
     is_parameter,
+    is_unchanged,
     is_untrained_head,
     learns_in_its_place,
 )
 from tb_gradflow.analyse.evidence.requests import nobody_asked
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
+from tb_gradflow.analyse.graph.comparisons import LINEAR
 from tb_gradflow.analyse.graph.op_sets import scopes_of
+from tb_gradflow.analyse.graph.paths import walked
 from tb_gradflow.analyse.user_code.code import FUNCTIONS, program_of
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import Group, Text, place_of
@@ -70,8 +73,9 @@ def kernel_beside(suspect: Suspect) -> int:
 
 
 def is_plain_of_a_layer(suspect: Suspect) -> bool:
-    """Whether a Keras layer computes with a plain `tf.Variable`. Keras 3 does not track it, even if an attribute holds
-    it. Without a scope in its name it is none of Keras's own; older logs do not know more."""
+    """Whether a Keras layer, or the `train_step` of a model, computes with a plain `tf.Variable`. Keras 3 does not
+    track it, even if an attribute holds it. Without a scope in its name it is none of Keras's own; older logs do not
+    know more."""
     trace, place = suspect.topology.trace, suspect.state.variable
     variable = trace.variables[place]
     if ("/" in variable.name and not variable.plain) or suspect.measured.moved(place):
@@ -79,7 +83,22 @@ def is_plain_of_a_layer(suspect: Suspect) -> bool:
     layers = {layer.scope for layer in trace.layers}
     named = any(each.tracked and "/" in each.name for each in trace.variables)
     readers = suspect.topology.readers[place]
-    return named and bool(readers) and all(layers.intersection(scopes_of(trace.ops[op].name)) for op in readers)
+    if all(layers.intersection(scopes_of(trace.ops[op].name)) for op in readers):
+        return named and bool(readers)
+    return named and variable.plain and is_unchanged(suspect, place) and _bends(suspect)
+
+
+def _bends(suspect: Suspect) -> bool:
+    """Whether the loss depends on a variable in another way than in proportion, as on the weight of a term: to train
+    that would make no sense."""
+    topology, ops = suspect.topology, suspect.topology.trace.ops
+    hops = topology.influence(suspect.target).hops if suspect.target >= 0 else ()
+
+    def onward(op: int) -> list[int]:
+        return [each for each in topology.onward(op) if hops and hops[each] >= 0]
+
+    readers = topology.readers[suspect.state.variable]
+    return any(ops[op].type not in LINEAR and ops[op].reads is None for op in walked(readers, onward))
 
 
 def message_and_fix(group: Group) -> Text:
@@ -227,7 +246,7 @@ def _lambda_around(group: Group) -> str:
 CAUSE = Cause(
     name="untracked_variable",
     meaning="the model does not track it, so no gradient is requested for it",
-    severity="info; warning for a layer's plain `tf.Variable`, for an offset next to a weight that is trained, and for "
+    severity="info; warning for a plain `tf.Variable` of a layer or a model, for an offset next to a weight that is trained, and for "
     "what the recorded steps show never to change: a plain variable that is applied to each element of what is "
     "trained, or layers behind those that are trained, with an offset that is still zero; and for a student whose "
     "teacher is trained instead; "

@@ -1,0 +1,88 @@
+"""Numbers and arrays that the user's code takes from a variable once, and keeps."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import dataclass
+
+from tb_gradflow.analyse.user_code.code import FUNCTIONS, Code, Program
+from tb_gradflow.analyse.user_code.definitions import definition_of_variable
+from tb_gradflow.analyse.user_code.place import name_of
+
+
+@dataclass(frozen=True, slots=True)
+class KeptValue:
+    """A name for what was computed in Python from the value of a variable.
+
+    Attributes:
+        name: As written, such as `self.kernel`.
+        file: The file.
+        line: The line that computes it.
+        reads: For each function that reads it, the line that does, and those between which the function is.
+    """
+
+    name: str
+    file: str
+    line: int
+    reads: tuple[tuple[int, range], ...]
+
+
+_TAKING = frozenset({"numpy", "item", "tolist", "float", "int", "convert_to_numpy", "get_value", "eval"})
+"""Functions and methods that give the value of a tensor to Python."""
+
+
+def kept_values(program: Program, variable: str) -> Iterator[KeptValue]:
+    """Those that are computed where the variable is created, in the same method or at the top level of the file."""
+    defined = definition_of_variable(program.passages, variable)
+    if defined is None or not defined.bound_to:
+        return
+    code = defined.code
+    file, home = code.passage.file, code.function(defined.call)
+    passages = program.of_file(file) if home is None else (code,)
+    blocks = [(each, each.tree.body) for each in passages] if home is None else [(code, home.body)]
+    modules = {name for name, module in program.modules(file).items() if module in ("numpy", "math")}
+    taken = set[str]()
+    for passage, statement in ((passage, statement) for passage, block in blocks for statement in block):
+        if not isinstance(statement, ast.Assign) or defined.call in ast.walk(statement):
+            continue
+        value = statement.value
+        if taken.isdisjoint(_written(passage, value)) and not _takes(passage, value, defined.bound_to, modules):
+            continue
+        for target in (each for node in statement.targets for each in ast.walk(node)):
+            if not isinstance(target, (ast.Name, ast.Attribute)) or not isinstance(target.ctx, ast.Store):
+                continue
+            name = passage.written(target)
+            taken.add(name)
+            if home is None or isinstance(target, ast.Attribute):
+                line = statement.lineno + passage.passage.line - 1
+                yield KeptValue(name, file, line, tuple(_reads(passages, name, home)))
+
+
+def _takes(code: Code, value: ast.expr, variable: str, modules: Set[str]) -> bool:
+    """Whether an expression gives the value of a variable to Python, or to NumPy."""
+    return any(
+        isinstance(each, ast.Call)
+        and (name_of(each.func) in _TAKING or code.written(each.func).partition(".")[0] in modules)
+        and variable in _written(code, each)
+        for each in ast.walk(value)
+    )
+
+
+def _reads(passages: Sequence[Code], name: str, home: ast.AST | None) -> Iterator[tuple[int, range]]:
+    for code in passages:
+        before = code.passage.line - 1
+        for function in (each for each in ast.walk(code.tree) if isinstance(each, FUNCTIONS) and each is not home):
+            lines = [
+                node.lineno
+                for node in ast.walk(function)
+                if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load)
+                if code.written(node) == name
+            ]
+            if lines:
+                last = function.end_lineno or function.lineno
+                yield min(lines) + before, range(function.lineno + before, last + before + 1)
+
+
+def _written(code: Code, node: ast.AST) -> set[str]:
+    return {code.written(each) for each in ast.walk(node) if isinstance(each, (ast.Name, ast.Attribute))}
