@@ -239,6 +239,11 @@ export interface Variable {
    * empty if there is none.
    */
   readonly held: string;
+  /**
+   * Number of the line where a function of a dataset reads it, if no op of the step does; None if none does, or if no
+   * lines are kept.
+   */
+  readonly in_dataset: number | null;
 }
 
 /** A name scope that is a layer. */

@@ -284,6 +284,8 @@ class Variable:
         plain: Whether it is a `tf.Variable` that a layer of Keras 3 holds, but does not track.
         held: The frozen layer or model of Keras 2 that holds its layer, which is trainable itself while others in it
             are not; empty if there is none.
+        in_dataset: Number of the line where a function of a dataset reads it, if no op of the step does; None if none
+            does, or if no lines are kept.
     """
 
     name: str
@@ -298,6 +300,7 @@ class Variable:
     elsewhere: str = ""
     plain: bool = False
     held: str = ""
+    in_dataset: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -174,6 +174,7 @@ UNUSED: tuple[Rule, ...] = (
     regularizer_only.rule,
     unused_by_design.rule,
     recurrent_weight_single_step.rule,
+    tape_scope.computed_in_a_dataset,
     tape_scope.computed_before_the_tape,
     second_order_missing.constant_slope,
     python_snapshot.kept_before,

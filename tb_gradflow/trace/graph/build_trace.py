@@ -29,6 +29,7 @@ from tb_gradflow.record.schema import (
     TermGradient,
     TermTensor,
     Trace,
+    Variable,
     VariableGradient,
 )
 from tb_gradflow.trace.graph.constants_and_data import constants_of, exceeds_half, given_data, given_to, has_floor
@@ -43,6 +44,7 @@ from tb_gradflow.trace.graph.reach import influenced_by, needed_for
 from tb_gradflow.trace.graph.unused_slices import unused_slices
 from tb_gradflow.trace.graph.variables import MadeTensor, Variables, distinct
 from tb_gradflow.trace.numerics.statistics_table import StatisticsTable
+from tb_gradflow.trace.source.dataset_functions import reads_in_datasets
 from tb_gradflow.trace.source.frames import frames_of
 from tb_gradflow.trace.source.loss_names import target_names
 from tb_gradflow.trace.source.source_table import SourceTable
@@ -258,6 +260,7 @@ class _Builder:
         variables = self._looked.variables.records(
             (call.variables for call in self._looked.calls), keep_source=self._sources.keep
         )
+        variables = self._in_datasets(variables, {op.reads for op in ops})
         layers, targets = self._layers(ops), self._targets()
         terms, deferred = tuple(self._terms()), tuple(self._deferred())
         replaced = tuple(self._replaced(len(variables)))
@@ -314,6 +317,18 @@ class _Builder:
             replaced=replaced,
             term_tensors=tuple(self._term_tensors()),
         )
+
+    def _in_datasets(self, variables: tuple[Variable, ...], read: Set[int | None]) -> tuple[Variable, ...]:
+        """With the lines where datasets read those that the step does not read."""
+        if not self._sources.keep:
+            return variables
+        unread = {
+            number: self._looked.variables[number].variable
+            for number, each in enumerate(variables)
+            if each.trainable and not each.computed and number not in read
+        }
+        lines = {number: self._sources.of(*read)[0] for number, read in reads_in_datasets(unread).items()}
+        return tuple(replace(each, in_dataset=lines.get(number)) for number, each in enumerate(variables))
 
     def _deferred(self) -> Iterator[Deferred]:
         """Each variable once. The ops of the trace are already numbered: ops that are found only now get no number."""

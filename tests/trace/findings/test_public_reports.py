@@ -756,3 +756,22 @@ def test_an_edit_computes_with_tensorflow_what_numpy_computed_before_the_step() 
     assert finding.cause == "python_snapshot"
     assert finding.edit is not None
     assert "tf.exp(log_scale) * X" in finding.edit.after
+
+
+def test_a_layer_that_a_dataset_calls_gets_no_gradient(tmp_path: Path) -> None:
+    scale, kernel = tf.Variable(2.0, name="scale"), tf.Variable(tf.ones([4, 1]), name="kernel")
+    batches = tf.data.Dataset.from_tensors(X).map(lambda rows: rows * scale)
+
+    @tb_gradflow.watch(tmp_path)
+    @tf.function
+    def step(rows: tf.Tensor) -> Any:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(rows @ kernel - 1.0))
+        return tape.gradient(loss, [scale, kernel])
+
+    for rows in batches:
+        step(rows)
+    [finding] = loud(tb_gradflow.open_log(tmp_path).report())
+
+    assert (finding.cause, finding.severity, finding.variables) == ("tape_scope", "error", ("scale",))
+    assert "a function of a dataset uses it (test_public_reports.py:" in finding.message

@@ -18,7 +18,7 @@ from tb_gradflow.analyse.edits.tapes import (
 )
 from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
 from tb_gradflow.analyse.words.fields import Template
-from tb_gradflow.analyse.words.names import Group, Text, place_of, source_of
+from tb_gradflow.analyse.words.names import Group, Text, file_name, place_of, source_of
 from tb_gradflow.record.schema import EAGER
 
 
@@ -51,6 +51,12 @@ def computed_before_the_tape(suspect: Suspect) -> Verdict | None:
     return Verdict("tape_scope", "error", NO_OP)
 
 
+def computed_in_a_dataset(suspect: Suspect) -> Verdict | None:
+    """The step does not read the variable, but a function of a dataset does."""
+    variable = suspect.topology.trace.variables[suspect.state.variable]
+    return None if variable.in_dataset is None else Verdict("tape_scope", "error", NO_OP)
+
+
 def message_and_fix(group: Group) -> Text:
     """The text of the first situation that the step shows."""
     return next(text for text in (situation(group) for situation in SITUATIONS) if text is not None)
@@ -65,6 +71,18 @@ def _eager_loss(group: Group) -> Text | None:
         "{they_get} no gradient. The loss was computed eagerly, so its path is not recorded: either the loss does "
         "not depend on {them}, or something on the path blocks the gradient.",
         "Run the step inside `tf.function`, or record it with `tb_gradflow.watch`, to see where the path ends.",
+    )(group)
+
+
+def _in_a_dataset(group: Group) -> Text | None:
+    number = group.trace.variables[group.variables[0]].in_dataset
+    if number is None:
+        return None
+    source = group.trace.sources[number]
+    return Template(
+        f"{{they_get}} no gradient: a function of a dataset uses {{them}} ({file_name(source.file)}:{source.line}), "
+        "and this step does not. No gradient flows into a dataset: what it gives is data.",
+        "Compute this in the step, on the batch and inside the tape, instead of in the dataset.",
     )(group)
 
 
@@ -172,6 +190,7 @@ _NOT_RECORDED = (
 
 SITUATIONS: tuple[Callable[[Group], Text | None], ...] = (
     _eager_loss,
+    _in_a_dataset,
     _none_was_passed,
     _recording_was_paused,
     _computed_before_minimize,

@@ -246,11 +246,10 @@ def _lambda_around(group: Group) -> str:
 CAUSE = Cause(
     name="untracked_variable",
     meaning="the model does not track it, so no gradient is requested for it",
-    severity="info; warning for a plain `tf.Variable` of a layer or a model, for an offset next to a weight that is trained, and for "
-    "what the recorded steps show never to change: a plain variable that is applied to each element of what is "
-    "trained, or layers behind those that are trained, with an offset that is still zero; and for a student whose "
-    "teacher is trained instead; "
-    "error if the step creates it anew each time",
+    severity="info; warning for a plain `tf.Variable` of a layer or a model, for an offset next to a weight that is "
+    "trained, and for what the recorded steps show never to change: a plain variable that is applied to each element "
+    "of what is trained, or layers behind those that are trained, with an offset that is still zero; and for a student "
+    "whose teacher is trained instead; error if the step creates it anew each time",
     fix="create it in `build`, or its layer in `__init__`",
     text=message_and_fix,
     without_op="the step creates {them} anew each time",
