@@ -11,13 +11,15 @@ import inspect
 import textwrap
 import weakref
 from collections.abc import Iterator, Sequence
+from types import FunctionType
 from typing import Any
 
 # Methods that create or describe the parts, and compute nothing in a step.
 _MAKING = frozenset({"__init__", "build", "compile", "get_config", "from_config", "summary"})
 
-# Where a training step comes along.
+# Where a training step comes along, unless the class has one of its own, which may call parts of the model alone.
 _TRAINING = frozenset({"call", "train_step", "compute_loss", "__call__"})
+_OWN = "train_step"
 
 
 # Methods that compute a model's output: variables that only these use should have been trained.
@@ -36,7 +38,8 @@ def only_elsewhere(model: Any) -> Iterator[tuple[Sequence[Any], str]]:
     read = {
         name: attributes for kind in type(model).__mro__ for name, attributes in _attributes_by_method(kind).items()
     }
-    stepped, queue = set[str](), [name for name in read if name in _TRAINING]
+    begins = {_OWN} if _OWN in read else _TRAINING
+    stepped, queue = set[str](), [name for name in read if name in begins]
     for method in queue:  # grows while it is walked
         stepped |= read[method]
         queue.extend(name for name in read[method] if name in read and name not in queue)
@@ -60,19 +63,32 @@ def _attributes_by_method(kind: type) -> dict[str, set[str]]:
 def _read_attributes(kind: type) -> dict[str, set[str]]:
     if kind.__module__.partition(".")[0] in ("builtins", "keras", "tensorflow", "tf_keras"):
         return {}
+    return {name: _used_by(function) for name, value in vars(kind).items() if (function := _function_of(value))}
+
+
+def _function_of(value: Any) -> FunctionType | None:
+    """The function of a method, also of a property and under `tf.function`."""
+    function = getattr(value, "python_function", getattr(value, "fget", value))
+    return function if isinstance(function, FunctionType) else None
+
+
+def _used_by(function: FunctionType) -> set[str]:
     try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(kind)))
+        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
     except (OSError, TypeError, SyntaxError):
-        return {}
-    made = tree.body[0] if tree.body else None
-    if not isinstance(made, ast.ClassDef):
-        return {}
+        return set()
     return {
-        method.name: {node.attr for node in ast.walk(method) if isinstance(node, ast.Attribute) and _is_of_self(node)}
-        for method in made.body
-        if isinstance(method, ast.FunctionDef)
+        "call" if isinstance(node, ast.Call) else node.attr
+        for node in ast.walk(tree)
+        if (isinstance(node, ast.Attribute) and _is_self(node.value))
+        or (isinstance(node, ast.Call) and _calls_the_model(node))
     }
 
 
-def _is_of_self(node: ast.Attribute) -> bool:
-    return isinstance(node.value, ast.Name) and node.value.id == "self"
+def _calls_the_model(node: ast.Call) -> bool:
+    """Whether it is `self(...)`, or what a base class does."""
+    return _is_self(node.func) or (isinstance(node.func, ast.Name) and node.func.id == "super")
+
+
+def _is_self(node: ast.expr) -> bool:
+    return isinstance(node, ast.Name) and node.id == "self"

@@ -775,3 +775,46 @@ def test_a_layer_that_a_dataset_calls_gets_no_gradient(tmp_path: Path) -> None:
 
     assert (finding.cause, finding.severity, finding.variables) == ("tape_scope", "error", ("scale",))
     assert "a function of a dataset uses it (test_public_reports.py:" in finding.message
+
+
+def test_probabilities_that_are_summed_with_one_factor_for_each_row_are_not_saturated() -> None:
+    """A policy loss that forgets which action was taken."""
+    kernel = tf.Variable(0.1 * RANDOM.normal(size=(4, 3)), dtype=tf.float32)
+    advantages = tf.constant(RANDOM.normal(size=(8, 1)), tf.float32)
+
+    def loss() -> tf.Tensor:
+        return -tf.reduce_mean(tf.reduce_sum(tf.nn.softmax(X @ kernel) * advantages, axis=1))
+
+    [finding] = tb_gradflow.explain(loss, variables=[kernel]).findings
+
+    assert finding.cause == "normalised_then_summed"
+
+
+class Pretrained(keras.Model):
+    """Trains its encoder alone; `call` is for the next phase."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.encoder = keras.layers.Dense(3)
+        self.probe = keras.layers.Dense(1, name="probe")
+
+    def call(self, x: Any) -> Any:
+        return self.probe(self.encoder(x))
+
+    def train_step(self, data: Any) -> dict[str, Any]:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(self.encoder(data[0]) - 1.0))
+        kernel = self.encoder.kernel
+        self.optimizer.apply_gradients([(tape.gradient(loss, kernel), kernel)])
+        return {"loss": loss}
+
+
+def test_a_head_that_only_call_uses_is_a_warning() -> None:
+    model = Pretrained()
+    model(X)
+    model.compile("sgd")
+
+    [finding] = [each for each in tb_gradflow.explain(model, X).findings if each.cause == "output_not_used"]
+
+    assert finding.severity == "warning"
+    assert "`train_step` neither goes through `call`" in finding.message

@@ -8,6 +8,7 @@ from itertools import pairwise
 from tb_gradflow.analyse.causes.cancelling.sums import SCORING_STEPS, SUM_NOISE
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
+from tb_gradflow.analyse.graph.op_sets import shape_along
 from tb_gradflow.analyse.graph.paths import walked
 from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.words.fields import SIZE, Template
@@ -129,6 +130,7 @@ def _evenly_met(suspect: Suspect) -> list[tuple[float, int]]:
     for op in topology.by_type.get("Softmax", ()):
         report = measured.of_op(suspect.target, op)
         is_even = report is not None and report.zero_fraction == 0 and report.mean_abs >= report.max_abs * (1 - 1e-5)
+        is_even = is_even or _is_summed_in_rows(topology, op, suspect.target)
         if report is not None and is_even and not _lets_through(suspect, op, report.max_abs):
             found[op] = (report.max_abs, op)
     for size, op in sorted((each for each in found if each[0]), reverse=True):
@@ -139,6 +141,29 @@ def _evenly_met(suspect: Suspect) -> list[tuple[float, int]]:
                     found[source] = (size, op)
                     stack.append(source)
     return found
+
+
+def _is_summed_in_rows(topology: Topology, softmax: int, target: int) -> bool:
+    """Whether the loss reads the outputs of a softmax only in sums over the whole last axis, in which each row may have
+    one factor: then every element of a row gets the same gradient."""
+    ops, influence = topology.trace.ops, topology.influence(target).hops
+    shape = ops[softmax].outputs[0].shape
+    stack = [softmax]
+    while stack:
+        before = stack.pop()
+        for op in topology.onward(before):
+            if influence[op] < 0:
+                continue
+            made = ops[op].outputs[0].shape if ops[op].outputs else None
+            if ops[op].type in ("Sum", "Mean") and shape and made in ((), shape[:-1], (*shape[:-1], 1)):
+                continue
+            others = [shape_along(topology.trace, edge) for edge in ops[op].inputs if edge.op not in (before, -1)]
+            factors = [*others, *(given.shape for given in ops[op].given)]
+            is_factor = ops[op].type == "Mul" and all(each == () or (each and each[-1] == 1) for each in factors)
+            if made != shape or not (ops[op].type in ("Neg", "Identity") or is_factor):
+                return False
+            stack.append(op)
+    return True
 
 
 def _lets_through(suspect: Suspect, softmax: int, size: float) -> bool:

@@ -47,7 +47,8 @@ def rule(suspect: Suspect) -> Verdict | None:
     alive = (
         any(suspect.topology.receives(index, suspect.target) for index in siblings) if suspect.target >= 0 else False
     )
-    return Verdict("output_not_used", "warning" if alive else "error")
+    rests = variables[suspect.state.variable].elsewhere == "call"
+    return Verdict("output_not_used", "warning" if alive or rests else "error")
 
 
 _UPDATES = ("Apply", "ResourceApply")
@@ -136,6 +137,13 @@ def message_and_fix(group: Group) -> Text:
             f"the same shapes, that of `{copy}`, for which no gradient is requested.",
             "Call the network that you want to train, not its copy; or pass the copy's variables to "
             "`tape.gradient(...)` and to the optimizer.",
+        )(group)
+    if group.culprit < 0 and group.trace.variables[group.variables[0]].elsewhere == "call":
+        return Template(
+            "{they_get} no gradient: {layer} is used in the model's `call`, and its `train_step` neither goes through "
+            "`call` nor uses {them}.",
+            "Use {layer} in `train_step`, on the path to the loss. Nothing to fix if it is trained in a later phase: "
+            "then set its `trainable = False` in this one.",
         )(group)
     if group.source is not None and group.culprit >= 0 and ".add_loss(" in group.source.code:
         return Template(

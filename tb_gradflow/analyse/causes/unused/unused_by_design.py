@@ -37,8 +37,10 @@ def _is_missed(suspect: Suspect) -> bool:
 
 
 def _elsewhere(suspect: Suspect) -> str:
-    """The method of the model that uses the variable, if the training step does not; empty if there is none."""
-    return suspect.topology.trace.variables[suspect.state.variable].elsewhere
+    """The method of the model that uses the variable, if the training step does not; empty if there is none. `call` is
+    no other task: it computes what the model is for."""
+    method = suspect.topology.trace.variables[suspect.state.variable].elsewhere
+    return "" if method == "call" else method
 
 
 def stands_for_masked(name: str) -> bool:
