@@ -156,6 +156,7 @@ MISSING: tuple[Rule, ...] = (
     raised_on_the_way.raised_on_the_way,
     not_measured.gradient_failed,
     output_not_used.asked_for_a_copy,
+    not_in_gradient_sources.others_listed,
     untracked_variable.rule,
     not_in_gradient_sources.rule,
     tape_not_watching.tensor_not_watched,

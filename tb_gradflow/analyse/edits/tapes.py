@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping, Sequence
 
+from tb_gradflow.analyse.evidence.requests import listed_in_vain
 from tb_gradflow.analyse.evidence.suspects import Suspect
 from tb_gradflow.analyse.user_code.candidate import Candidate, candidates
 from tb_gradflow.analyse.user_code.code import Code, program_of
@@ -558,13 +559,16 @@ def requested_too(group: Group) -> Iterator[Candidate]:
     """Adds the variables to those for which the gradient is requested and applied."""
     place, added = _request(group), _added(group)
     asked = _asked(place) if place is not None else None
-    if place is None or asked is None or not added:
+    if place is None or asked is None or not added or listed_in_vain(group.suspect.topology, group.suspect.target):
         return
     code, draft = place.code, place.draft()
     function = _function(place)
     same = [
         node for node in ast.walk(function) if isinstance(node, ast.expr) and code.written(node) == code.written(asked)
     ]
+    requests = [node for node in ast.walk(function) if isinstance(node, ast.Call) and name_of(node.func) == "gradient"]
+    if sum(not set(same).isdisjoint(node.args) for node in requests) > 1:
+        return  # another loss has the same list
     given = [node for node in same if isinstance(getattr(node, "ctx", None), ast.Store)]
     if given:
         statement = code.parent(given[0])

@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.evidence.suspects import Suspect
+from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.record.schema import Trace
 
 
 def nobody_asked(suspect: Suspect) -> bool:
     return suspect.state.entry is not None and suspect.state.entry.outcome == "not_asked"
+
+
+def listed_in_vain(topology: Topology, target: int) -> tuple[int, ...]:
+    """The variables for which a gradient of a loss was requested, if it reaches none of them, and each gets one from
+    another loss."""
+    entries = topology.trace.variable_gradients
+    listed = [each for each in entries if each.target == target and each.outcome != "not_asked"]
+    taught = {each.variable for each in entries if each.outcome == "value"}
+    in_vain = all(
+        each.outcome == "none" and each.variable in taught and not topology.receives(each.variable, target)
+        for each in listed
+    )
+    return tuple(each.variable for each in listed) if in_vain else ()
 
 
 _TAPE = "tape.gradient"

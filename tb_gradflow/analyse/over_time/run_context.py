@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -36,6 +37,7 @@ class RunContext:
         unchanged: Variables that have had the same value all the time.
         value_courses: The input ranges of functions that are not finite everywhere; none if everything is finite.
         began: By the name of its target, the loss of the first recorded step.
+        usual_loss: The median of the losses around a step, by the name of the target and the step; read when called.
         first_gradients: By the name of a variable, the largest element of its gradient in that step; read when called.
         gradients_before: The same for all recorded steps before this one, and in which; read when called.
         influences: What was found when variables were moved, in any step, by the names of target and variable.
@@ -63,6 +65,7 @@ class RunContext:
     unchanged: Unchanged = field(default_factory=dict)
     value_courses: ValueCourses = field(default_factory=dict)
     began: Mapping[str, float] = field(default_factory=dict)
+    usual_loss: Callable[[str, int], float] = lambda target, step: math.nan
     first_gradients: Callable[[], Mapping[str, float]] = dict
     gradients_before: Callable[[], Mapping[str, tuple[float, int]]] = dict
     influences: Influences = field(default_factory=dict)

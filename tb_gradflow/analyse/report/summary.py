@@ -52,6 +52,11 @@ def summary_of(measured: Measured, states: Sequence[State], findings: Sequence[F
         unseen = sum(state.status == "not_measured" and _is_requested(state) for state in trainable)
         if unseen:
             return f"Not verified: {unseen} of {_count(len(trainable), noun)} were not measured."
+        if len(fine) == len(trainable) and measured.rest is not None and not measured.rest.moved:
+            return (
+                f"The gradient reaches {_all(len(trainable), noun)}, but none of the {measured.rest.steps} recorded "
+                "steps has changed anything."
+            )
         if len(fine) == len(trainable):
             return f"Healthy: the gradient reaches {_all(len(trainable), noun)}{_silent_terms(measured, findings)}."
         others = [state for state in trainable if state not in fine]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from tb_gradflow.analyse.causes import precedence
 from tb_gradflow.analyse.causes.judge import judge, judge_cuts, judge_zeros
-from tb_gradflow.analyse.causes.tape import untracked_variable
+from tb_gradflow.analyse.causes.tape import not_in_gradient_sources, untracked_variable
 from tb_gradflow.analyse.evidence.by_hand import is_given
 from tb_gradflow.analyse.evidence.parts import is_cut, joined, only_decides, suspects_of_parts
 from tb_gradflow.analyse.evidence.penalties import is_penalty_alone
@@ -85,6 +85,8 @@ def _judged_by_status(measured: Measured, states: Sequence[State]) -> list[Judge
     ]
     # Variables that another loss trains get a second verdict, because this loss trains none.
     vain = in_vain(measured.topology, states) if len(states) == len(measured.topology.trace.variables) else []
+    mistaken = {state.target for state in missing if not_in_gradient_sources.others_listed(without_op(measured, state))}
+    vain = [state for state in vain if state.target not in mistaken]
     cuts = _judged(cut_suspects(measured, [state for state in cut if _was_asked(state)]), judge_cuts)
     cuts += (untracked := _judged_untracked(measured, [state for state in cut if not _was_asked(state)]))
     cuts += _judged(cut_suspects(measured, [state for state in vain if not state.receives]), judge_cuts)

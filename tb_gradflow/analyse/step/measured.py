@@ -115,7 +115,7 @@ class Measured:
         self.turns, self.silences, self.began = context.turns, context.silences, context.began
         self.unchanged = context.unchanged
         self.value_courses, self._first_gradients = context.value_courses, context.first_gradients
-        self._gradients_before = context.gradients_before
+        self._gradients_before, self.usual_loss = context.gradients_before, context.usual_loss
         self.clips, self._moves, self.skipped = context.clips, context.moves, context.skipped
         self._courses: dict[int, Courses] = {}
         self._op_rows: dict[int, dict[int, list[int]]] = {}

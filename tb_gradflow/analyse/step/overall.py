@@ -69,6 +69,8 @@ def overall_verdict(
         return OverallVerdict("learned", summary, ruled_out)
     if search is not None and (said := _too_short(search)):
         return OverallVerdict("rate", f"Not the gradient, but the step is too short: {when}{said}", ruled_out)
+    if measured.rest is not None and not measured.rest.moved:
+        return OverallVerdict("updates", summary, ruled_out)
     if search is not None and search.after(1.0) < search.before:
         ruled_out += (_good_step(search),)
     return OverallVerdict("nothing_found", summary, ruled_out)
@@ -82,8 +84,9 @@ def _that_holds(measured: Measured) -> tuple[str, LineSearch | None]:
     step, search = measured.line_search
     if step == measured.step:
         return "", search
-    now = measured.losses[search.target] if search.target < len(measured.losses) else np.nan
-    holds = now > search.before - _FALLEN * abs(search.before)
+    target = measured.topology.trace.targets[search.target].name
+    then, now = (measured.usual_loss(target, each) for each in (step, measured.step))
+    holds = now > then - _FALLEN * abs(then)
     return f"in step {step}, ", search if holds else None
 
 

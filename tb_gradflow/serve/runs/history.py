@@ -49,6 +49,9 @@ from tb_gradflow.store.layout import Tag, pack_json
 from tb_gradflow.store.run import Array, ChunkHead, RunIndex, StoredRun, newest_session
 from tb_gradflow.store.warning import warn_of
 
+_AROUND = 5
+"""Recorded steps whose median loss is what is usual there."""
+
 _SAID = 3
 """Number of damaged parts that are named; the rest are only counted."""
 
@@ -316,6 +319,7 @@ class History:
                 unchanged=unchanged_of(pieces()),
                 value_courses={} if is_finite else value_courses_of(pieces()),
                 began=self._first_losses(session),
+                usual_loss=partial(self._usual_loss, session, head, at),
                 first_gradients=lambda: first_gradients_of(self._beginning(session)),
                 gradients_before=lambda: gradients_before(pieces()),
                 influences={key: each for of, known in tried for key, each in by_names(of, known.influences)},
@@ -388,6 +392,17 @@ class History:
         head, trace = next(self.with_traces(session.id, self.index().chunks))
         losses = self.losses(session.id, head, 0)
         return {target.name: loss for target, loss in zip(trace.targets, losses, strict=False)}
+
+    def _usual_loss(self, session: Session, head: ChunkHead, at: int, target: str, step: int) -> float:
+        """The median of the losses of the recorded steps around a step, until the one in question: batches differ."""
+        known = [
+            (abs(number - step), loss)
+            for chunk, trace in self._chunks_backwards(session, head)
+            for place, number in enumerate(chunk.steps[: at + 1 if chunk is head else None])
+            for each, loss in zip(trace.targets, self.losses(session.id, chunk, place), strict=False)
+            if each.name == target
+        ]
+        return float(np.median([loss for _, loss in sorted(known)[:_AROUND]])) if known else np.nan
 
     def _onset(self, session: Session, head: ChunkHead, at: int) -> Onset | None:
         """Since when weights are not finite, with the diagnosis of the step in which that began, or of the last step

@@ -164,7 +164,10 @@ def answers(
                     reacted.extend(reactions(loss, listed, Clock(_MOST_SECONDS[1], took)))
                     if searches:
                         rate = rate_in(numbered.trace, measured["gradients"])
-                        searched.extend(line_searches(loss, last, numbers, first, rate))
+                        # What the step keeps for itself, such as running means, is not moved by the learning rate.
+                        listed_as = numbered.trace.variables
+                        trained = {each: number for each, number in numbers.items() if listed_as[each].trainable}
+                        searched.extend(line_searches(loss, last, trained, first, rate))
                     if told is not None and is_told:
                         # Its gradients may need Python, where its losses do not.
                         with contextlib.suppress(NotRepeatable):

@@ -804,8 +804,8 @@ class Pretrained(keras.Model):
     def train_step(self, data: Any) -> dict[str, Any]:
         with tf.GradientTape() as tape:
             loss = tf.reduce_mean(tf.square(self.encoder(data[0]) - 1.0))
-        kernel = self.encoder.kernel
-        self.optimizer.apply_gradients([(tape.gradient(loss, kernel), kernel)])
+        gradients = zip(tape.gradient(loss, self.trainable_variables), self.trainable_variables, strict=True)
+        self.optimizer.apply_gradients([each for each in gradients if each[0] is not None])
         return {"loss": loss}
 
 
@@ -814,7 +814,48 @@ def test_a_head_that_only_call_uses_is_a_warning() -> None:
     model(X)
     model.compile("sgd")
 
-    [finding] = [each for each in tb_gradflow.explain(model, X).findings if each.cause == "output_not_used"]
+    report = tb_gradflow.explain(model, keras.ops.convert_to_numpy(X), keras.ops.convert_to_numpy(X))
+    [finding] = [each for each in report.findings if each.cause == "output_not_used"]
 
     assert finding.severity == "warning"
     assert "`train_step` neither goes through `call`" in finding.message
+
+
+def test_a_list_of_the_variables_of_another_network_is_named(tmp_path: Path) -> None:
+    """A discriminator's loss whose gradient is requested for the generator."""
+    made, judge = tf.Variable(tf.ones([4, 2]), name="made"), tf.Variable(tf.ones([2, 1]), name="judge")
+
+    @tb_gradflow.watch(tmp_path)
+    @tf.function
+    def step() -> Any:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(tf.stop_gradient(X @ made) @ judge))
+        none = tape.gradient(loss, [made])
+        with tf.GradientTape() as tape:
+            loss_of_maker = tf.reduce_mean(tf.square(X @ made @ judge - 1.0))
+        return none, tape.gradient(loss_of_maker, [made])
+
+    step()
+    [finding] = loud(tb_gradflow.open_log(tmp_path).report())
+
+    assert (finding.cause, finding.severity, finding.variables) == ("not_in_gradient_sources", "error", ("judge",))
+    assert "was given `made` instead" in finding.message
+    assert finding.edit is None
+
+
+def test_the_headline_says_that_nothing_has_changed(tmp_path: Path) -> None:
+    weight = tf.Variable(1.0, name="weight")
+
+    @tb_gradflow.watch(tmp_path, update_freq=1)
+    @tf.function
+    def step() -> Any:
+        with tf.GradientTape() as tape:
+            loss = tf.square(weight - 3.0)
+        return tape.gradient(loss, weight)
+
+    for _ in range(6):
+        step()
+    step.flush()
+
+    said = " ".join(str(tb_gradflow.open_log(tmp_path).report()).split())
+    assert "The gradient reaches the trainable variable, but none of the 6 recorded steps has changed" in said

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.edits.tapes import requested_too, wider_request
-from tb_gradflow.analyse.evidence.requests import is_by_tape, nobody_asked, requested_with
+from tb_gradflow.analyse.evidence.requests import is_by_tape, listed_in_vain, nobody_asked, requested_with
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.step.measured import Measured
 from tb_gradflow.analyse.words.fields import Template
-from tb_gradflow.analyse.words.names import Group, Text
+from tb_gradflow.analyse.words.names import Group, Text, quoted
 from tb_gradflow.analyse.words.phrases import in_layer
 from tb_gradflow.record.schema import Trace
 
@@ -25,6 +25,16 @@ def rule(suspect: Suspect) -> Verdict | None:
     if suspect.measured.moved(suspect.state.variable) or ended_early(suspect.measured):
         return Verdict("not_in_gradient_sources", "info")
     return Verdict("not_in_gradient_sources", "error" if asked_for_nothing(suspect.topology.trace) else "warning")
+
+
+def others_listed(suspect: Suspect) -> Verdict | None:
+    """`tape.gradient` was given variables that this loss cannot train, and that another loss trains, in place of those
+    that it depends on: a discriminator's loss with the generator's variables."""
+    variable = suspect.topology.trace.variables[suspect.state.variable]
+    is_missed = nobody_asked(suspect) and variable.trainable and not suspect.measured.moved(suspect.state.variable)
+    if not is_missed or not listed_in_vain(suspect.topology, suspect.target):
+        return None
+    return Verdict("not_in_gradient_sources", "error")
 
 
 def asked_for_nothing(trace: Trace) -> bool:
@@ -74,6 +84,13 @@ def message_and_fix(group: Group) -> Text:
             "with an error.",
             f"Fix that error first. If no later call in the step requests the gradient: {ask[0].lower()}{ask[1:]}.",
         )(group)
+    if listed := listed_in_vain(group.suspect.topology, group.suspect.target):
+        others = quoted([group.trace.variables[each].name for each in listed])
+        return Template(
+            "{they_are} used in the loss, but `tape.gradient`{line} was given " + others + " instead, to which no "
+            "gradient of this loss leads. Another loss trains those.",
+            "Request the gradient of this loss for {names}, and apply it to them.",
+        )(group)
     if group.verdict.severity == "error":
         return Template(
             "{they_are} used in the loss, but the list of sources given to `tape.gradient`{line} is empty.",
@@ -101,7 +118,7 @@ CAUSE = Cause(
     name="not_in_gradient_sources",
     meaning="the variable is trainable, but no `tape.gradient` call was given it; or the list of sources is empty, so "
     "nothing trains",
-    severity="warning; error for an empty list",
+    severity="warning; error for an empty list, and for one that names what another loss trains instead",
     fix="pass all trainable variables, or freeze it",
     text=message_and_fix,
     without_op="tape.gradient{line} was not given {them}",

@@ -8,6 +8,7 @@ from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.causes.unused.siblings import siblings_of
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.evidence.zeros import PRODUCTS
+from tb_gradflow.analyse.graph.op_sets import scopes_of
 from tb_gradflow.analyse.words.fields import SIZE, Template
 from tb_gradflow.analyse.words.names import Group, Text
 
@@ -69,12 +70,28 @@ def message_and_fix(group: Group) -> Text:
             "If these calls are the time steps of a sequence, pass on the state: `output, state = cell(x, state)`. "
             "Otherwise use a `Dense` layer.",
         )(group)
+    fix = "Feed sequences of at least two steps, shaped `[batch, time, features]`, or use a `Dense` layer."
+    if _is_cell_alone(group):
+        fix = (
+            "If the cell is called once for each time step, pass on the state: `output, state = cell(x, state)`. "
+            "Otherwise use a `Dense` layer."
+        )
     return Template(
         SIZE + "the recurrent layer sees only one time step, so its recurrent weights multiply an "
         "initial state of zeros.",
-        "Feed sequences of at least two steps, shaped `[batch, time, features]`, or use a `Dense` layer.",
+        fix,
     )(group)
 
+
+def _is_cell_alone(group: Group) -> bool:
+    """Whether the user's code calls a cell, and no recurrent layer does."""
+    types = {layer.scope: layer.type for layer in group.trace.layers}
+    scopes = scopes_of(group.trace.ops[group.culprit].name) if group.culprit >= 0 else ()
+    around = [types[scope] for scope in scopes if scope in types]
+    return any(each.endswith("Cell") for each in around) and not any(each in _OVER_TIME for each in around)
+
+
+_OVER_TIME = frozenset({"RNN", "SimpleRNN", "LSTM", "GRU", "ConvLSTM1D", "ConvLSTM2D", "ConvLSTM3D"})
 
 # The name that `Bidirectional` gives its second half.
 _BACKWARD = re.compile(r"(?:^|/)backward_")
