@@ -26,8 +26,8 @@ Array = npt.NDArray[Any]
 MOST_SEARCHED = 1 << 30
 """Size limit in bytes of the arrays that are searched for a row."""
 
-_MOST_COMPARED = 1 << 28
-"""Size limit in bytes of the rows that are compared in full, for each row that is looked for."""
+_MOST_COMPARED = 1 << 26
+"""Size limit in bytes of the rows that are compared in full, for all rows that are looked for."""
 
 _COMPARED_FIRST = 32
 """So many bytes of each row are compared first."""
@@ -86,7 +86,8 @@ def _located(dataset: Any, batch: Sequence[Array], rows: Sequence[int], drawn: i
         else:
             position = _position(chain, drawn, row) if is_ordered else None
             positions = set() if position is None else {position}
-        equal = _equal(arrays, [each[row] for each in batch]) if arrays is not None else None
+        parts = [each[row : row + 1] for each in batch]
+        equal = _equal(arrays, parts, _MOST_COMPARED // len(rows)) if arrays is not None else None
         certain = positions if equal is None else positions & set(equal)
         if equal and len(certain) != 1:
             yield DataRow(row, equal[0], len(equal))
@@ -137,19 +138,20 @@ def _arrays(tensors: Sequence[Any]) -> list[Array] | None:
     return [each.numpy() for each in tensors]
 
 
-def _equal(arrays: Sequence[Array], row: Sequence[Array]) -> list[int] | None:
-    """The numbers of the rows that are the same as this one, in every bit; `None` if these are too many to compare."""
+def _equal(arrays: Sequence[Array], row: Sequence[Array], most: int) -> list[int] | None:
+    """The numbers of the rows that are the same in every bit as this one, of which `row` has an array of one row for
+    each; `None` if more than `most` bytes would have to be compared."""
     if len(arrays) != len(row):
         return []
     left = np.arange(len(arrays[0]))
-    for array, part in zip(arrays, row, strict=True):
-        part = np.asarray(part, array.dtype if array.dtype.hasobject else None)
-        if array.dtype != part.dtype or array.shape[1:] != part.shape:
+    # Small ones first: a label leaves few rows to compare.
+    for array, part in sorted(zip(arrays, row, strict=True), key=lambda pair: pair[1].nbytes):
+        if array.dtype != part.dtype or array.shape[1:] != part.shape[1:]:
             return []
         listed, one = _flat(array, len(array)), _flat(part, 1)[0]
         for column in sorted({*np.linspace(0, len(one) - 1, _COMPARED_FIRST).astype(int)}) if len(one) else ():
             left = left[listed[left, column] == one[column]]
-        if len(left) * len(one) > _MOST_COMPARED:
+        if len(left) * len(one) > most:
             return None
         left = left[(listed[left] == one).all(axis=1)]
     return [int(each) for each in left]

@@ -26,6 +26,9 @@ _HANDLES = (tf.resource, tf.variant)
 # Rows of the batch that are kept on request.
 _MOST_EXAMPLES = 8
 
+# Rows that a finding names before it only counts them.
+_MOST_NAMED = 5
+
 _TRIED = (
     *("influences", "reactions", "line_searches", "interventions", "slopes", "not_moved", "weights", "spike"),
     "data_rows",
@@ -126,7 +129,7 @@ def rows_in(measured: Mapping[str, Any]) -> list[int]:
     listed = [*measured.get("value_rows", ()), *measured.get("gradient_rows", ())]
     batch = int(measured.get("batch", -1))
     spike = measured.get("spike")
-    rows = {int(row) for count, *first in listed if count < batch for row in first if row >= 0}
+    rows = {int(row) for count, *first in listed if count < batch for row in first[:_MOST_NAMED] if row >= 0}
     rows |= {row for trial in (spike.trials if spike is not None else ()) for row in trial.rows}
     return sorted(rows)[:MOST_ROWS]
 

@@ -187,6 +187,26 @@ def test_nothing_is_said_of_a_row_that_may_be_any(name: str, tmp_path: Path) -> 
     assert "data set" not in message(tmp_path)
 
 
+def test_rows_of_text_are_compared_too(tmp_path: Path) -> None:
+    class Named(keras.Model):
+        def __init__(self) -> None:
+            super().__init__()
+            self.dense = keras.layers.Dense(1)
+
+        def call(self, inputs: Any) -> Any:
+            return self.dense(inputs["x"])
+
+    x, y = with_twin()
+    names = np.array([f"row {number}" for number in range(ROWS)])
+    model = Named()
+    model.compile("sgd", "mse", jit_compile=False)
+
+    dataset = tf.data.Dataset.from_tensor_slices(({"x": x, "name": names}, y)).shuffle(ROWS, seed=1).batch(ROWS)
+    model.fit(dataset, epochs=1, verbose=0, callbacks=[GradFlowCallback(str(tmp_path), update_freq=1000)])
+
+    assert {(each.index, each.equal) for each in data_rows(tmp_path)} == {(BROKEN, 1), (TWIN, 1)}
+
+
 def test_a_dataset_without_end_is_counted_across_epochs(tmp_path: Path) -> None:
     """The broken row comes in the second epoch, which takes up where the first has ended."""
     endless = slices().map(halved).repeat().batch(BATCH)
