@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_gradflow.analyse.causes.strength.outlying_rows import finding_of_outliers
-from tb_gradflow.analyse.divergence.first import Agreement, first_divergence
 from tb_gradflow.analyse.report.compare import compare as difference_of
 from tb_gradflow.analyse.report.graph_edits import with_reason
 from tb_gradflow.errors import LogError, SetupError
@@ -22,9 +21,8 @@ from tb_gradflow.gradcheck.report import GradientsCheck
 from tb_gradflow.plain import one_line, text_of_path
 from tb_gradflow.record.schema import GRADIENT_STATISTICS, VARIABLE_STATISTICS, Trace
 from tb_gradflow.serve.reports.comparison import Comparison
-from tb_gradflow.serve.reports.divergence import Divergence
+from tb_gradflow.serve.reports.divergence import Divergence, divergence_of
 from tb_gradflow.serve.reports.page import name_in_page, page
-from tb_gradflow.serve.reports.recorded_steps import common_steps
 from tb_gradflow.serve.reports.report import Report
 from tb_gradflow.serve.runs.history import Caches, History
 from tb_gradflow.serve.terminal.example_text import told_of_examples
@@ -76,15 +74,7 @@ def diverge(log_a: Log, log_b: Log) -> Divergence:
 
     Raises LogError if there is nothing to compare.
     """
-    steps = log_a.steps, log_b.steps
-    found = first_divergence(common_steps(log_a.recorded, log_b.recorded))
-    for log, recorded in zip((log_a, log_b), steps, strict=True):
-        if not recorded:
-            raise LogError(f"{log.name}: no step has been recorded")
-    if isinstance(found, Agreement) and found.largest is None:
-        what = "a variable, loss or tensor" if found.steps else "a recorded step"
-        raise LogError(f"{log_a.name} and {log_b.name} have nothing to compare: they do not have {what} in common")
-    return Divergence((log_a.name, log_b.name), steps, found)
+    return divergence_of((log_a.name, log_b.name), (log_a.recorded, log_b.recorded))
 
 
 def _opened(log: Log | str | os.PathLike[str]) -> Log:

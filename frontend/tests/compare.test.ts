@@ -62,6 +62,15 @@ test("what is explained on both sides is neither better nor worse", () => {
   expect(variables.map(({change}) => change)).toEqual(["changed", "same"]);
 });
 
+test("models that Keras has numbered on, and whose call TensorFlow has numbered too, are the same", () => {
+  const first = trace([read("sequential_1/first_1/Read", "sequential/first/kernel"), {name: "loss", from: ["sequential_1/first_1/Read"]}]);
+  const later = trace([read("sequential_3_1/first_1/Read", "sequential_3/first/kernel"), {name: "loss", from: ["sequential_3_1/first_1/Read"]}]);
+
+  const {ops, variables} = compare({trace: first, diagnosis: null}, {trace: later, diagnosis: null});
+
+  expect([ops, variables.map(({change}) => change)]).toEqual([[], ["same"]]);
+});
+
 test("a run beside itself is all the same", () => {
   const side = {trace: BROKEN, diagnosis: diagnosis(BROKEN, {"filter/threshold": "disconnected"}, [WRONG])};
 

@@ -21,6 +21,10 @@ class Log implements Source {
     return null;
   }
 
+  divergence(): null {
+    return null;
+  }
+
   steps = [0, 5, 10];
   session = "1";
   /** The step in which the finding of the last one began. */

@@ -173,6 +173,10 @@ def check_values(values: StepValues, trace: Trace) -> None:
     for number, example in enumerate(values.examples):
         _check_least(f"StepValues.examples[{number}].row", example.row, 0)
         _check_least(f"StepValues.examples[{number}].count", example.count, len(example.numbers))
+    for number, data in enumerate(values.data_rows):
+        _check_least(f"StepValues.data_rows[{number}].row", data.row, 0)
+        _check_least(f"StepValues.data_rows[{number}].index", data.index, 0)
+        _check_least(f"StepValues.data_rows[{number}].equal", data.equal, 1)
     moves: dict[str, Sequence[Influence | Slope]] = {"influences": values.influences, "slopes": values.slopes}
     for kind, listed in moves.items():
         for number, move in enumerate(listed):

@@ -61,6 +61,7 @@ from tb_gradflow.record.terms import TermCosines as TermCosines
 from tb_gradflow.record.terms import TermGradient as TermGradient
 from tb_gradflow.record.terms import TermKind as TermKind
 from tb_gradflow.record.terms import TermTensor as TermTensor
+from tb_gradflow.record.values import DataRow as DataRow
 from tb_gradflow.record.values import Example as Example
 from tb_gradflow.record.values import GradientRows as GradientRows
 from tb_gradflow.record.values import OpValue as OpValue

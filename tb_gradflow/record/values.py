@@ -97,6 +97,22 @@ class Example:
 
 
 @dataclass(frozen=True, slots=True)
+class DataRow:
+    """Where a row of the batch is in the data that `fit` was given: in its arrays, or in the first source of a
+    `tf.data.Dataset`. Only its number is kept.
+
+    Attributes:
+        row: The row of the batch.
+        index: Its number in the data; the first of them if several rows of the data are the same in every bit.
+        equal: How many these are; 1 if the row is known by its position.
+    """
+
+    row: int
+    index: int
+    equal: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class WeightsBefore:
     """A variable before a step, of which no earlier step is recorded.
 
@@ -129,6 +145,8 @@ class StepValues:
         slopes: Of variables whose gradient is in question; none in older logs.
         weights: Of the first step of a trace, its variables before it; none in older logs.
         spike: Of a step whose loss or gradient was not usual; null in others, and in older logs.
+        data_rows: Of the rows that the others name, where they are in the data set; none if that is not certain, and in
+            older logs.
     """
 
     step: int
@@ -144,3 +162,4 @@ class StepValues:
     slopes: tuple[Slope, ...] = ()
     weights: tuple[WeightsBefore, ...] = ()
     spike: Spike | None = None
+    data_rows: tuple[DataRow, ...] = ()

@@ -22,6 +22,7 @@ from tb_gradflow.errors import LogError
 from tb_gradflow.record.codec import encode
 from tb_gradflow.record.schema import FORMAT
 from tb_gradflow.serve.reports.answers import NotThere, Runs, WrongRequest, overview
+from tb_gradflow.serve.reports.divergence import divergence_of
 from tb_gradflow.serve.reports.page import page
 from tb_gradflow.serve.reports.report import Report
 from tb_gradflow.serve.respond import respond
@@ -52,7 +53,9 @@ MIME_TYPES = {
 
 A_DAY = 24 * 60 * 60
 
-PARAMETERS = ("run", "session", "trace", "chunk", "at", "row", "variable", "quantity", "target", "columns", "step")
+PARAMETERS = (
+    "run", "with", "session", "trace", "chunk", "at", "row", "variable", "quantity", "target", "columns", "step",
+)  # fmt: skip
 
 MOST_KEPT = 32 * 2**20
 """Size limit in bytes of the cached responses, which never change, and the overhead of each."""
@@ -120,6 +123,7 @@ class Routes:
             "/heat": self._serve_heat,
             "/terms": self._serve_terms,
             "/course": self._serve_course,
+            "/divergence": self._serve_divergence,
             "/page": self._serve_page,
         }
         return {
@@ -208,6 +212,12 @@ class Routes:
     def _serve_course(self, request: wrappers.Request) -> wrappers.Response:
         run, who = _text(request, "run"), self._who(request)
         return self._now(request, lambda: _json(self._runs.course(*who, run)))
+
+    def _serve_divergence(self, request: wrappers.Request) -> wrappers.Response:
+        runs, who = (_text(request, "run"), _text(request, "with")), self._who(request)
+        one, other = (self._runs.history(*who, run) for run in runs)
+        names = self._runs.name(*who, runs[0]), self._runs.name(*who, runs[1])
+        return self._now(request, lambda: _json(divergence_of(names, (one, other)).to_dict()))
 
     def _serve_page(self, request: wrappers.Request) -> wrappers.Response:
         run, who = _text(request, "run"), self._who(request)

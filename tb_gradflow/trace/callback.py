@@ -15,6 +15,7 @@ import tensorflow as tf
 from tb_gradflow.record.schema import Trial
 from tb_gradflow.trace.capture.collector import Tensors
 from tb_gradflow.trace.fit.callback_base import KerasCallback
+from tb_gradflow.trace.fit.data_rows import DrawnRows
 from tb_gradflow.trace.fit.fitted_steps import EagerFit
 from tb_gradflow.trace.fit.flags import FlagsWithoutEffect
 from tb_gradflow.trace.fit.keras2 import check_backend, fitting
@@ -123,6 +124,7 @@ class GradFlowCallback(KerasCallback):
         self._tracing = Tracing()
         self._fitting: Fitting | None = None
         self._count = StepCount()
+        self._drawn = DrawnRows()
         self._flags = FlagsWithoutEffect()
         self._first_step: int | None = None
         self._epoch = 0
@@ -209,6 +211,10 @@ class GradFlowCallback(KerasCallback):
             self._steps.raised(error)
         else:
             self._tracing.raised_later(error)
+
+    def draws_from(self, iterator: Any) -> None:
+        """The model's training function is about to take its batches from that iterator."""
+        self._drawn.begins(iterator, self._count.now)
 
     def goes_on_with(self, model: Any) -> bool:
         """Whether a training with the model's current function is in progress."""
@@ -320,6 +326,7 @@ class GradFlowCallback(KerasCallback):
 
     def _write(self, step: int, measured: Measured, *, tell: bool) -> None:
         assert self._recorder is not None
+        measured["data_rows"] = self._drawn.located(measured, step)
         self._recorder.add_step(step, self._tracing.indices[index_of(measured)], measured, tell=tell)
 
 

@@ -97,6 +97,7 @@ MORE_VALUES: dict[str, Json] = {
         }
     ],
     "weights": [{"variable": 0, "norm": 1.0, "sum": -0.5}],
+    "data_rows": [{"row": 2, "index": 515, "equal": 1}],
     "spike": {
         "target": 0,
         "of": "loss",

@@ -22,6 +22,7 @@ from tensorboard.plugins.base_plugin import TBContext
 from werkzeug.test import Client, TestResponse
 
 import tb_gradflow
+from tb_gradflow.api import diverge
 from tb_gradflow.record.codec import decode, encode
 from tb_gradflow.record.schema import FORMAT, Trace
 from tb_gradflow.serve.loader import GradFlowLoader
@@ -201,6 +202,18 @@ def test_the_course_of_findings_is_known_after_a_while(board: Board) -> None:
     assert answer["damage"] == ""
 
 
+def test_two_runs_are_compared_as_the_command_does(board: Board, logs: Path) -> None:
+    logged = [tb_gradflow.open_log(logs / run) for run in ("good", "terms")]
+
+    answer = told(board.ask("divergence", run="good/gradflow", **{"with": "good/gradflow"}))
+    assert (answer["differs"], answer["agreed"]) == (False, "All values are equal.")
+
+    answer = told(board.ask("divergence", run="good/gradflow", **{"with": "terms/gradflow"}))
+    told_by_command = diverge(*logged).to_dict()
+    names = {"a": {**told_by_command["a"], "run": "good"}, "b": {**told_by_command["b"], "run": "terms"}}
+    assert answer == {**told_by_command, **names}
+
+
 @pytest.mark.parametrize("step", [None, 0])
 def test_a_page_for_saving_holds_the_report(board: Board, step: int | None) -> None:
     answer = board.ask("page", run="trained/gradflow", **({} if step is None else {"step": step}))
@@ -225,6 +238,9 @@ def test_a_page_for_saving_holds_the_report(board: Board, step: int | None) -> N
         ("report", {"run": "good/gradflow", "step": 5000}, 404, "the nearest is 99"),
         ("gradients", {"run": "good/gradflow", "session": SESSION, "chunk": 33, "at": 32}, 404, "it has no step 32"),
         ("overview", {"run": "newer/gradflow"}, 422, "upgrade with"),
+        ("divergence", {"run": "good/gradflow"}, 400, "the parameter `with` is missing"),
+        ("divergence", {"run": "good/gradflow", "with": "bad/gradflow"}, 404, "no run 'bad/gradflow'"),
+        ("divergence", {"run": "good/gradflow", "with": "without steps/gradflow"}, 422, "no step has been recorded"),
     ],
 )
 def test_what_cannot_be_answered_is_said_in_words(

@@ -75,6 +75,10 @@ export class EmbeddedSource implements Source {
     return null;
   }
 
+  divergence(): null {
+    return null;
+  }
+
   async runs(): Promise<readonly RunEntry[]> {
     return Object.entries(this.#data.runs).map(([run, {overview, standing}]) => ({
       run,

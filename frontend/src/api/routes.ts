@@ -98,6 +98,43 @@ export interface Overview {
   readonly losses: readonly (readonly (number | null)[])[];
 }
 
+/** Where two runs differ first: see `tb_gradflow/serve/reports/divergence.py`. The rest is there if they differ. */
+export interface Divergence {
+  readonly a: DivergedRun;
+  readonly b: DivergedRun;
+  readonly differs: boolean;
+  /** One sentence. */
+  readonly summary: string;
+  /** The value that differs, in sentences. */
+  readonly measured?: string;
+  /** What was compared and agrees, in sentences; empty if nothing is to be said. */
+  readonly agreed: string;
+  readonly step?: number;
+  readonly direction?: "forward" | "backward" | "update";
+  readonly op?: {readonly a: DivergenceOp | null; readonly b: DivergenceOp | null};
+  /** The first value that differs; null in it if it is not finite, or not there. */
+  readonly value?: {readonly kind: "batch" | "weights" | "value" | "loss" | "gradient" | "rate" | "update"; readonly name: string; readonly statistic: string | null; readonly a: number | null; readonly b: number | null};
+  /** What is not the same in the settings; empty if there is none. */
+  readonly settings?: readonly {readonly what: string; readonly a: string; readonly b: string}[];
+  /** Null where a run has no such op. */
+  readonly ops?: readonly {readonly a: string | null; readonly b: string | null; readonly difference: string}[];
+  /** Lines of a diff. */
+  readonly code?: readonly string[];
+}
+
+export interface DivergedRun {
+  /** The displayed name. */
+  readonly run: string;
+  /** Number of recorded steps. */
+  readonly recorded: number;
+}
+
+export interface DivergenceOp {
+  readonly name: string;
+  readonly type: string;
+  readonly source: {readonly file: string; readonly line: number; readonly code: string | null} | null;
+}
+
 /** The findings over the steps, as far as these have been analysed. */
 export interface Course {
   readonly format: number;

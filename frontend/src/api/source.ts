@@ -3,7 +3,7 @@
 import {FORMAT, type Diagnosis, type Trace} from "../record.ts";
 import type {Quantity} from "../model/heat.ts";
 import type {Scalars} from "../model/scalars.ts";
-import type {Course, Overview, RunEntry, Standings} from "./routes.ts";
+import type {Course, Divergence, Overview, RunEntry, Standings} from "./routes.ts";
 
 /** The source of a viewer's data. */
 export interface Source {
@@ -35,6 +35,8 @@ export interface Source {
   /** `[columns, terms + term gradients]`: the terms of a trace over all steps, in at most this many columns. */
   terms(run: string, trace: number, columns: number): Promise<Float32Array>;
   course(run: string): Promise<Course>;
+  /** Where two runs differ first; null if nobody can find out. */
+  divergence(before: string, now: string): Promise<Divergence> | null;
   /** The scalars that other plugins have written. */
   scalars(): Promise<Scalars>;
 }
@@ -125,6 +127,10 @@ export class HttpSource implements Source {
 
   course(run: string): Promise<Course> {
     return this.#json<Course>("course", {run});
+  }
+
+  divergence(before: string, now: string): Promise<Divergence> {
+    return this.#json<Divergence>("divergence", {run: before, with: now});
   }
 
   async #json<T>(route: string, parameters: Parameters): Promise<T> {

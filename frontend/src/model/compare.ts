@@ -174,7 +174,7 @@ function isSame(a: Finding, b: Finding): boolean {
 
 /** A name without the numbers that distinguish copies of a layer, or of a model. */
 export function unnumbered(name: string): string {
-  return name.replace(/_\d+(?=\/|$)/g, "");
+  return name.replace(/(_\d+)+(?=\/|$)/g, "");
 }
 
 /** Makes names unique by counting their occurrences. */

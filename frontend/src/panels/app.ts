@@ -15,6 +15,7 @@ import {ancestorsOf} from "../model/tree.ts";
 import type {Finding} from "../record.ts";
 import {Beside, nearest} from "../state/beside.ts";
 import {Derived} from "../state/derived.ts";
+import {Diverged} from "../state/diverged.ts";
 import {absentFrom} from "../state/link.ts";
 import {sizeFrom, sizeOf, type Chosen, type Pane} from "../state/panes.ts";
 import {Player} from "../state/player.ts";
@@ -107,6 +108,7 @@ export class App extends LitElement {
   #askedScalarsOf: string | null = null;
   #player: Player | null = null;
   #beside: Beside | null = null;
+  #diverged: Diverged | null = null;
   #endings: (() => void)[] = [];
 
   static override styles = [shared, appStyles, headerStyles, stripsStyles, stageStyles, menuStyles, keysStyles, drawerStyles, hintStyles, termBarStyles];
@@ -147,6 +149,7 @@ export class App extends LitElement {
     if (this.store !== null) {
       this.#player = new Player(this.store, change);
       this.#beside = new Beside(this.store.source, change);
+      this.#diverged = new Diverged(this.store.source, change);
     }
     const {run = this.start?.run, step = run === this.start?.run ? this.start?.step : undefined} = readPlace();
     void this.store?.start(run, step === undefined || step === null ? undefined : Number(step));
@@ -165,6 +168,7 @@ export class App extends LitElement {
       this.store.chooseTarget(this.#aim.target(this.store.state, this.view.loss));
       const {trace, target} = this.store.state;
       this.#beside?.show(trace === null ? null : this.view.beside, this.store.step, trace?.targets[target]?.name ?? "");
+      this.#diverged?.show(this.view.beside, this.store.state.run);
       this.#derived.update(this.store.state, this.#beside?.other ?? null, this.view.measure, this.view.term);
       this.#resolveLink(this.store.state);
     }
@@ -284,8 +288,9 @@ export class App extends LitElement {
     const side = this.side ?? hasRoom();
     const [store, playing] = [this.store as Store, this.#player?.isPlaying ?? false];
     const {other = null, problem: otherProblem = ""} = this.#beside ?? {};
+    const diverged = this.#diverged as Diverged;
     const [derived, selected, ask, sizes] = [this.#derived, this.#selected, this.#asked, this.#sizes(side)];
-    return {store, derived, view, palette, selected, found, side, onlyTroubled, playing, other, otherProblem, sizes, ask};
+    return {store, derived, view, palette, selected, found, side, onlyTroubled, playing, other, otherProblem, diverged, sizes, ask};
   }
 
   /** For the table in the drawer; null if the drawer shows something else. */
@@ -306,6 +311,12 @@ export class App extends LitElement {
     compareRuns: (before, now) => {
       this.#look({all: false, beside: before, tab: "changes"});
       this.#chooseRun(now);
+    },
+    findDivergence: () => {
+      const [before, now] = [this.view.beside, this.store?.state.run ?? null];
+      if (before !== null && now !== null) {
+        void this.#diverged?.look(before, now);
+      }
     },
     chooseStep: (at) => {
       this.#player?.stop();

@@ -6,6 +6,7 @@ import {verdict} from "../model/compare.ts";
 import {formatNumber, plural} from "../model/format.ts";
 import {SEVERITY, STATUS} from "../model/words.ts";
 import type {Status} from "../record.ts";
+import {divergence} from "./divergence.ts";
 import {firstSentence, prose} from "./prose.ts";
 import type {Scope} from "./scope.ts";
 
@@ -27,6 +28,7 @@ export function changesTab(scope: Scope): TemplateResult {
   const variables = ORDER.flatMap((change) => comparison.variables.filter((each) => each.change === change));
   return html`<div class="changes">
     <p><b role="status">${verdict(comparison)}</b> <span class="muted">${aligned(scope)}</span> ${showButton(scope)}</p>
+    ${divergence(scope)}
     ${section("Findings", comparison.findings.map((each) => finding(scope, each)))}
     ${section("Variables", variables.map((each) => variable(scope, each)))}
     ${section("Ops", comparison.ops.map((each) => op(scope, each)))}

@@ -96,6 +96,51 @@ export const drawerStyles = css`
   .changes .link:hover {
     text-decoration: underline;
   }
+  .divergence {
+    margin-bottom: 14px;
+  }
+  .divergence h2 {
+    margin-bottom: 4px;
+  }
+  .divergence button {
+    margin-right: 6px;
+  }
+  .divergence table {
+    width: 100%;
+    max-width: 1100px;
+    margin: 2px 0 12px;
+    border-collapse: collapse;
+    table-layout: fixed;
+  }
+  .divergence th,
+  .divergence td {
+    padding: 3px 12px 3px 0;
+    border-top: 1px solid var(--gf-line);
+    text-align: left;
+    vertical-align: top;
+    overflow-wrap: anywhere;
+  }
+  .divergence [scope="row"] {
+    font-weight: 400;
+    color: var(--gf-muted);
+  }
+  .divergence thead td {
+    width: 28%;
+  }
+  .divergence h3,
+  .divergence [scope="rowgroup"] {
+    font-size: 12px;
+    font-weight: 600;
+    color: var(--gf-muted);
+  }
+  .divergence h3 {
+    margin: 0;
+  }
+  .divergence pre {
+    margin: 2px 0 12px;
+    white-space: pre-wrap;
+    overflow-wrap: anywhere;
+  }
   .tag {
     display: inline-block;
     min-width: 62px;

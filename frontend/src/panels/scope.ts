@@ -4,6 +4,7 @@ import type {Palette} from "../draw/palette.ts";
 import type {Finding} from "../record.ts";
 import type {Derived} from "../state/derived.ts";
 import type {Other} from "../state/beside.ts";
+import type {Diverged} from "../state/diverged.ts";
 import type {Pane} from "../state/panes.ts";
 import type {Store} from "../state/store.ts";
 import type {View} from "../state/view.ts";
@@ -25,6 +26,8 @@ export interface Scope {
   readonly other: Other | null;
   /** A message that says why there is no such run. */
   readonly otherProblem: string;
+  /** Where the shown run and the compared one differ first. */
+  readonly diverged: Diverged;
   /** Whether the steps are playing. */
   readonly playing: boolean;
   /** The size of each pane in pixels, if it is shown. */
@@ -37,6 +40,8 @@ export interface Asked {
   chooseRun(run: string): void;
   /** Opens the second, compared with the first. */
   compareRuns(before: string, now: string): void;
+  /** Looks for the first difference between the shown run and the compared one. */
+  findDivergence(): void;
   /** By index among the recorded steps. */
   chooseStep(at: number): void;
   /** -1 clears the selection. */

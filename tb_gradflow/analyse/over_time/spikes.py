@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Literal
 
-from tb_gradflow.record.schema import MovedWeights, Spike, SpikeTrial, StepValues, Trace
+from tb_gradflow.record.schema import DataRow, MovedWeights, Spike, SpikeTrial, StepValues, Trace
 
 Kind = Literal["not_reproducible", "rows", "batch", "element", "variable", "rate", "update", "unknown"]
 """What made a step unusual. rows: some rows of its batch. batch: its batch as a whole. element: one element of a weight
@@ -47,12 +47,14 @@ class SpikeSeen:
         trace: Its structure.
         spike: What was measured.
         later: The losses of the next recorded steps; none if there are none yet.
+        data_rows: Where rows of its batch are in the data set.
     """
 
     step: int
     trace: Trace
     spike: Spike
     later: tuple[float, ...] = ()
+    data_rows: tuple[DataRow, ...] = ()
 
     @property
     def value(self) -> float:
@@ -139,4 +141,4 @@ def spikes_of(
                 for target, each in enumerate(of.targets)
                 if each.name == name and each.measured and target < len(known)
             ]
-            yield SpikeSeen(values.step, trace, values.spike, tuple(later[:_LATER]))
+            yield SpikeSeen(values.step, trace, values.spike, tuple(later[:_LATER]), values.data_rows)

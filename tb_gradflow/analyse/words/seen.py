@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 from tb_gradflow.analyse.graph.op_sets import SINGULAR_INPUT
 from tb_gradflow.analyse.step.birth import Values, birth_of, is_bad, is_infinite, is_nan, values_of
 from tb_gradflow.analyse.words.code import is_simple
 from tb_gradflow.analyse.words.names import Group, call_of
-from tb_gradflow.record.schema import OpValue, Rows
+from tb_gradflow.record.schema import DataRow, OpValue, Rows
 
 CAUSES = frozenset(
     {"acos_at_one", "degenerate_decomposition", "exp_overflow", "exploding_recurrence", "fp16_overflow", "log_zero"}
@@ -54,8 +55,10 @@ def seen(group: Group) -> str:
         given = _given(group, Values(group.suspect.topology, ())) if argument_of(group) is not None else ""
         return f" {given}" * bool(given)
     given, rows = _given(group, values) if group.culprit >= 0 else "", rows_of(group)
+    measured = group.suspect.measured.values
     began = (
         f" Non-finite values first appear in {_written(rows, group)}.{_example(group, rows)}"
+        f"{in_data_set(rows.first, measured.data_rows if measured is not None else ())}"
         if rows is not None
         else ""
     )
@@ -66,6 +69,24 @@ def examples_of(group: Group) -> tuple[int, ...] | None:
     """The rows of the batch in which it begins, only the first if there are many; None if they are not known."""
     rows = rows_of(group) if is_broken(group) else None
     return rows.first if rows is not None else None
+
+
+def in_data_set(rows: Sequence[int], known: Sequence[DataRow]) -> str:
+    """Where rows of the batch are in the data set, as a sentence after another one; empty if that is not known of each
+    of the first."""
+    by_row = {each.row: each for each in known}
+    found = [by_row[row] for row in rows[:_WRITTEN] if row in by_row]
+    if not found or len(found) < len(rows[:_WRITTEN]):
+        return ""
+    said = [f"{each.index}{_one_of(each.equal)}" for each in found]
+    if len(said) == 1:
+        return f" {'That' if len(rows) == 1 else 'The first'} row is row {said[0]} of the data set."
+    of = "These rows" if len(rows) == len(said) else f"The first {len(said)} of these rows"
+    return f" {of} are rows {', '.join(said[:-1])} and {said[-1]} of the data set, in this order."
+
+
+def _one_of(equal: int) -> str:
+    return f" (the first of {equal} equal rows)" if equal > 1 else ""
 
 
 def makes_nan_of_infinity(group: Group) -> bool:

@@ -6,12 +6,15 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tb_gradflow.analyse.divergence.compared import Differing
-from tb_gradflow.analyse.divergence.first import Agreement
+from tb_gradflow.analyse.divergence.first import Agreement, first_divergence
 from tb_gradflow.analyse.divergence.first import Divergence as Found
+from tb_gradflow.errors import LogError
 from tb_gradflow.plain import clean, one_line
 from tb_gradflow.record.schema import Op, Trace
+from tb_gradflow.serve.reports.recorded_steps import common_steps
 from tb_gradflow.serve.reports.shown import Shown
 from tb_gradflow.serve.runs.finite import finite
+from tb_gradflow.serve.runs.history import History
 from tb_gradflow.serve.terminal.text import Look, Role, count, table
 
 FORMAT = 1
@@ -67,6 +70,11 @@ class Divergence(Shown):
             {"run": run, "recorded": len(steps), "first": steps[0], "last": steps[-1]}
             for run, steps in zip(self.runs, self._steps, strict=True)
         ]
+        if isinstance(found, Found):
+            more = _found_dict(found)
+        else:
+            agreed = " ".join(_agreement_sentences(found, self._steps))
+            more = {"largest": _value_dict(found.largest, found.step), "agreed": agreed}
         return {
             "format": FORMAT,
             "a": runs[0],
@@ -74,7 +82,7 @@ class Divergence(Shown):
             "compared": list(found.steps),
             "differs": self.differs,
             "summary": self.summary,
-            **(_found_dict(found) if isinstance(found, Found) else {"largest": _value_dict(found.largest, found.step)}),
+            **more,
         }
 
     def __repr__(self) -> str:
@@ -89,7 +97,24 @@ class Divergence(Shown):
         if isinstance(self._found, Found):
             yield from _found_lines(self._found, look)
         else:
-            yield from _agreement_lines(self._found, self._steps, look)
+            for sentence in _agreement_sentences(self._found, self._steps):
+                yield from look.prose(sentence, "  ")
+
+
+def divergence_of(names: tuple[str, str], histories: tuple[History, History]) -> Divergence:
+    """The first step, op and direction at which two runs differ beyond rounding, in the steps that both have recorded.
+
+    Raises LogError if there is nothing to compare.
+    """
+    found = first_divergence(common_steps(*histories))
+    steps = histories[0].index().steps, histories[1].index().steps
+    for name, recorded in zip(names, steps, strict=True):
+        if not recorded:
+            raise LogError(f"{name}: no step has been recorded")
+    if isinstance(found, Agreement) and found.largest is None:
+        what = "a variable, loss or tensor" if found.steps else "a recorded step"
+        raise LogError(f"{names[0]} and {names[1]} have nothing to compare: they do not have {what} in common")
+    return Divergence(names, steps, found)
 
 
 def _summary(found: Found | Agreement) -> str:
@@ -269,22 +294,20 @@ def _op_lines(found: Found, look: Look) -> Iterator[str]:
         yield look.paint(f"  … and {len(found.ops) - SHOWN} more", "dim")
 
 
-def _agreement_lines(found: Agreement, steps: tuple[Sequence[int], Sequence[int]], look: Look) -> Iterator[str]:
+def _agreement_sentences(found: Agreement, steps: tuple[Sequence[int], Sequence[int]]) -> Iterator[str]:
     if found.largest is not None and not found.largest.relative:
-        yield "  All values are equal."
+        yield "All values are equal."
     elif found.largest is not None:
         value = found.largest
-        yield from look.prose(
+        yield (
             f"The largest relative difference is {value.relative:.2g}, of the {_KINDS[value.value.kind][0]} "
-            f"`{value.value.name}` in step {found.step}, where rounding explains {value.allowed:.2g}.",
-            "  ",
+            f"`{value.value.name}` in step {found.step}, where rounding explains {value.allowed:.2g}."
         )
     left_out = [len(set(each) - set(found.steps)) for each in steps]
     if any(left_out) and found.steps:
-        yield from look.prose(
+        yield (
             f"{count(left_out[0], 'step')} of A and {left_out[1]} of B are recorded in one run only, and were not "
-            "compared.",
-            "  ",
+            "compared."
         )
 
 
@@ -302,6 +325,8 @@ def _found_dict(found: Found) -> dict[str, Any]:
             "others": located.others,
         },
         "value": _value_dict(found.differing, found.step),
+        "measured": _measured(found),
+        "agreed": _agreed(found),
         "settings": [{"what": each.what, "a": each.a, "b": each.b} for each in found.settings],
         "ops": [
             {

@@ -33,6 +33,7 @@ class StandIn:
         if protection.is_over:
             return self._plain(iterator)
         steps, run = self._steps, self._plain
+        self.__self__.draws_from(iterator)
         if isinstance(steps, EagerFit):
             run = protection.attempt(steps.function, run) or run
         else:

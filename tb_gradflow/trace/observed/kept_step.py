@@ -151,7 +151,7 @@ def _draws_no_python(iterator: Any) -> bool:
     for dataset in datasets:
         if not isinstance(dataset, tf.data.Dataset):
             return False
-        if any(node.op in _PYTHON for each in dataset._functions() for node in _all_nodes(each.function.graph)):
+        if any(node.op in _PYTHON for each in dataset._functions() for node in all_nodes(each.function.graph)):
             return False
         datasets += dataset._inputs()
     return True
@@ -160,11 +160,11 @@ def _draws_no_python(iterator: Any) -> bool:
 def _lasting_in(graph: Any) -> Iterator[str]:
     """As `_lasting`, in a graph that is being made."""
     while graph is not None and getattr(graph, "building_function", False):
-        yield from _lasting_of(FunctionDef(node_def=_all_nodes(graph)))
+        yield from _lasting_of(FunctionDef(node_def=all_nodes(graph)))
         graph = graph.outer_graph
 
 
-def _all_nodes(graph: Any) -> Iterator[Any]:
+def all_nodes(graph: Any) -> Iterator[Any]:
     """Those of a graph, and of all functions that may run in it."""
     known = graph.as_graph_def()
     yield from known.node

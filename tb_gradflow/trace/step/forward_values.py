@@ -10,7 +10,7 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from tb_gradflow.record.schema import GRADIENT_STATISTICS, Example, GradientRows, OpValue, Rows, StepValues, Trace
-from tb_gradflow.record.values import MOST_NUMBERS
+from tb_gradflow.record.values import MOST_NUMBERS, MOST_ROWS
 from tb_gradflow.trace.capture.symbols import Symbols
 from tb_gradflow.trace.graph.build_trace import Numbered
 from tb_gradflow.trace.graph.gradient_call import Call
@@ -19,12 +19,20 @@ from tb_gradflow.trace.step.named_inputs import Named
 
 Array = npt.NDArray[Any]
 
-_EXAMPLE = "example "
+_EXAMPLE, _DATA = "example ", "data "
+
+_HANDLES = (tf.resource, tf.variant)
 
 # Rows of the batch that are kept on request.
 _MOST_EXAMPLES = 8
 
-_TRIED = ("influences", "reactions", "line_searches", "interventions", "slopes", "not_moved", "weights", "spike")
+# Rows that a finding names before it only counts them.
+_MOST_NAMED = 5
+
+_TRIED = (
+    *("influences", "reactions", "line_searches", "interventions", "slopes", "not_moved", "weights", "spike"),
+    "data_rows",
+)
 
 _NOWHERE = [0] + [-1] * (PLACE_COLUMNS - 1)
 
@@ -102,6 +110,28 @@ def step_values(measured: Mapping[str, Any], step: int) -> StepValues | None:
 def examples_of(given: Named) -> dict[str, Any]:
     """The batch itself, of which `step_values` keeps some rows."""
     return {f"{_EXAMPLE}{name}": tensor for name, tensor in given if tensor.shape.rank}
+
+
+def data_of(given: Any) -> dict[str, Any]:
+    """The batch as it was drawn, to find out where its rows come from: no part of it gets into the log."""
+    parts = tf.nest.flatten(given)
+    known = [each for each in parts if isinstance(each, tf.Tensor) and each.shape.rank and each.dtype not in _HANDLES]
+    return {f"{_DATA}{place}": tensor for place, tensor in enumerate(known)} if len(known) == len(parts) else {}
+
+
+def batch_in(measured: Mapping[str, Any]) -> list[Array]:
+    """That batch: its tensors, in the order of `tf.nest.flatten`; none if it is not known."""
+    return [values for name, values in measured.items() if name.startswith(_DATA)]
+
+
+def rows_in(measured: Mapping[str, Any]) -> list[int]:
+    """The rows of the batch that findings about these measurements may name."""
+    listed = [*measured.get("value_rows", ()), *measured.get("gradient_rows", ())]
+    batch = int(measured.get("batch", -1))
+    spike = measured.get("spike")
+    rows = {int(row) for count, *first in listed if count < batch for row in first[:_MOST_NAMED] if row >= 0}
+    rows |= {row for trial in (spike.trials if spike is not None else ()) for row in trial.rows}
+    return sorted(rows)[:MOST_ROWS]
 
 
 def _examples(measured: Mapping[str, Array], batch: int, rows: Sequence[int]) -> Iterator[Example]:

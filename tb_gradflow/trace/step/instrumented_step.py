@@ -41,7 +41,7 @@ from tb_gradflow.trace.protection.beside import beside
 from tb_gradflow.trace.protection.foreign import faults, suppressed
 from tb_gradflow.trace.protection.functions import faults_go_to
 from tb_gradflow.trace.source.other_methods import only_elsewhere
-from tb_gradflow.trace.step.forward_values import examples_of, forward_values, has_nonfinite
+from tb_gradflow.trace.step.forward_values import data_of, examples_of, forward_values, has_nonfinite
 from tb_gradflow.trace.step.measurements import Measured
 from tb_gradflow.trace.step.more_rows import ClipRows, MoreRows, trace_with
 from tb_gradflow.trace.step.named_inputs import Named, NameInputs, arguments_of
@@ -215,6 +215,7 @@ class OpenStep:
         }
         if with_values:
             measured |= forward_values(collector.calls, collector.symbols, numbered, (args, kwargs))
+            measured |= data_of((args, kwargs))
             measured |= examples_of(given) if settings.examples else {}
         known: Measured = {name: value.numpy() for name, value in measured.items()}
         before = [*self._before, *self._met()]

@@ -23,7 +23,7 @@ from tb_gradflow.trace.graph.variables import Variables, has_one_shape, is_float
 from tb_gradflow.trace.numerics.later import Later, for_xla, gradient_columns, sums, table
 from tb_gradflow.trace.numerics.loss_scale import SCALED
 from tb_gradflow.trace.numerics.statistics_table import Block, LaterBlock
-from tb_gradflow.trace.step.forward_values import examples_of, forward_values
+from tb_gradflow.trace.step.forward_values import data_of, examples_of, forward_values
 from tb_gradflow.trace.step.more_rows import ClipRows, MoreRows, trace_with
 from tb_gradflow.trace.step.named_inputs import (
     Named,
@@ -270,6 +270,7 @@ class Measurements:
         symbols, values = self._collector.symbols, self._collector.more()
         if settings.values:
             values |= forward_values(self.calls, symbols, self.numbered, self._arguments)
+            values |= data_of(self._arguments) if self._replica is None else {}
             values |= examples_of(self._inputs) if settings.examples else {}
         self._values = {name: additions.leave(tensor) for name, tensor in values.items()}
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.over_time.spikes import Kind, SpikeSeen
+from tb_gradflow.analyse.words.seen import in_data_set
 from tb_gradflow.record.report import Finding, Severity
 from tb_gradflow.record.schema import Trace
 
@@ -69,7 +70,7 @@ def _why(seen: SpikeSeen, kind: Kind) -> str:
         still = f"; with {ago} it is still {found['weights']}" if seen.is_usual("weights") is False else ""
         return (
             f"{_listed(rows)} of its batch made it so: with row {trial.copied} in {place} place, it is "
-            f"{found['rows']}{still}."
+            f"{found['rows']}{still}.{in_data_set(rows, seen.data_rows)}"
         )
     if kind == "batch":
         return (
