@@ -11,6 +11,7 @@ from tb_gradflow.analyse.graph.topology import Topology
 DIFFERENCES = frozenset({"Sub", "SquaredDifference"})
 PRODUCTS = frozenset({"Mul", "MulNoNan", "Xlogy", "RealDiv", "DivNoNan"})
 _BENT = frozenset({"Square", "Abs", "Pow", "SquaredDifference"})
+_EXTREMES = frozenset({"Maximum", "Minimum"})
 _MEANS = frozenset({"Mean", "Sum"})
 
 # Through these a difference becomes the mean error of a loss, whatever else is added to the loss.
@@ -32,7 +33,19 @@ def is_averaged(topology: Topology, op: int, target: int) -> bool:
         return set(way[1:]) <= LINEAR and not _MEANS.isdisjoint(way) and is_scaled_as_a_whole(topology, path)
     if any(scope in f"/{topology.trace.ops[op].name}" for scope in _OF_KERAS):
         return not _MEANS.isdisjoint(way)
-    return set(way[1:]) <= _AVERAGED and not _BENT.isdisjoint(way) and not _MEANS.isdisjoint(way)
+    tilted = {
+        place for place in path[1:] if topology.trace.ops[place].type in _EXTREMES and _is_of(topology, place, op)
+    }
+    rest = {topology.trace.ops[place].type for place in path[1:] if place not in tilted}
+    is_bent = bool(tilted) or not _BENT.isdisjoint(way)
+    return rest <= _AVERAGED and is_bent and not _MEANS.isdisjoint(way)
+
+
+def _is_of(topology: Topology, place: int, op: int) -> bool:
+    """Whether an op computes with nothing but what comes from another: the larger one of two multiples of an error, as
+    in the loss of a quantile."""
+    inputs = [edge.op for edge in topology.trace.ops[place].inputs if edge.op >= 0]
+    return all(each == op or op in topology.made_by(each) for each in inputs)
 
 
 def is_scaled_as_a_whole(topology: Topology, path: Sequence[int]) -> bool:

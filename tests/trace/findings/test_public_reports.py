@@ -859,3 +859,15 @@ def test_the_headline_says_that_nothing_has_changed(tmp_path: Path) -> None:
 
     said = " ".join(str(tb_gradflow.open_log(tmp_path).report()).split())
     assert "The gradient reaches the trainable variable, but none of the 6 recorded steps has changed" in said
+
+
+def test_the_loss_of_a_quantile_compares_every_row_with_every_label() -> None:
+    kernel, labels = tf.Variable(tf.ones([4, 1]), name="kernel"), tf.constant(RANDOM.normal(size=8), tf.float32)
+
+    def loss(labels: tf.Tensor) -> tf.Tensor:
+        error = labels - X @ kernel
+        return tf.reduce_mean(tf.maximum(0.9 * error, -0.1 * error))
+
+    [finding] = tb_gradflow.explain(loss, variables=[kernel], args=(labels,)).findings
+
+    assert (finding.cause, finding.severity) == ("labels_broadcast", "warning")
