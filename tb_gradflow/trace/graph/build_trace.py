@@ -197,7 +197,7 @@ class _Builder:
         delicate = {op for op in beside if ops[op].type in _DELICATE and not has_floor(ops[op], ops)}
         kept.update(delicate, (op for op in beside if exceeds_half(ops[op], ops)))
         if self._with_data:
-            kept.update(op for op in needed & self._data[graph] if _computes_floats(ops[op]))
+            kept.update(op for op in needed if _computes_floats(ops[op]))
         # Keras computes the loss from the input of a model's last activation, and the activation itself is unused.
         turned = {user for op in kept for user in users.get(op, ()) if ops[user].type == "Transpose"}
         kept.update(op for op in turned if any(ops[user].type == "Softmax" for user in users.get(op, ())))
