@@ -1,4 +1,4 @@
-"""An error that ends a loop is how the loop ends, if the program catches it; and an error if the program ends with it."""
+"""An error that ends a loop is how the loop ends, if the program catches it; an error if the program ends with it."""
 
 from __future__ import annotations
 
