@@ -95,7 +95,7 @@ def test_an_attention_layer_whose_mask_is_the_wrong_way_round_is_named(tmp_path:
 
 @pytest.mark.parametrize(("masked", "severity"), [(-1e9, "info"), (0.0, "warning")])
 def test_a_mask_that_may_be_trained_is_told_as_what_it_is(masked: float, severity: str) -> None:
-    """Tokens that are alike leave the scores next to no gradient; that of what the softmax gives no weight is zero."""
+    """Tokens that are alike leave the scores next to no gradient; that of the others is zero, and of a row's only one."""
     future = np.triu(np.full((8, 8), masked, "float32"), 1)
     mask, tokens = tf.Variable(future, name="mask"), tf.Variable(np.full((4, 8, 3), 0.5, "float32"), name="tokens")
     noise = np.random.default_rng(0).normal(size=(4, 8, 3), scale=1e-8).astype("float32")
@@ -109,6 +109,6 @@ def test_a_mask_that_may_be_trained_is_told_as_what_it_is(masked: float, severit
     assert report.variables["mask"].status == "vanishing"
     [finding] = [each for each in report.findings if "mask" in each.variables]
     assert (finding.cause, finding.severity) == ("vanishing_depth", severity)
-    is_told = "gives no weight at all to 44% of the elements, whose gradient is exactly zero" in finding.message
+    is_told = "no weight at all to what lies so far below: 45% of the elements get exactly zero" in finding.message
     assert is_told == (severity == "info")
     assert ("relu" in finding.fix) == (severity == "warning")

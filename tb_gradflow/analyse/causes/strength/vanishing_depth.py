@@ -102,6 +102,8 @@ def _is_spread(suspect: Suspect, place: int) -> bool:
     return whole > 0 and any(0 < size < whole for size in sizes)
 
 
+_PARTS = frozenset({"StridedSlice", "Slice"})
+
 # In float32, the softmax of a score that lies this far below another one is exactly zero.
 _NO_WEIGHT = 104.0
 
@@ -115,7 +117,7 @@ def mask_of_a_softmax(suspect: Suspect) -> Verdict | None:
     topology = suspect.topology
 
     def onward(op: int) -> Iterable[int]:
-        same = topology.trace.ops[op].reads is not None or suspect.type_of(op) in SAME_VALUE | SUMS
+        same = topology.trace.ops[op].reads is not None or suspect.type_of(op) in SAME_VALUE | SUMS | _PARTS
         return topology.onward(op) if same else ()
 
     reached = walked(topology.readers[variable], onward)
@@ -225,8 +227,8 @@ def message_and_fix(group: Group) -> Text:
     if group.verdict.severity == "info" and mask_of_a_softmax(group.suspect) is not None:
         share = share_of_zeros(group)
         return Template(
-            SIZE + f"{{op}} takes {{them}} as a part of its scores, and gives no weight at all to {share:.0%} of the "
-            "elements, whose gradient is exactly zero.",
+            SIZE + "{op} takes {them} as a part of its scores, and gives no weight at all to what lies so far below: "
+            f"{share:.0%} of the elements get exactly zero.",
             "Nothing to fix in a mask. `trainable=False`, or a constant, keeps the optimizer away from it.",
         )(group)
     if group.verdict.severity == "info" and product_with_next_to_nothing(group.suspect) == group.culprit >= 0:
