@@ -95,7 +95,7 @@ def test_an_attention_layer_whose_mask_is_the_wrong_way_round_is_named(tmp_path:
 
 @pytest.mark.parametrize(("masked", "severity"), [(-1e9, "info"), (0.0, "warning")])
 def test_a_mask_that_may_be_trained_is_told_as_what_it_is(masked: float, severity: str) -> None:
-    """Tokens that are alike leave the scores next to no gradient; that of the others is zero, and of a row's only one."""
+    """Tokens that are alike leave the scores next to no gradient; the others get zero, and so does a row's only one."""
     future = np.triu(np.full((8, 8), masked, "float32"), 1)
     mask, tokens = tf.Variable(future, name="mask"), tf.Variable(np.full((4, 8, 3), 0.5, "float32"), name="tokens")
     noise = np.random.default_rng(0).normal(size=(4, 8, 3), scale=1e-8).astype("float32")
