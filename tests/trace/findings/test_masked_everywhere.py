@@ -112,3 +112,23 @@ def test_a_mask_that_may_be_trained_is_told_as_what_it_is(masked: float, severit
     is_told = "no weight at all to what lies so far below: 45% of the elements get exactly zero" in finding.message
     assert is_told == (severity == "info")
     assert ("relu" in finding.fix) == (severity == "warning")
+
+
+@pytest.mark.parametrize("normalised", [False, True])
+def test_an_attention_of_small_values_is_advised_to_normalise_them_and_that_helps(*, normalised: bool) -> None:
+    tokens = RANDOM.normal(size=(4, 6, 8), scale=1e-3).astype("float32")
+    queries, keys = (tf.Variable(RANDOM.normal(size=(8, 8), scale=0.02), dtype=tf.float32, name=name) for name in "qk")
+    out = tf.Variable(RANDOM.normal(size=(8, 1), scale=0.02), dtype=tf.float32, name="out")
+    norm = layers.LayerNormalization()
+
+    def loss() -> tf.Tensor:
+        x = norm(tokens) if normalised else tf.constant(tokens)
+        weighed = tf.matmul(tf.nn.softmax(tf.matmul(x @ queries, x @ keys, transpose_b=True)), x)
+        return tf.reduce_mean(tf.square(tf.reduce_sum((x + weighed) @ out, axis=1) - 1.0))
+
+    report = tb_gradflow.explain(loss, variables=[queries, keys, out])
+
+    assert report.healthy == normalised
+    for finding in report.findings:
+        assert (finding.cause, finding.op.type if finding.op is not None else "") == ("vanishing_depth", "Softmax")
+        assert "LayerNormalization" in finding.fix

@@ -257,6 +257,13 @@ def message_and_fix(group: Group) -> Text:
             "Bring them close to one: divide the prediction and the target by the size of the target, and let the "
             "variable hold a multiple of a typical value, `{variable} = typical * multiple`.",
         )(group)
+    if group.op is not None and group.op.type == "Softmax":
+        # It passes on only how the gradients of its entries differ.
+        return Template(
+            SIZE + "it vanishes on its path from the loss, most of all at {op} and similar ops.",
+            "Bring the scores, and the values that they weigh, to a size of around one: "
+            "`keras.layers.LayerNormalization()` before the attention, or larger initial weights.",
+        )(group)
     return Template(
         SIZE + "it vanishes on its path from the loss, most of all at {op} and similar ops.",
         'Keep the gradient alive on its path: `activation="relu"` with `kernel_initializer="he_normal"`, '
