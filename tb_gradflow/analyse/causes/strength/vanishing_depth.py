@@ -257,8 +257,8 @@ def message_and_fix(group: Group) -> Text:
             "Bring them close to one: divide the prediction and the target by the size of the target, and let the "
             "variable hold a multiple of a typical value, `{variable} = typical * multiple`.",
         )(group)
-    if group.op is not None and group.op.type == "Softmax":
-        # It passes on only how the gradients of its entries differ.
+    softmax = course_of(group.suspect).get("Softmax")
+    if softmax is not None and softmax.total >= _BY_SOFTMAX:
         return Template(
             SIZE + "it vanishes on its path from the loss, most of all at {op} and similar ops.",
             "Bring the scores, and the values that they weigh, to a size of around one: "
@@ -270,6 +270,9 @@ def message_and_fix(group: Group) -> Text:
         "`keras.layers.BatchNormalization()`, or residual connections, `x = x + layer(x)`.",
     )(group)
 
+
+# It passes on only how the gradients of its entries differ: here, that is at most a tenth of them.
+_BY_SOFTMAX = 1.0
 
 # A factor of three orders of magnitude takes as many of the seven that a vanishing gradient has lost.
 _SMALL_FACTOR = 1e-3
