@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -141,6 +142,7 @@ def explain(
     from tb_gradflow.trace.explain.graph_tensors import is_graph_tensor
     from tb_gradflow.trace.explain.one_step import explain_function, explain_model
     from tb_gradflow.trace.explain.tried_edits import seen, variables_as_called, with_tried
+    from tb_gradflow.trace.fidelity.rollback import drawing
     from tb_gradflow.trace.log.progress import told_if_long
 
     def run(*, terms: bool, examples: bool) -> Explained:
@@ -149,9 +151,11 @@ def explain(
 
             return explain_graph(model_or_loss, variables, feed_dict, terms=terms)
         options = {"terms": terms, "examples": examples, "trains": try_fixes}
-        if variables is not None:
-            return explain_function(model_or_loss, args, variables, **options)
-        return explain_model(model_or_loss, x, y, sample_weight, batch_size, **options)
+        # With and without an edit, the step is compared for the same random numbers.
+        with drawing(0) if try_fixes else contextlib.nullcontext():
+            if variables is not None:
+                return explain_function(model_or_loss, args, variables, **options)
+            return explain_model(model_or_loss, x, y, sample_weight, batch_size, **options)
 
     def again() -> Seen:
         explained = run(terms=False, examples=False)

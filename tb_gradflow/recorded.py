@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from tb_gradflow.on_import import OnImport
@@ -60,7 +61,7 @@ class Recorded:
         from tb_gradflow.trace.protection.foreign import faults
 
         try:
-            surely(hooks.stop, self._outer)
+            surely(partial(hooks.stop, self._outer, has_ended=ended))
             try_fixes(goes_on=not ended)
         except faults() as error:
             _say("the end of this recording may be missing", error)

@@ -254,6 +254,8 @@ export interface Layer {
   readonly name: string;
   /** Class of the layer, such as `Dense`. */
   readonly type: string;
+  /** Index in `Trace.sources` of the user's line that called it first; null if none did, and in older logs. */
+  readonly source: number | null;
 }
 
 export type Response =

@@ -311,8 +311,10 @@ class Layer:
         scope: The scope's full name, such as `functional_1/dense_1`.
         name: The layer's own name, such as `dense`.
         type: Class of the layer, such as `Dense`.
+        source: Index in `Trace.sources` of the user's line that called it first; null if none did, and in older logs.
     """
 
     scope: str
     name: str
     type: str
+    source: int | None = None

@@ -161,6 +161,8 @@ class GradFlowCallback(KerasCallback):
         if self.plain is None or self._steps is None or not self._is_alone():
             return
         self._began = time.perf_counter()
+        if self._recorder is not None:
+            self._recorder.goes_on()
         self.plain = self.model.train_function  # another callback may have compiled the model anew
         self._count.execution_begins(batch)
         self._steps.begins(is_due=self._is_due())
@@ -209,6 +211,7 @@ class GradFlowCallback(KerasCallback):
         """The model's training function has raised."""
         if isinstance(self._steps, ObservedSteps):
             self._steps.raised(error)
+            self._steps.begins(is_due=False)  # nothing of it was measured, and `train_on_batch` may go on
         else:
             self._tracing.raised_later(error)
 
@@ -219,6 +222,11 @@ class GradFlowCallback(KerasCallback):
     def goes_on_with(self, model: Any) -> bool:
         """Whether a training with the model's current function is in progress."""
         return self.plain is not None and model.train_function is self.plain
+
+    def settle(self, *, has_ended: bool) -> None:
+        """See `Recorder.settle`."""
+        if self._recorder is not None:
+            self._recorder.settle(has_ended=has_ended)
 
     @protected_method
     def flush(self) -> None:
@@ -236,6 +244,7 @@ class GradFlowCallback(KerasCallback):
             session = new_session(str(self.model.name), keras=fitted.keras, expected=self._options.expected)
             self._recorder = Recorder(self._options.log_dir, session)
             self._recorder.meter = self._options.cadence.meter
+            self._recorder.settles_later = self.share is not None  # the program has not asked for it
             options = self._options
             share = options.share if self.share is None else self.share
             self._recorder.findings = Findings(options.on_finding, options.try_fixes, share, self._keep)

@@ -141,6 +141,7 @@ class Watched:
 
     def _begins(self, args: Any, kwargs: Any) -> None:
         self._began = time.perf_counter()
+        self._run.begins()
         eagerly = tf.config.functions_run_eagerly()
         if self._steps is None or isinstance(self._steps, EagerSteps) != eagerly:
             self._steps = self._made(eagerly=eagerly)

@@ -298,6 +298,7 @@ VANISHING: tuple[Rule, ...] = (
     shift_invariant_parameter.scale_without_influence,
     degenerate_normalisation.unit_of_one,
     zero_init_by_design.small_factor_by_design,
+    vanishing_depth.mask_of_a_softmax,
     vanishing_depth.nothing_left,
     targets_out_of_reach.flat_by_then,
     local_saturation.local_saturation,

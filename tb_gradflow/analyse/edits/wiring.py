@@ -5,16 +5,20 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from tb_gradflow.analyse.graph.dropped_layer import dropped_layer
 from tb_gradflow.analyse.user_code.candidate import Candidate, candidates
-from tb_gradflow.analyse.user_code.place import Place, place_of_group
+from tb_gradflow.analyse.user_code.place import Place, place_at, place_of_group
 from tb_gradflow.analyse.words.names import Group
 
 
 def result_kept(group: Group) -> Iterator[Candidate]:
     """`x = layer(x)` instead of `layer(x)`, whose result is dropped; `array = array.write(place, x)` for a
     `tf.TensorArray`."""
-    for op in (group.culprit, *group.suspect.topology.readers[group.suspect.state.variable]):
-        place = place_of_group(group, op) if op >= 0 else None
+    topology, variable = group.suspect.topology, group.suspect.state.variable
+    layer = dropped_layer(topology, group.culprit, group.suspect.target)
+    called = [place_at(group, layer.source)] if layer is not None and layer.source is not None else []
+    made = (place_of_group(group, op) for op in (group.culprit, *topology.readers[variable]) if op >= 0)
+    for place in (*called, *made):
         statement = place.statement if place is not None else None
         if place is None or not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
             continue

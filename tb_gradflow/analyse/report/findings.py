@@ -11,6 +11,8 @@ from tb_gradflow.analyse.causes.catalogue import CATALOGUE, fixes_of, text_of
 from tb_gradflow.analyse.causes.precedence import CUT_PRECEDENCE
 from tb_gradflow.analyse.causes.wrong_value.override_without_effect import ignored_override
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
+from tb_gradflow.analyse.graph.dropped_layer import dropped_layer
+from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.report.also_cut import also_cut_by
 from tb_gradflow.analyse.report.grown import grown
 from tb_gradflow.analyse.report.moved import moved_anyway
@@ -26,7 +28,7 @@ from tb_gradflow.analyse.words.names import Group
 from tb_gradflow.analyse.words.seen import examples_of, seen
 from tb_gradflow.record.expected import expected_by
 from tb_gradflow.record.report import Alternative, Edit, Finding, OpReport, SourceReport
-from tb_gradflow.record.schema import PYTHON, SNAPSHOT, Trace
+from tb_gradflow.record.schema import PYTHON, SNAPSHOT
 
 # The remainder when gradients of about one cancel.
 NOISE_BELOW = 1e-5
@@ -129,7 +131,7 @@ def _grouped(measured: Measured, judged: list[Judged]) -> list[Group]:
     trace = measured.topology.trace
     groups: dict[tuple[object, ...], list[Judged]] = {}
     for each in judged:
-        source = line_of(trace, each.verdict.cause, each.culprit, each.suspect.target)
+        source = line_of(measured.topology, each.verdict.cause, each.culprit, each.suspect.target)
         kind = trace.ops[each.culprit].type if each.culprit >= 0 else ""
         place: object = ("line", source, kind) if source is not None else ("op", each.culprit)
         if CATALOGUE[each.verdict.cause].told_at_once:
@@ -180,7 +182,8 @@ def _distance(measured: Measured, target: int, op: int) -> int:
 
 def _finding(group: Group) -> Finding:
     text, moves = in_turn(group, text_of(group)), moved_anyway(group)
-    op, line = group.op, line_of(group.trace, group.verdict.cause, group.culprit, group.suspect.target)
+    op, topology = group.op, group.suspect.topology
+    line = line_of(topology, group.verdict.cause, group.culprit, group.suspect.target)
     source = group.trace.sources[line] if line is not None else None
     fixes, not_tried = as_tried(group.trace, _different(fixes_of(group)))
     fix = fixes[0] if fixes else None
@@ -220,9 +223,13 @@ def _different(found: Iterable[Candidate]) -> list[Candidate]:
     return list(kept.values())
 
 
-def line_of(trace: Trace, cause: str, index: int, target: int) -> int | None:
+def line_of(topology: Topology, cause: str, index: int, target: int) -> int | None:
     """The index of the user's line that a finding shows: the line of the op, or the line where a custom gradient is
-    written; without an op, if the tape is the cause, the line that requests the gradient. None if there is none."""
+    written, or where a layer is called whose result is dropped; without an op, if the tape is the cause, the line that
+    requests the gradient. None if there is none."""
+    trace = topology.trace
+    if cause == "output_not_used" and (layer := dropped_layer(topology, index, target)) is not None:
+        return layer.source
     own = [check.source for check in trace.gradient_checks if check.op == index and check.source is not None]
     if own and cause == "custom_gradient_wrong":
         return own[0]

@@ -8,6 +8,7 @@ from tb_gradflow.analyse.causes.catalogue import BY_FAMILY, CATALOGUE
 from tb_gradflow.analyse.causes.wrong_value.normalised_over_batch import is_beside
 from tb_gradflow.analyse.evidence.by_hand import is_given
 from tb_gradflow.analyse.evidence.suspects import Suspect
+from tb_gradflow.analyse.graph.dropped_layer import dropped_layer
 from tb_gradflow.analyse.graph.inner_gradients import forward_of
 from tb_gradflow.analyse.graph.op_sets import STRAIGHT
 from tb_gradflow.analyse.step.measured import VANISHING_BELOW, Measured
@@ -196,6 +197,8 @@ def _because(measured: Measured, finding: Finding) -> str:
         shown = forward if (forward := forward_of(trace, shown)) >= 0 else shown
     if finding.cause == "second_order_missing" and trace.ops[finding.culprit].type in STRAIGHT:
         verb = "is zero"
+    if finding.cause == "output_not_used" and (layer := dropped_layer(measured.topology, shown, finding.target)):
+        return f": the output of `{layer.name}`{line} {verb}."
     where = place_of(trace, shown).strip(" ()")
     place = f" in {where.removeprefix('in ')}" if where else ""
     name = cause.subject.format(op=called(trace, shown).strip("`"))

@@ -42,7 +42,7 @@ from tb_gradflow.trace.numerics.fusion import Needed, apart, may_be_merged, seen
 from tb_gradflow.trace.numerics.loss_scale import ScaledLosses, total
 from tb_gradflow.trace.numerics.statistics_table import StatisticsTable
 from tb_gradflow.trace.protection.foreign import faults
-from tb_gradflow.trace.source.frames import frames_of
+from tb_gradflow.trace.source.frames import PACKAGE, Frame, frames_of
 from tb_gradflow.trace.tf_internals.tapes import (
     flat_answers,
     flat_gradients,
@@ -84,6 +84,7 @@ class Collector:
     Attributes:
         calls: In order.
         layers: By name scope.
+        called: By name scope of a layer: the stack under which it was called first.
         rows: The statistics of the results.
         applied: The arguments of optimizers, in order.
         keeps_gradients: Whether the gradients of tensors on the path are kept until the step is over.
@@ -99,6 +100,7 @@ class Collector:
         self.calls: list[Call] = []
         self.rows = StatisticsTable()
         self.layers: dict[str, Layer] = {}
+        self.called: dict[str, Sequence[Frame]] = {}
         self.keeps_gradients = symbols.only_observes
         self.raised: Exception | None = None
         self.applied: list[Applied] = []
@@ -357,7 +359,12 @@ class Collector:
         for dropped in self._dropped:
             if dropped.by is layer:
                 dropped.scope = scope  # the last one is that of the call, after that in which it is built
-        self.layers.setdefault(scope, Layer(scope, str(layer.name), type(layer).__name__))
+        if scope not in self.layers:
+            self.layers[scope] = Layer(scope, str(layer.name), type(layer).__name__)
+            frames = frames_of(tf_stack.extract_stack())
+            while frames and frames[-1].file.startswith(PACKAGE):
+                frames.pop()
+            self.called[scope] = frames
 
     def given(self, layer: Any, value: Any) -> None:
         """A Keras 3 layer is about to be called with a value."""

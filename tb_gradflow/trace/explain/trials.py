@@ -18,6 +18,7 @@ from tb_gradflow.trace.engine.repeated import NotRepeatable
 from tb_gradflow.trace.explain.explanation import Explained
 from tb_gradflow.trace.explain.outside import nothing_outside
 from tb_gradflow.trace.explain.tried_edits import Seen, seen, with_tried
+from tb_gradflow.trace.fidelity.rollback import drawing
 from tb_gradflow.trace.log.findings import untried
 
 
@@ -31,15 +32,17 @@ def trials_of(
         NotRepeatable: it cannot be run, or its Python code does something that lasts.
     """
 
-    def run() -> Seen:
-        explained = explain()
+    def run(drawn: int = 0) -> Seen:
+        with drawing(drawn):
+            explained = explain()
         return seen(explained, explained.diagnosis())
 
     with silent(), nothing_outside() as refused:
         try:
             before = run()
-            # If it has another loss, and not another one each time, its Python code depends on what has changed since.
-            if losses and not _are_close(before.losses, losses) and _are_close(before.losses, run().losses):
+            # If its loss is another one than its random numbers may be the reason for, its Python code depends on what
+            # has changed since.
+            if losses and not _are_close(before.losses, losses) and not _may_be_drawn(losses, before.losses, run):
                 again = f"{before.losses[0]:.3g}" if before.losses else "unknown"
                 raise NotRepeatable(f"its loss would be {again} instead of {losses[0]:.3g}")
             offered = dict(_edits(before.diagnosis))
@@ -51,6 +54,25 @@ def trials_of(
             raise NotRepeatable(f"its Python code would {refused[0]} again")
     found = [_trial(edit, tried, reason, step) for edit, (tried, reason) in left.items() if tried or reason]
     return [*found, *(_trial(edit, Tried(False, (), ()), "", step) for edit in offered if edit not in left)]
+
+
+def _may_be_drawn(losses: Sequence[float], first: Sequence[float], run: Callable[[int], Seen]) -> bool:
+    """Whether the losses of a step lie about where those with other random numbers lie, of which `first` are one."""
+    others = [first, *(run(number).losses for number in range(1, _OTHER_DRAWS + 1))]
+    for loss, *drawn in zip(losses, *others, strict=False):
+        width = max(drawn) - min(drawn)
+        distance = max(min(drawn) - loss, loss - max(drawn), 0.0)
+        if not width > _ROUNDING * abs(loss) or not distance <= _WIDTHS * width:
+            return False
+    return True
+
+
+_OTHER_DRAWS = 2
+
+# Three draws may lie close together by chance: in one case of a hundred, within a third of their standard deviation.
+_WIDTHS = 6.0
+
+_ROUNDING = 1e-5
 
 
 def _are_close(one: Sequence[float], other: Sequence[float]) -> bool:

@@ -150,6 +150,7 @@ class _Trials:
     lent: list[Any] = field(default_factory=list)
     seconds: float = _MOST_SECONDS_OF_ALL
     until: float | None = None
+    noise: bool | None = None
 
     @property
     def seconds_left(self) -> float:
@@ -195,6 +196,18 @@ class _Trials:
         if now.raised and not self.before.raised:
             return _NOT_BUILT if _UNKNOWN_VARIABLE in now.raised else None
         return now if ran.all_of_it else RUN_BEFORE
+
+    @property
+    def varies(self) -> bool:
+        """Whether the step has another loss each time, although its random numbers are held equal: then the losses
+        with an edit and without it cannot be compared."""
+        if self.noise is None:
+            try:
+                again = self.run().losses
+            except Exception:  # it depends on something that has changed
+                again = ()
+            self.noise = len(again) != len(self.before.losses) or not all(map(_is_same_loss, self.before.losses, again))
+        return self.noise
 
     def course(self, edits: Sequence[Edit]) -> Course | str | None:
         """What some steps of training did with the edits; or the reason why there were none; `None` if the program
@@ -263,6 +276,8 @@ class _Trials:
             if each.gradient is not None and each.gradient.norm > 0 and not _not_finite(each.gradient.norm)
         ]
         loss = (_loss(self.before, finding.target), _loss(now, finding.target))
+        if loss[0] is not None and loss[1] is not None and not _is_same_loss(loss[0], loss[1]) and self.varies:
+            loss = (None, loss[1])
         works = (
             len(named) == len(finding.variables)
             and self._arrives(finding, {each.name: each.status for each in named}, now.diagnosis)
@@ -285,7 +300,7 @@ class _Trials:
             return replace(found, not_trained="It was not trained: its loss is not known.")
         if not any(course.moved.values()):
             return replace(found, not_trained="It was not trained: no update of a variable was seen.")
-        without = self.course(())
+        without = None if self.noise else self.course(())
         curve = course.losses[target]
         other = without.losses.get(target, ()) if isinstance(without, Course) else ()
         # A program that raises trains nothing.
@@ -362,9 +377,7 @@ def _rise(first: float, last: float) -> float:
 def _kept(before: Seen, now: Seen) -> Iterator[Kept]:
     """What an edit leaves as it was."""
     pairs = zip(before.losses, now.losses, strict=False)
-    if len(before.losses) == len(now.losses) > 0 and all(
-        math.isclose(old, new, rel_tol=_ROUNDING, abs_tol=1e-8) for old, new in pairs
-    ):
+    if len(before.losses) == len(now.losses) > 0 and all(_is_same_loss(*pair) for pair in pairs):
         yield "forward"
     layers = _shapes_of_layers(before.trace), _shapes_of_layers(now.trace)
     is_same = all(layers[0][name] == layers[1][name] for name in layers[0].keys() & layers[1].keys())
@@ -372,6 +385,10 @@ def _kept(before: Seen, now: Seen) -> Iterator[Kept]:
         yield "shape"
     if _variables(before.trace) == _variables(now.trace):
         yield "checkpoint"
+
+
+def _is_same_loss(old: float, new: float) -> bool:
+    return math.isclose(old, new, rel_tol=_ROUNDING, abs_tol=1e-8)
 
 
 def _shapes_of_layers(trace: Trace) -> dict[str, set[tuple[int, ...] | None]]:

@@ -17,6 +17,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from tb_gradflow.trace.fidelity.generators import GENERATORS
 from tb_gradflow.trace.graph.variables import Owned, raw_variable
 from tb_gradflow.trace.protection.living_objects import closures_of, holders_of
 
@@ -45,10 +46,17 @@ class Place:
 
 
 class Bindings:
-    """The places that can be reached from `roots` (functions, models), as they are at construction."""
+    """The places that can be reached from `roots` (functions, models), as they are at construction.
+
+    Attributes:
+        generators: The generators of random numbers there, each once.
+    """
 
     def __init__(self, roots: Sequence[Any]) -> None:
-        self._places = list(_places(roots))
+        found = list(_places(roots))
+        self._places = [place for place in found if not _is_a(place.value, GENERATORS)]
+        drawing = [place.value for place in found if _is_a(place.value, GENERATORS)]
+        self.generators = list({id(each): each for each in drawing}.values())
 
     @property
     def variables(self) -> list[Any]:
@@ -75,7 +83,7 @@ def _held(place: Place) -> Any:
 
 
 def _places(roots: Sequence[Any]) -> Iterator[Place]:
-    """The places of variables that can be reached from `roots`."""
+    """The places of variables and of generators that can be reached from `roots`."""
     seen: set[int] = set()
     level = [each for root in roots for each in _parts(root)]
     for _ in range(_DEPTH):
@@ -85,7 +93,7 @@ def _places(roots: Sequence[Any]) -> Iterator[Place]:
                 continue
             seen.add(id(holder))
             for place in _slots(holder):
-                if _is_a(place.value, (tf.Variable, keras.Variable)):
+                if _is_a(place.value, (tf.Variable, keras.Variable, *GENERATORS)):
                     yield place
                 elif _may_hold(place.value):
                     following.extend(_parts(place.value))

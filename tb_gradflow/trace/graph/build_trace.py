@@ -45,7 +45,7 @@ from tb_gradflow.trace.graph.unused_slices import unused_slices
 from tb_gradflow.trace.graph.variables import MadeTensor, Variables, distinct
 from tb_gradflow.trace.numerics.statistics_table import StatisticsTable
 from tb_gradflow.trace.source.dataset_functions import reads_in_datasets
-from tb_gradflow.trace.source.frames import frames_of
+from tb_gradflow.trace.source.frames import Frame, frames_of
 from tb_gradflow.trace.source.loss_names import target_names
 from tb_gradflow.trace.source.source_table import SourceTable
 from tb_gradflow.trace.source.statements import condition_of_update
@@ -69,6 +69,7 @@ class Looked:
         variables: The variables.
         rows: The statistics of the answers.
         layers: By name scope.
+        called: The stack under which each was called first, where that is known.
         by_tape: Whether a tape computed the gradients at the top; else `tf.gradients` did.
         unscaled: Whether an optimizer divided gradients by a loss scale by which no loss had been multiplied.
     """
@@ -77,6 +78,7 @@ class Looked:
     variables: Variables
     rows: StatisticsTable
     layers: Mapping[str, Layer] = field(default_factory=dict)
+    called: Mapping[str, Sequence[Frame]] = field(default_factory=dict)
     by_tape: bool = True
     unscaled: bool = False
 
@@ -197,7 +199,7 @@ class _Builder:
         delicate = {op for op in beside if ops[op].type in _DELICATE and not has_floor(ops[op], ops)}
         kept.update(delicate, (op for op in beside if exceeds_half(ops[op], ops)))
         if self._with_data:
-            kept.update(op for op in needed & self._data[graph] if _computes_floats(ops[op]))
+            kept.update(op for op in needed if _computes_floats(ops[op]))
         # Keras computes the loss from the input of a model's last activation, and the activation itself is unused.
         turned = {user for op in kept for user in users.get(op, ()) if ops[user].type == "Transpose"}
         kept.update(op for op in turned if any(ops[user].type == "Softmax" for user in users.get(op, ())))
@@ -474,7 +476,12 @@ class _Builder:
     def _layers(self, ops: Sequence[Op]) -> tuple[Layer, ...]:
         """The layers that have ops: Keras also opens scopes in which it creates none."""
         scopes = {op.name[:end] for op in ops for end, letter in enumerate(op.name) if letter == "/"}
-        return tuple(layer for scope, layer in self._looked.layers.items() if scope in scopes)
+        called = self._looked.called
+        return tuple(
+            replace(layer, source=self._sources.of(called.get(scope, ()), "")[0])
+            for scope, layer in self._looked.layers.items()
+            if scope in scopes
+        )
 
     def _targets(self) -> tuple[Target, ...]:
         frames = [call.frames for call in self._looked.calls]

@@ -38,6 +38,7 @@ from tb_gradflow.store.writer import VOLUME_CAP_BYTES, LogWriter
 from tb_gradflow.trace.log.findings import Findings
 from tb_gradflow.trace.log.meter import Meter
 from tb_gradflow.trace.log.raised import with_failure, with_raised
+from tb_gradflow.trace.log.unsettled import Unsettled, is_settled_later
 from tb_gradflow.trace.protection.foreign import faults, suppressed
 from tb_gradflow.trace.step.forward_values import step_values
 from tb_gradflow.trace.tf_internals.raised_by import is_index_outside
@@ -90,11 +91,16 @@ class Recorder:
     Attributes:
         meter: Measures the cost of recording; None if it is not measured.
         findings: What follows from findings; None if nothing does.
+        settles_later: Whether an error is reported only when it is known that the program does not catch it.
+        has_failed: Whether a step that raised was recorded: once, since a program may catch what each step raises.
     """
 
     def __init__(self, log_dir: str, session: Session, *, cap_bytes: int = VOLUME_CAP_BYTES) -> None:
         self.meter: Meter | None = None
         self.findings: Findings | None = None
+        self.settles_later = False
+        self.has_failed = False
+        self._unsettled: Unsettled | None = None
         self._log_dir = log_dir
         self._cap_bytes = cap_bytes
         self._session = session
@@ -130,6 +136,28 @@ class Recorder:
     def last_trace(self) -> Trace | None:
         """The one that was recorded last."""
         return self._traces[-1] if self._traces else None
+
+    def raised(self, trace: Trace, error: BaseException, *, is_final: bool) -> None:
+        """A step with this trace has raised an error; if it `is_final`, it does not matter whether the program catches
+        it. It cannot be the regular end of a loop if no step was completed before."""
+        if self.settles_later and self._pinned and not is_final and is_settled_later():
+            self._unsettled = Unsettled(trace, type(error), str(error))
+        else:
+            self._failed(trace)
+
+    def goes_on(self) -> None:
+        """Another step begins: the program has caught what an earlier one has raised."""
+        self._unsettled = None
+
+    def settle(self, *, has_ended: bool) -> None:
+        """Reports the error of the last step, unless the program `has_ended` otherwise."""
+        last, self._unsettled = self._unsettled, None
+        if last is not None and (not has_ended or last.ends_the_program):
+            self._failed(last.trace)
+
+    def _failed(self, trace: Trace) -> None:
+        self.has_failed = True
+        self.add_failed_trace(trace)
 
     def add_failed_trace(self, trace: Trace) -> None:
         """Records the trace of a step that raised, and reports what is wrong with it."""
@@ -193,6 +221,8 @@ class Recorder:
 
     def finish(self) -> None:
         """Writes the buffer for the last time; if the log was deleted since then, does not start a new one."""
+        with suppressed():
+            self.settle(has_ended=True)
         with suppressed():
             if self._writer is not None:
                 self._writer.flush()
@@ -313,18 +343,15 @@ class Tracing:
     def __init__(self, recorder: Recorder | None = None) -> None:
         self.indices: dict[int, int] = {}
         self._recorder = recorder
-        self._has_raised = False
 
     def finished(self, trace: Trace, error: BaseException | None) -> None:
         assert self._recorder is not None
         if error is None:
             self.indices[trace.index] = self._recorder.add_trace(trace)
-        elif not self._has_raised:
-            # Once: a program may catch what each of its steps raises.
-            self._has_raised = True
+        elif not self._recorder.has_failed:
             is_at_gradient = any(each.outcome == "error" for each in trace.variable_gradients)
             failed = with_failure(trace, error) if is_at_gradient else with_raised(trace, error)
-            self._recorder.add_failed_trace(failed)
+            self._recorder.raised(failed, error, is_final=is_at_gradient)
 
     def raised_later(self, error: BaseException) -> None:
         """A step has raised that was not recorded: an op of the last trace was given an index outside of what it

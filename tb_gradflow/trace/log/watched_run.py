@@ -41,7 +41,7 @@ class WatchedRun:
         self.options = options
         self.compiles = compiles
         self._place = place
-        self.protection = Protection(self._report_fault, interrupted=self.flush)
+        self.protection = Protection(self._report_fault, interrupted=self._written)
         self._recorder: Recorder | None = None
         self._calls_off: Callable[[], object] = lambda: None
         self.step = 0
@@ -68,6 +68,7 @@ class WatchedRun:
             kind = Recorder if self.options.log_dir else SilentRecorder
             self._recorder = kind(self.options.log_dir, new_session(name, expected=self.options.expected))
             self._recorder.meter = self.options.cadence.meter
+            self._recorder.settles_later = True
             options = self.options
             self._recorder.findings = Findings(options.on_finding, options.try_fixes, options.share, keep)
             self._calls_off = self._recorder.flush_at_end_of(self)
@@ -82,8 +83,23 @@ class WatchedRun:
             self._place.drop()
 
     def flush(self) -> None:
+        """Makes everything recorded so far readable, the error of the last step too."""
+        self.settle(has_ended=False)
+        self._written()
+
+    def settle(self, *, has_ended: bool) -> None:
+        """See `Recorder.settle`."""
+        if self._recorder is not None:
+            self._recorder.settle(has_ended=has_ended)
+
+    def _written(self) -> None:
         if self._recorder is not None:
             self._recorder.flush()
+
+    def begins(self) -> None:
+        """Called before a step."""
+        if self._recorder is not None:
+            self._recorder.goes_on()
 
     def is_due(self) -> bool:
         if self.step == 0 and not writes_log():

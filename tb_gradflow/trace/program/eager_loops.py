@@ -239,6 +239,8 @@ class Loop:
         self._began = time.perf_counter()
         self._recorded = False
         self._unasked = []
+        if self._run is not None:
+            self._run.begins()
         if self._is_due() and claim(self._code, self.ends_elsewhere):
             try:
                 self._count_before()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from tb_gradflow.errors import SetupError
@@ -49,9 +50,9 @@ def flush() -> None:
     _current.flush()
 
 
-def stop(before: Recording | None = None) -> None:
-    """Ends a recording: everything in it becomes readable, and further trainings belong to the previous recording, if
-    there was one."""
+def stop(before: Recording | None = None, *, has_ended: bool = False) -> None:
+    """Ends a recording, because the program `has_ended` or not: everything in it becomes readable, and further
+    trainings belong to the previous recording, if there was one."""
     global _current
     recording = _current
     if recording is None:
@@ -64,7 +65,7 @@ def stop(before: Recording | None = None) -> None:
         surely(eager_loops.close_others, recording)
     _current = before
     with reported():
-        surely(recording.settle)
+        surely(partial(recording.settle, has_ended=has_ended))
     with reported():
         surely(recording.flush)
 

@@ -48,6 +48,8 @@ class Flushable(Protocol):
 
     def flush(self) -> None: ...
 
+    def settle(self, *, has_ended: bool) -> None: ...
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -140,8 +142,12 @@ class Recording:
         """It is a training after all."""
         self._aside.pop(run.options.log_dir, None)
 
-    def settle(self) -> None:
-        """Called at the end: drops what was set aside, if there are other runs."""
+    def settle(self, *, has_ended: bool) -> None:
+        """Called at the end, that of the program too if it `has_ended`: reports what it has not caught, and drops what
+        was set aside, if there are other runs."""
+        for recorder in list(self._recorders):
+            with reported():
+                recorder.settle(has_ended=has_ended)
         aside = [place for place in self.runs if place.log_dir in self._aside]
         for place in aside if len(aside) < len(self.runs) else ():
             discard = self._aside[place.log_dir]()

@@ -75,7 +75,7 @@ def seen_in(collector: Collector, graphs: Sequence[Any] | None = None) -> Looked
         calls = [call for call in collector.calls if id(call.flattener.graph) in called]
         dropped = [call.rows for call in collector.calls if call not in calls]
         rows = StatisticsTable(block for block in collector.rows if block not in dropped)
-    return Looked(calls, collector.variables, rows, collector.layers, unscaled=collector.unscaled)
+    return Looked(calls, collector.variables, rows, collector.layers, collector.called, unscaled=collector.unscaled)
 
 
 @contextlib.contextmanager

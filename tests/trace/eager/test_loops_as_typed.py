@@ -882,3 +882,107 @@ def test_gradients_that_are_never_applied_are_told_from_sums_over_many_steps(
     assert [each.severity for each in report.findings if each.cause == "gradient_not_applied"] == (
         [severity] if severity else []
     )
+
+
+NAN_OF_DATA = """
+import keras
+import tensorflow as tf
+
+dense = keras.layers.Dense(1, name="dense")
+x = tf.random.stateless_normal((16, 4), (1, 2))
+labels = tf.zeros((16, 1))
+chosen = tf.cast(labels > 0.5, tf.float32)
+{count}
+with tf.GradientTape() as tape:
+    weight = {weight}
+    loss = tf.reduce_mean(weight * tf.square(dense(x) - labels))
+tape.gradient(loss, dense.trainable_variables)
+"""
+
+
+@pytest.mark.parametrize(
+    ("count", "weight"),
+    [
+        ("", "chosen / tf.reduce_sum(chosen)"),
+        ("count = tf.reduce_sum(chosen)", "count / count"),
+        ("dense(x)", "tf.function(lambda given: given / tf.reduce_sum(given))(chosen)"),
+    ],
+    ids=["a mask", "a number", "compiled"],
+)
+def test_nan_that_is_made_of_data_alone_is_told_where_it_is_made(count: str, weight: str, tmp_path: Path) -> None:
+    """All elements of the data are equal, as those of a constant are."""
+    [finding] = recorded(NAN_OF_DATA.format(count=count, weight=weight), tmp_path / "broken").findings
+
+    assert finding.cause == "zero_over_zero"
+    assert finding.source is not None
+    assert finding.source.code.startswith("weight = ")
+
+
+BLOCKS = """
+import keras
+import tensorflow as tf
+
+
+class Block(keras.layers.Layer):
+    def __init__(self, **named):
+        super().__init__(**named)
+        self.dense = keras.layers.Dense(4)
+        self.norm = keras.layers.LayerNormalization()
+
+    def call(self, x):
+        h = self.dense(x)
+        return self.norm(tf.nn.tanh(h))
+
+
+class Network(keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.first = Block(name="first")
+        self.second = Block(name="second")
+        self.out = keras.layers.Dense(1)
+
+    def call(self, x):
+        h = self.first(x)
+        {call}
+        return self.out(h)
+
+
+network = Network()
+x = tf.random.stateless_normal((8, 4), (1, 2))
+network(x)
+"""
+
+EAGER_STEP = """
+with tf.GradientTape() as tape:
+    loss = tf.reduce_mean(tf.square(network(x, training=True) - 1.0))
+tape.gradient(loss, network.trainable_variables)
+"""
+
+FIT = """
+network.compile("sgd", "mse")
+network.fit(x, tf.ones((8, 1)), verbose=0)
+"""
+
+
+@pytest.mark.parametrize("step", [EAGER_STEP, FIT], ids=["eager", "fit"])
+@pytest.mark.parametrize("call", ["self.second(h)", "unused = self.second(h)"])
+@pytest.mark.filterwarnings("ignore:Gradients do not exist")
+def test_a_layer_whose_output_is_dropped_is_told_where_it_is_called(call: str, step: str, tmp_path: Path) -> None:
+    [finding] = recorded(BLOCKS.format(call=call) + step, tmp_path / "broken").findings
+
+    assert (finding.cause, finding.severity, len(finding.variables)) == ("output_not_used", "error", 4)
+    assert finding.source is not None
+    assert finding.source.code == call
+    assert "what `second` (program.py:" in finding.message
+    kept = None if finding.edit is None else finding.edit.after.strip()
+    assert kept == ("h = self.second(h)" if call == "self.second(h)" else None)
+
+
+def test_a_value_that_a_used_layer_drops_is_told_in_it(tmp_path: Path) -> None:
+    body = BLOCKS.format(call="h = self.second(h)").replace("h = self.dense(x)", "h, _ = x, self.dense(x)")
+
+    first, *_ = recorded(body + EAGER_STEP, tmp_path / "broken").findings
+
+    assert first.cause == "output_not_used"
+    assert first.source is not None
+    assert first.source.code == "h, _ = x, self.dense(x)"

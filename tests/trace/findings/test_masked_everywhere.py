@@ -91,3 +91,53 @@ def test_an_attention_layer_whose_mask_is_the_wrong_way_round_is_named(tmp_path:
 
     assert [finding.cause for finding in named[0].findings if finding.severity != "info"] == ["softmax_all_masked"]
     assert named[1].healthy
+
+
+@pytest.mark.parametrize(("masked", "severity"), [(-1e9, "info"), (0.0, "warning")])
+def test_a_mask_that_may_be_trained_is_told_as_what_it_is(masked: float, severity: str) -> None:
+    """Tokens that are alike leave the scores next to no gradient; the others get zero, and so does a row's only one."""
+    future = np.triu(np.full((8, 8), masked, "float32"), 1)
+    mask, tokens = tf.Variable(future, name="mask"), tf.Variable(np.full((4, 8, 3), 0.5, "float32"), name="tokens")
+    noise = np.random.default_rng(0).normal(size=(4, 8, 3), scale=1e-8).astype("float32")
+
+    def loss() -> tf.Tensor:
+        weighed = tf.matmul(tf.nn.softmax(mask[None] + tf.zeros([4, 8, 8])), (tokens - 0.5) + noise)
+        return tf.reduce_sum(weighed + tokens)
+
+    report = tb_gradflow.explain(loss, variables=[mask, tokens])
+
+    assert report.variables["mask"].status == "vanishing"
+    [finding] = [each for each in report.findings if "mask" in each.variables]
+    assert (finding.cause, finding.severity) == ("vanishing_depth", severity)
+    is_told = "no weight at all to what lies so far below: 45% of the elements get exactly zero" in finding.message
+    assert is_told == (severity == "info")
+    assert ("relu" in finding.fix) == (severity == "warning")
+
+
+class Head(layers.Layer):
+    """An attention without a scale, as small as its initial weights."""
+
+    def __init__(self, *, normalised: bool) -> None:
+        super().__init__()
+        small = keras.initializers.RandomNormal(stddev=0.02)
+        self.parts = [layers.Dense(24, use_bias=False, kernel_initializer=small) for _ in range(3)]
+        self.norm = layers.LayerNormalization() if normalised else layers.Identity()
+
+    def call(self, x: Any) -> Any:
+        query, key, value = (part(self.norm(x)) for part in self.parts)
+        return x + tf.matmul(tf.nn.softmax(tf.matmul(query, key, transpose_b=True)), value)
+
+
+@pytest.mark.parametrize("normalised", [False, True])
+def test_an_attention_whose_values_are_alike_is_advised_to_normalise_them_and_that_helps(*, normalised: bool) -> None:
+    words = np.random.default_rng(5).integers(0, 40, (32, 24))
+    embedding = layers.Embedding(40, 24, embeddings_initializer=keras.initializers.RandomNormal(stddev=0.02))
+    model = keras.Sequential([keras.Input((24,)), embedding, Head(normalised=normalised), layers.Dense(40)])
+    model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+
+    report = tb_gradflow.explain(model, words, np.roll(words, -1, 1))
+
+    assert report.healthy == normalised
+    for finding in report.findings:
+        assert finding.cause == "vanishing_depth"
+        assert "LayerNormalization" in finding.fix

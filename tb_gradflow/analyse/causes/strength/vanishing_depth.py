@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import log10, prod, sqrt
 from statistics import median
 
@@ -21,8 +22,8 @@ from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
 from tb_gradflow.analyse.evidence.zeros import PRODUCTS
 from tb_gradflow.analyse.graph.op_sets import SOFTMAX, constant_of, tensor_of
 from tb_gradflow.analyse.graph.paths import walked
-from tb_gradflow.analyse.step.measured import UPDATE_NORM, VANISHING_BELOW, Measured
-from tb_gradflow.analyse.words.fields import SIZE, Template
+from tb_gradflow.analyse.step.measured import UPDATE_NORM, VANISHING_BELOW, WEIGHT_NORM, Measured
+from tb_gradflow.analyse.words.fields import SIZE, Template, share_of_zeros
 from tb_gradflow.analyse.words.names import Group, Text
 from tb_gradflow.analyse.words.phrases import AS_AT_ITS_END, AT_A_MINIMUM, CHECK, nothing_left_to_learn
 from tb_gradflow.record.report import Severity
@@ -101,6 +102,34 @@ def _is_spread(suspect: Suspect, place: int) -> bool:
     return whole > 0 and any(0 < size < whole for size in sizes)
 
 
+_PARTS = frozenset({"StridedSlice", "Slice"})
+
+# In float32, the softmax of a score that lies this far below another one is exactly zero.
+_NO_WEIGHT = 104.0
+
+
+def mask_of_a_softmax(suspect: Suspect) -> Verdict | None:
+    """A variable that is added to the scores of a softmax, and keeps some of them from any weight: its values are huge,
+    and its gradient is exactly zero in these elements. Those that the softmax weighs share what little arrives."""
+    variable, gradient = suspect.state.variable, suspect.state.gradient
+    if gradient is None or not 0 < gradient.zero_fraction < 1 or _size(suspect.measured, variable) < _NO_WEIGHT:
+        return None
+    topology = suspect.topology
+
+    def onward(op: int) -> Iterable[int]:
+        same = topology.trace.ops[op].reads is not None or suspect.type_of(op) in SAME_VALUE | SUMS | _PARTS
+        return topology.onward(op) if same else ()
+
+    reached = walked(topology.readers[variable], onward)
+    softmax = next((op for op in reached if suspect.type_of(op) in ("Softmax", "LogSoftmax")), -1)
+    return Verdict("vanishing_depth", "info", softmax) if softmax >= 0 else None
+
+
+def _size(measured: Measured, variable: int) -> float:
+    """The root mean square of a variable's elements; 0 if it is not known."""
+    return _per_element(measured, variable, WEIGHT_NORM)
+
+
 def small_input(suspect: Suspect) -> Verdict | None:
     """A gradient of normal size arrives at the product with the variable, and the other factor is close to zero:
     nothing has vanished on the path from the loss. The vector of a capsule is that short before it has learned. Only if
@@ -161,10 +190,14 @@ def _usual_pace(suspect: Suspect) -> float:
 
 def _pace(measured: Measured, variable: int) -> float:
     """The root mean square of the update of a variable's elements; 0 if it is not known."""
+    return _per_element(measured, variable, UPDATE_NORM)
+
+
+def _per_element(measured: Measured, variable: int, norm: int) -> float:
     shape = measured.topology.trace.variables[variable].shape
     if measured.variables is None or any(size is None for size in shape):
         return 0.0
-    return float(measured.variables[variable, UPDATE_NORM]) / sqrt(max(prod(size or 1 for size in shape), 1))
+    return float(measured.variables[variable, norm]) / sqrt(max(prod(size or 1 for size in shape), 1))
 
 
 def message_and_fix_of_given(group: Group) -> Text:
@@ -190,6 +223,13 @@ def message_and_fix(group: Group) -> Text:
             SIZE + "it nearly cancels at {op}: the value computed from {them} is added to all entries alike, and the "
             "softmax that follows cancels it.",
             "Nothing to fix if this gradient grows in later steps: it does so once the entries differ.",
+        )(group)
+    if group.verdict.severity == "info" and mask_of_a_softmax(group.suspect) is not None:
+        share = share_of_zeros(group)
+        return Template(
+            SIZE + "{op} takes {them} as a part of its scores, and gives no weight at all to what lies so far below: "
+            f"{share:.0%} of the elements get exactly zero.",
+            "Nothing to fix in a mask. `trainable=False`, or a constant, keeps the optimizer away from it.",
         )(group)
     if group.verdict.severity == "info" and product_with_next_to_nothing(group.suspect) == group.culprit >= 0:
         return Template(
@@ -217,12 +257,22 @@ def message_and_fix(group: Group) -> Text:
             "Bring them close to one: divide the prediction and the target by the size of the target, and let the "
             "variable hold a multiple of a typical value, `{variable} = typical * multiple`.",
         )(group)
+    softmax = course_of(group.suspect).get("Softmax")
+    if softmax is not None and softmax.total >= _BY_SOFTMAX:
+        return Template(
+            SIZE + "it vanishes on its path from the loss, most of all at {op} and similar ops.",
+            "Bring the scores, and the values that they weigh, to a size of around one: "
+            "`keras.layers.LayerNormalization()` before the attention, or larger initial weights.",
+        )(group)
     return Template(
         SIZE + "it vanishes on its path from the loss, most of all at {op} and similar ops.",
         'Keep the gradient alive on its path: `activation="relu"` with `kernel_initializer="he_normal"`, '
         "`keras.layers.BatchNormalization()`, or residual connections, `x = x + layer(x)`.",
     )(group)
 
+
+# It passes on only how the gradients of its entries differ: here, that is at most a tenth of them.
+_BY_SOFTMAX = 1.0
 
 # A factor of three orders of magnitude takes as many of the seven that a vanishing gradient has lost.
 _SMALL_FACTOR = 1e-3
@@ -257,7 +307,8 @@ CAUSE = Cause(
     meaning="the largest element is below 1e-7; the finding names the op that shrinks it most, among the ops of the "
     "type that shrinks it most between loss and variable",
     severity="warning; info if the loss is close to zero as well, if the optimizer still moves the variable about as "
-    "far as the others, if the input of its layer is close to zero and is computed from variables that train, or if "
+    "far as the others, if the input of its layer is close to zero and is computed from variables that train, if it is "
+    "a mask that is added to the scores of a softmax and keeps some of them from any weight, or if "
     "the recorded steps show that the training has come to a minimum",
     fix="normalisation, residuals, initialisation",
     text=message_and_fix,

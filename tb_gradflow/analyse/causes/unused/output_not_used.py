@@ -10,6 +10,7 @@ from tb_gradflow.analyse.evidence.requests import nobody_asked
 from tb_gradflow.analyse.evidence.stops import STOPS, keeps_value_alone
 from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
 from tb_gradflow.analyse.graph.dead_terms import term_in_vain
+from tb_gradflow.analyse.graph.dropped_layer import dropped_layer
 from tb_gradflow.analyse.graph.same_named import copy_in_use, twin_in_use
 from tb_gradflow.analyse.words.code import assigned_by, is_simple, targets_of
 from tb_gradflow.analyse.words.fields import SIZE, Template
@@ -17,6 +18,7 @@ from tb_gradflow.analyse.words.names import (
     Group,
     Text,
     called,
+    file_name,
     layer_of,
     network_of,
     place_of,
@@ -162,6 +164,14 @@ def message_and_fix(group: Group) -> Text:
         return Template(
             "{they_get} no gradient: the loss depends on no variable. The value computed from {them} ends at {op}.",
             "Compute the loss from what the model returns; in a loss function for `compile`, that is `y_pred`.",
+        )(group)
+    if (layer := dropped_layer(group.suspect.topology, group.culprit, group.suspect.target)) is not None:
+        assert layer.source is not None
+        line = group.trace.sources[layer.source]
+        return Template(
+            f"{{they_get}} no gradient: what `{layer.name}` ({file_name(line.file)}:{line.line}) computes from "
+            "{them} never reaches the loss.",
+            f"Use the output of `{layer.name}` on the path to the loss, or give it its own loss.",
         )(group)
     owners = {name.rpartition("/")[0] for name in group.names}
     networks = {network_of(name) for name in group.names}
