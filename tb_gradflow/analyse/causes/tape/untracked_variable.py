@@ -12,6 +12,7 @@ from tb_gradflow.analyse.causes.tape.left_out import (
     is_parameter,
     is_untrained_head,
     learns_in_its_place,
+    losses_of_others,
 )
 from tb_gradflow.analyse.evidence.requests import nobody_asked
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
@@ -43,6 +44,7 @@ def rule(suspect: Suspect) -> Verdict | None:
         or is_parameter(suspect)
         or is_untrained_head(suspect)
         or learns_in_its_place(suspect) != ""
+        or bool(losses_of_others(suspect))
     )
     return Verdict("untracked_variable", "error" if variable.made else "warning" if is_left_out else "info")
 
@@ -125,6 +127,14 @@ def message_and_fix(group: Group) -> Text:
             "the names, it should be the other way round.",
             "Pass {them} to `tape.gradient(...)` and to the optimizer, and not those of "
             f"`{trained}`. If the names say something else, set `trainable = False`.",
+        )(group)
+    if layer and not made and (losses := losses_of_others(group.suspect)):
+        names = " and ".join(f"`{group.trace.targets[each].name}`" for each in losses)
+        return Template(
+            f"{{they_are}} used in the losses {names}, but the gradient of each of these is requested for the same "
+            "other variables, and no recorded step has changed {them}.",
+            "Request the gradient of the loss that should train {them} for {them}, and pass it to {their} optimizer. "
+            "Nothing to fix if {names} should keep {their} initial values: then set `trainable = False`.",
         )(group)
     if layer and not made and is_untrained_head(group.suspect):
         return Template(
@@ -229,7 +239,8 @@ CAUSE = Cause(
     meaning="the model does not track it, so no gradient is requested for it",
     severity="info; warning for a layer's plain `tf.Variable`, for an offset next to a weight that is trained, and for "
     "what the recorded steps show never to change: a plain variable that is applied to each element of what is "
-    "trained, or layers behind those that are trained, with an offset that is still zero; and for a student whose "
+    "trained; layers behind those that are trained, with an offset that is still zero; or a network with such an "
+    "offset in two losses whose gradients are both requested for the same other variables; and for a student whose "
     "teacher is trained instead; "
     "error if the step creates it anew each time",
     fix="create it in `build`, or its layer in `__init__`",
