@@ -65,8 +65,8 @@ def message_and_fix(group: Group) -> Text:
         return Template(
             "{they_get} the gradient of a loss whose arguments are exchanged: "
             f"`tf.nn.{function}_cross_entropy_with_logits`{{place}} gets as logits a part of the batch whose values "
-            f"lie between 0 and 1, as those of labels do, and applies the {function} to these; and as labels it gets what "
-            "is computed from {them}.",
+            f"lie between 0 and 1, as those of labels do, and applies the {function} to these; and as labels it gets "
+            "what is computed from {them}.",
             "Exchange them: `labels=` the part of the batch, and `logits=` what the model returns, without a "
             f"{function}.",
         )(group)
