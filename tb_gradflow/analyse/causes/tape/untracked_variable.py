@@ -98,9 +98,8 @@ def message_and_fix(group: Group) -> Text:
             "`trainable = False`.",
         )(group)
     if not made and is_plain_of_a_layer(group.suspect):
-        topology = group.suspect.topology
-        users = [op for reader in topology.readers[group.variables[0]] for op in topology.onward(reader)]
-        where = place_of(group.trace, users[0]) if users else ""
+        users = _users(group)
+        where = _place_of_use(group)
         if owner := _class_without_layer(group.trace, users):
             return Template(
                 "{they_are} used in the loss" + where + ", but the model does not track {them}, so nothing trains "
@@ -175,8 +174,18 @@ def message_and_fix(group: Group) -> Text:
         fix = f"Create the layer in `__init__`, `self.{layer} = ...`, and only call it in `call`: `self.{layer}(x)`."
     else:
         fix = 'Create it in `build`, not in `call`: `self.{variable} = self.add_weight(name="{variable}", shape=...)`.'
-    why = "{they_are} used in the loss, but the step creates {them} anew each time, so nothing trains {them}."
-    return Template(why, fix)(group)
+    why = "{they_are} used in the loss" + _place_of_use(group) + ", but the step creates {them} anew each time, so "
+    return Template(why + "nothing trains {them}.", fix)(group)
+
+
+def _users(group: Group) -> list[int]:
+    topology = group.suspect.topology
+    return [op for reader in topology.readers[group.variables[0]] for op in topology.onward(reader)]
+
+
+def _place_of_use(group: Group) -> str:
+    users = _users(group)
+    return place_of(group.trace, users[0]) if users else ""
 
 
 def _module_without(suspect: Suspect) -> str:
