@@ -10,6 +10,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+import tf_keras
 from tf_keras import backend
 
 import tb_gradflow
@@ -829,3 +830,44 @@ def test_two_losses_may_train_the_same_variables_and_none_their_judge(tmp_path: 
         assert finding.cause == "untracked_variable"
         assert {each.partition("/")[0] for each in finding.variables} == {judged_by.name}
         assert "the losses `loss` and `loss_of_judge`," in finding.message
+
+
+def test_a_softmax_of_small_scores_is_not_saturated(tmp_path: Path) -> None:
+    """In an attention over small values, the products lose most of the gradient. That of the weights of the attention
+    is not measured, as that would change how the step rounds."""
+    values = tf.constant(1e-4 * RANDOM.normal(size=(8, 5, 4)), tf.float32)
+    queries, keys, made = (tf.Variable(0.05 * RANDOM.normal(size=(4, 4)), dtype=tf.float32) for _ in range(3))
+    last = tf.Variable(RANDOM.normal(size=(20, 1)), dtype=tf.float32)
+
+    @tb_gradflow.watch(tmp_path, update_freq=1)
+    def step() -> None:
+        with tf.GradientTape() as tape:
+            given = values @ queries, values @ keys, values @ made
+            weights = tf.nn.softmax(tf.matmul(given[0], given[1], transpose_b=True))
+            result = tf.reshape(weights @ given[2] + values, [8, 20])
+            loss = tf.reduce_mean(tf.square(result @ last - 1.0))
+        variables = [queries, keys, made, last]
+        for variable, gradient in zip(variables, tape.gradient(loss, variables), strict=True):
+            variable.assign_sub(0.1 * gradient)
+
+    step()
+    step.flush()
+    report = tb_gradflow.open_log(tmp_path).report()
+
+    assert "vanishing" in {each.status for each in report.variables.values()}
+    assert not any(each.cause == "saturation_softmax" for each in report.findings)
+
+
+def test_the_weight_of_a_loss_of_keras_2_is_named(tmp_path: Path) -> None:
+    given = tf_keras.Input((4,))
+    model = tf_keras.Model(given, [tf_keras.layers.Dense(1, name=name)(given) for name in ("first", "second")])
+    model.compile("sgd", "mse", loss_weights=[1.0, 0.0])
+    targets = np.ones((8, 1), np.float32)
+
+    model.fit(
+        X.numpy(), [targets, targets], verbose=0, callbacks=[tb_gradflow.GradFlowCallback(tmp_path, update_freq=1)]
+    )
+    [finding] = loud(tb_gradflow.open_log(tmp_path).report())
+
+    assert finding.variables == ("second/kernel", "second/bias")
+    assert "`loss_weights` in `model.compile`" in finding.fix
