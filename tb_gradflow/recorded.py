@@ -3,6 +3,7 @@ nothing until TensorFlow is imported."""
 
 from __future__ import annotations
 
+import random
 import sys
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -81,6 +82,8 @@ class Recorded:
         if "tensorflow" not in sys.modules or self._starting:
             return
         self._starting = True
+        # Keras 3 draws a number where it is imported, which a program with `tf_keras` does not do by itself.
+        drawn = random.getstate()
         try:
             if self._recording is None:
                 from tb_gradflow.trace.program import hooks
@@ -100,6 +103,7 @@ class Recorded:
             self.stop()
             _say("the trainings of this program are not recorded", error)
         finally:
+            random.setstate(drawn)
             self._starting = False
 
 

@@ -501,6 +501,31 @@ def test_keras_2_behind_tf_keras_is_recorded_and_keras_3_after_it(tmp_path: Path
     assert len(runs_of(tmp_path / "logs")) == 2
 
 
+SEEDED_FIRST = """\
+import os
+import random
+os.environ["TF_USE_LEGACY_KERAS"] = "1"
+random.seed(0)
+import tensorflow as tf
+
+layer = tf.keras.layers.Dense(1)
+with tf.GradientTape() as tape:
+    loss = tf.reduce_mean(layer(tf.ones((8, 2))))
+tape.gradient(loss, layer.trainable_variables)
+print(random.random().hex(), [each.hex() for each in layer.kernel.numpy().ravel().tolist()])
+"""
+
+
+def test_python_draws_the_same_numbers_for_a_program_that_seeds_it_first(tmp_path: Path) -> None:
+    """Keras 3, which the recorder needs and such a program does not load, draws a number where it is imported."""
+    path = program(tmp_path, SEEDED_FIRST)
+
+    recorded = run("--logdir", "logs", path, directory=tmp_path)
+
+    assert recorded.stdout == python(path, directory=tmp_path).stdout != ""
+    assert len(runs_of(tmp_path / "logs")) == 1
+
+
 QUANTISED = """\
 import atexit
 import keras

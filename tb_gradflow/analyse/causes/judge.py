@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from tb_gradflow.analyse.causes.catalogue import CATALOGUE
 from tb_gradflow.analyse.causes.precedence import CUT, CUT_PRECEDENCE, ZERO
 from tb_gradflow.analyse.evidence.parts import cuts_behind
+from tb_gradflow.analyse.evidence.penalties import is_made_of_it_alone
 from tb_gradflow.analyse.evidence.stops import is_stopped_behind
 from tb_gradflow.analyse.evidence.suspects import Rule, Suspect, Verdict
 from tb_gradflow.record.schema import PYTHON
@@ -26,8 +27,10 @@ def judge(suspects: Iterable[Suspect], rules: tuple[Rule, ...]) -> tuple[Suspect
 
 def judge_zeros(suspects: Iterable[Suspect]) -> tuple[Suspect, Verdict] | None:
     """The first verdict. Exception: a branch that was not chosen explains only its own path, and so does a second
-    derivative of zero; then the cause of the zeros on the other paths is reported."""
-    listed = tuple(suspects)
+    derivative of zero; then the cause of the zeros on the other paths is reported. A penalty that is switched off
+    explains nothing if there is another path."""
+    every = tuple(suspects)
+    listed = tuple(each for each in every if not _is_penalty(each)) or every
     found = judge(listed, ZERO)
     if found is None:
         return None
@@ -39,6 +42,11 @@ def judge_zeros(suspects: Iterable[Suspect]) -> tuple[Suspect, Verdict] | None:
     rest = [each for each in listed if (own := judge((each,), ZERO)) and own[1].cause != cause]
     other = judge(rest, ZERO)
     return other if other is not None and other[1].cause != "zero_gradient" else found
+
+
+def _is_penalty(suspect: Suspect) -> bool:
+    topology, variable = suspect.topology, suspect.state.variable
+    return suspect.culprit >= 0 and is_made_of_it_alone(topology, variable, suspect.culprit)
 
 
 def judge_cuts(suspects: Iterable[Suspect]) -> tuple[Suspect, Verdict] | None:

@@ -330,6 +330,7 @@ CONNECTED: tuple[Rule, ...] = (
     fractions_as_indices.rule,
     normalised_over_batch.rule,
     probabilities_as_logits.rule,
+    probabilities_as_logits.exchanged,
     targets_out_of_reach.rule,
     predictions_dropped.rule,
     softmax_all_masked.masked_everywhere,

@@ -30,6 +30,13 @@ def is_only_added(topology: Topology, variable: int) -> bool:
     return True
 
 
+def is_made_of_it_alone(topology: Topology, variable: int, op: int) -> bool:
+    """Whether an op gives a number that is computed from one variable and nothing else, as a penalty on it is."""
+    each = topology.trace.ops[op]
+    is_number = [output.shape for output in each.outputs] == [()]
+    return is_number and each.data is False and _belongs_to(topology, {op, *topology.made_by(op)}) == {variable}
+
+
 def is_penalty_alone(topology: Topology, variable: int, target: int, zeros: Sequence[bool] = ()) -> bool:
     """Whether the only gradient is that of a penalty on the variable itself, a number that is added to other terms. No
     data enters its path before that sum. Paths without a gradient do not count, nor paths through ops whose gradient is

@@ -100,8 +100,8 @@ def _all(given: dict[int, Zero], count: int) -> Zero:
 
 def began_at_zero(measured: Measured, variable: int) -> bool:
     """The norm is measured after the step: if it equals the norm of the update, the variable was zero before."""
-    if measured.variables is None:
-        return False
+    if measured.variables is None or variable in measured.nonfinite_after:
+        return False  # the norm is that of finite elements
     after, moved = (float(measured.variables[variable, column]) for column in (WEIGHT_NORM, UPDATE_NORM))
     return after == 0 or abs(after - moved) <= 1e-6 * after
 

@@ -60,7 +60,7 @@ def _of(
         text = f"Moving {moving} {_outcome(known, loss, 'both' if is_scalar else 'four')}"
         if known.reacts:
             text += f"; {_answer(size) if is_asked else 'no gradient is requested for it'}"
-        also = "" if known.reacts else _also_stopped(finding, findings)
+        also = "" if known.reacts else _also_stopped(finding, [each for each in findings if _stops(each, without)])
         text += f": on the way to it, `{also}` stops it too." if also else "."
         change = known.after - known.before if known.reacts else 0.0
         yield Evidence("influence", name, loss, change, size, text)
@@ -97,6 +97,11 @@ def _of_op(trace: Trace, known: Reaction) -> Evidence:
 
 def _answer(gradient: float | None) -> str:
     return f"its gradient is {'None' if gradient is None else f'at most {gradient:.2g}' if gradient else 'zero'}"
+
+
+def _stops(finding: Finding, without: Mapping[str, State]) -> bool:
+    """Whether it is about variables without a gradient, not about one that arrives and is misleading."""
+    return not without.keys().isdisjoint(finding.variables)
 
 
 def _also_stopped(finding: Finding, findings: Sequence[Finding]) -> str:

@@ -14,6 +14,9 @@ SOFTMAX_LOSSES = frozenset({"SoftmaxCrossEntropyWithLogits", "SparseSoftmaxCross
 SIGMOID_LOSS = "logistic_loss"
 _OF_LOGITS = frozenset({"Neg"})
 
+LOGITS = 0
+"""Which input they are, of the op that compares them with labels."""
+
 # The values stay the same.
 SAME_VALUES = frozenset({"Identity", "Reshape", "Squeeze", "ExpandDims", "Cast"})
 

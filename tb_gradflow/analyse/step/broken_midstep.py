@@ -15,7 +15,7 @@ def broken_meanwhile(measured: Measured, target: int) -> tuple[int, ...]:
 
 
 def _broken_meanwhile(measured: Measured, target: int) -> tuple[int, ...]:
-    if measured.loss_is_finite(target):
+    if measured.loss_is_finite(target) and measured.knows_loss(target):
         return ()
     trace = measured.topology.trace
     influence = measured.topology.influence(target).hops

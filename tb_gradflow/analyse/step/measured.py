@@ -130,8 +130,11 @@ class Measured:
 
     def loss_is_finite(self, target: int) -> bool:
         """False only if the target is known to be NaN or infinite."""
-        known = 0 <= target < len(self.losses) and self.topology.trace.targets[target].measured
-        return not known or bool(np.isfinite(self.losses[target]))
+        return not self.knows_loss(target) or bool(np.isfinite(self.losses[target]))
+
+    def knows_loss(self, target: int) -> bool:
+        """Whether the value of the target was measured: that of a gradient inside a loss may not be."""
+        return 0 <= target < len(self.losses) and self.topology.trace.targets[target].measured
 
     def loss_is_nan(self, target: int) -> bool:
         """Whether it is NaN rather than infinite, or finite."""

@@ -416,7 +416,7 @@ class Collector:
         refs = tuple(ref for tensor in flat if (ref := flattener.ref(self.symbols.symbol(tensor))) is not None)
         unseen = self._scope.exact and is_recorded(tape)
         scale = self._scale_of(target)
-        with record.stop_recording():
+        with record.stop_recording(), self.symbols.beside(flat):
             loss = tf.constant(float("nan")) if unseen else self._total(flat, scale)
         zero = len(rest) > 1 and rest[1] in (tf.UnconnectedGradients.ZERO, tf.UnconnectedGradients.ZERO.value)
         call = Call(
@@ -493,7 +493,7 @@ class Collector:
             if gradient is not None or not self._scope.barriers:
                 call.tensors[ref] = _answer(call, gradient)
             seen[ref] = gradient
-        if self.keeps_gradients and call.flattener.graph is self.root:
+        if self.keeps_gradients and call.flattener.graph is self.symbols.graph_now() is self.root:
             call.gradients = {ref: gradient for ref, gradient in seen.items() if isinstance(gradient, tf.Tensor)}
         for dropped, ref, gradient in self._at_padding(call, seen):
             call.padded.append((dropped, ref, call.rows.measure(gradient)))
@@ -504,7 +504,9 @@ class Collector:
         call.tensors.update(only_reads(call.flattener.ops, call.variables))
         self._stack(request)
 
-    def _checked(self, request: Request, asked: Any) -> Checked:
+    def _checked(self, request: Request, asked: Any) -> Checked | None:
+        if self.symbols.graph_now() is not request.call.flattener.graph:
+            return None  # taken in a branch, whose graph does not have the loss
         listed = tf.nest.flatten(request.target, expand_composites=True)
         targets = [each for each in listed if self.knows(each) and each.dtype.is_floating]
         known = [self._unscaled[id(each)][1] for each in targets if id(each) in self._unscaled]

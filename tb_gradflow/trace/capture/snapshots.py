@@ -68,7 +68,7 @@ def link_snapshots(collector: Collector) -> None:
             shape = collector.variables[variable].variable.shape
             early = next((each for each in initial if each.symbol.shape == shape), None)
             if early is None:
-                _link(collector, call.flattener, variable, fixed)
+                _link(collector, call.flattener, variable, fixed, needed)
                 continue
             initial.remove(early)
             stack = _in_function(call.flattener.ops[early.op])
@@ -145,7 +145,9 @@ def _unread(collector: Collector, call: Call) -> Iterator[int]:
             yield variable
 
 
-def _link(collector: Collector, flattener: Flattener, variable: int, fixed: Sequence[Fixed]) -> None:
+def _link(
+    collector: Collector, flattener: Flattener, variable: int, fixed: Sequence[Fixed], needed: Collection[int]
+) -> None:
     owned = collector.variables[variable]
     kin = functools.cache(lambda: kin_of(owned))  # looks through all objects of the process
     with tf.init_scope():
@@ -160,6 +162,10 @@ def _link(collector: Collector, flattener: Flattener, variable: int, fixed: Sequ
             found = UNNAMED if place is not None else _relation(value, each, kin)
             if found is not None:
                 known = collector.symbols.origin(each.symbol)
+                if known.frames is None and min(op for op, _ in each.uses) not in needed:
+                    # Its own stack is that of its first use, which may belong to another loss.
+                    first = min(op for op, _ in each.uses if op in needed)
+                    known = replace(known, frames=flattener.ops[first].frames)
                 _insert(flattener, each, variable, owned, replace(known, api=known.api or found or None))
 
 

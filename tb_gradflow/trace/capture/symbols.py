@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.framework.func_graph import FuncGraph
 
 from tb_gradflow.errors import SetupError
 from tb_gradflow.record.schema import SNAPSHOT
@@ -96,6 +97,14 @@ class Symbols:
         with self.of_graph(self.graph_now()).opened():
             yield
 
+    def beside(self, tensors: Iterable[Any]) -> contextlib.AbstractContextManager[None]:
+        """While the context is open, the recorder's own work is done where these tensors can be read. A gradient may be
+        requested in a branch of a tensor from before it, which the branch itself does not read."""
+        graph = self.graph_now()
+        here = [graph, *(outer for outer, _ in graph.captures)] if isinstance(graph, FuncGraph) else [graph]
+        outside = [each.graph for each in tensors if is_of_graph(each) and not _is_one_of(here, each.graph, each)]
+        return self.of_graph(outside[0]).opened() if outside else contextlib.nullcontext()
+
     def passing(self) -> contextlib.AbstractContextManager[None]:
         """While the context is open, the step computes what follows from its loss."""
         return contextlib.nullcontext()
@@ -167,6 +176,11 @@ class SymbolsOfOne(Symbols):
     def read(self, variable: Any) -> Any:
         with self.graph_now().as_default(), tf.name_scope(f"{SCOPE}/"):
             return local(variable).read_value()
+
+
+def _is_one_of(those: Iterable[Any], *these: Any) -> bool:
+    """Tensors of a graph have no truth value to compare by."""
+    return any(each is one for each in those for one in these)
 
 
 def _is_traced_again(before: Any, now: Any) -> bool:

@@ -110,7 +110,7 @@ class Call:
         terms: If the target is a sum, the results for its terms; without terms if they were not requested.
         given: The tensor of the graph for the gradient that the caller got, by index of the variable.
         indices: If these are slices: the rows of the variable that they belong to.
-        checked: See `Checked`; `None` before the answer, and for a Jacobian.
+        checked: See `Checked`; `None` before the answer, for a Jacobian, and in a branch of a target from before it.
     """
 
     flattener: Flattener

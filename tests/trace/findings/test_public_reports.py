@@ -10,6 +10,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+import tf_keras
 from tf_keras import backend
 
 import tb_gradflow
@@ -853,6 +854,164 @@ def test_the_headline_says_that_nothing_has_changed(tmp_path: Path) -> None:
             loss = tf.square(weight - 3.0)
         return tape.gradient(loss, weight)
 
+
+@pytest.mark.parametrize("reads_the_loss", [False, True])
+def test_a_gradient_may_be_taken_in_a_branch_of_a_loss_from_before_it(tmp_path: Path, reads_the_loss: bool) -> None:
+    def trained(watch: Any) -> tuple[list[float], Any]:
+        every, second, count = tf.Variable([[1.0]] * 4), tf.Variable([[2.0]] * 4), tf.Variable(0)
+
+        @watch
+        def step() -> tf.Tensor:
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean(tf.square(X @ every - 1.0))
+            every.assign_sub(0.1 * tape.gradient(loss, every))
+            count.assign_add(1)
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean(tf.square(X @ second - 1.0))
+
+            def update() -> tf.Operation:
+                rate = 0.1 / (1.0 + loss) if reads_the_loss else 0.1
+                second.assign_sub(rate * tape.gradient(loss, second))
+                return tf.no_op()
+
+            tf.cond(tf.equal(count % 2, 0), update, tf.no_op)
+            return loss
+
+        return [float(step()) for _ in range(4)], step
+
+    losses, step = trained(tb_gradflow.watch(tmp_path, update_freq=1))
+    step.flush()
+
+    assert losses == trained(tf.function)[0]
+    log = tb_gradflow.open_log(tmp_path)
+    assert [[each.status for each in log.report(step).variables.values()] for step in (1, 3)] == [["connected"] * 2] * 2
+    assert log.report(3).healthy
+
+
+def test_what_an_update_broke_explains_a_gradient_inside_the_next_loss(tmp_path: Path) -> None:
+    """A critic with two steps, whose penalty breaks in the first: its last kernel starts at zero."""
+    maker = keras.Sequential(
+        [keras.Input((4,)), keras.layers.Dense(5, use_bias=False), keras.layers.BatchNormalization()]
+    )
+    layers = [keras.layers.Dense(6, activation="tanh"), keras.layers.Dense(1, kernel_initializer="zeros")]
+    critic = keras.Sequential([keras.Input((5,)), *layers])
+
+    @tb_gradflow.watch(tmp_path, update_freq=1)
+    def step() -> None:
+        for _ in range(2):
+            with tf.GradientTape() as tape:
+                made = maker(X, training=True)
+                with tf.GradientTape() as inner:
+                    inner.watch(made)
+                    score = critic(made)
+                slopes = inner.gradient(score, made)
+                norm = tf.sqrt(tf.reduce_sum(tf.square(slopes), axis=1))
+                loss = tf.reduce_mean(score) + tf.reduce_mean(tf.square(norm - 1.0))
+            variables = critic.trainable_variables
+            for variable, gradient in zip(variables, tape.gradient(loss, variables), strict=True):
+                variable.assign_sub(0.1 * gradient)
+
+    step()
+    step.flush()
+    report = tb_gradflow.open_log(tmp_path).report()
+
+    assert [each.cause for each in report.findings if each.severity == "error"] == ["sqrt_at_zero"]
+    assert not any("all zeros" in each.message for each in report.findings)
+
+
+@pytest.mark.parametrize("is_masked", [True, False])
+def test_a_penalty_that_is_switched_off_explains_no_other_path(is_masked: bool) -> None:
+    attention, output = (
+        keras.layers.Dense(units, kernel_regularizer=keras.regularizers.L2(0.0), use_bias=False) for units in (4, 1)
+    )
+    model = keras.Sequential([keras.Input((4,)), attention, output])
+    mask = tf.fill([8, 4], not is_masked)
+
+    def loss() -> tf.Tensor:
+        kept = tf.where(mask, attention(X), tf.zeros_like(X))
+        return tf.reduce_mean(tf.square(output(kept) + X[:, :1] @ output.kernel[:1] - 1.0)) + sum(model.losses)
+
+    report = tb_gradflow.explain(loss, variables=[attention.kernel, output.kernel])
+
+    assert report.healthy
+    of_kernel = [each.cause for each in report.findings if attention.kernel.path in each.variables]
+    assert of_kernel == ["branch_not_taken"] * is_masked
+
+
+def test_a_tensor_from_before_the_step_is_shown_where_its_own_loss_uses_it(tmp_path: Path) -> None:
+    logarithm, weight = tf.Variable(0.3, name="logarithm"), tf.Variable([[0.5]] * 4, name="weight")
+    rate = tf.exp(logarithm)
+
+    @tb_gradflow.watch(tmp_path, update_freq=1)
+    def step() -> None:
+        with tf.GradientTape(persistent=True) as tape:
+            entropy = tf.reduce_mean(X @ weight)
+            loss = tf.square(entropy) * rate
+            loss_of_rate = -rate * tf.stop_gradient(entropy)
+        weight.assign_sub(0.1 * tape.gradient(loss, weight))
+        tape.gradient(loss_of_rate, logarithm)
+
+    step()
+    step.flush()
+    [finding] = loud(tb_gradflow.open_log(tmp_path).report())
+
+    assert finding.cause == "python_snapshot"
+    assert finding.source is not None
+    assert finding.source.code.startswith("loss_of_rate = ")
+
+
+LABELS = np.eye(3, dtype=np.float32)[RANDOM.integers(0, 3, 8)]
+
+
+@pytest.mark.parametrize("function", ["softmax", "sigmoid"])
+@pytest.mark.parametrize("given", ["exchanged", "right", "of a teacher"])
+def test_labels_and_logits_may_be_exchanged(function: str, given: str) -> None:
+    layer = keras.layers.Dense(3, activation=function if given != "right" else None)
+    model = keras.Sequential([keras.Input((4,)), layer])
+    cross_entropy = getattr(tf.nn, f"{function}_cross_entropy_with_logits")
+    batch = LABELS if given != "of a teacher" else RANDOM.normal(size=(8, 3)).astype(np.float32)
+
+    def loss(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+        made = model(x)
+        labels, logits = (y, made) if given == "right" else (made, y)
+        return tf.reduce_mean(cross_entropy(labels=labels, logits=logits))
+
+    report = tb_gradflow.explain(loss, args=(X, tf.constant(batch)), variables=model.trainable_variables)
+
+    if given != "exchanged":
+        assert report.healthy
+        return
+    [finding] = report.findings
+    assert (finding.cause, finding.severity) == ("probabilities_as_logits", "warning")
+    assert "exchanged" in finding.message
+    assert "labels=" in finding.fix
+
+
+@pytest.mark.parametrize("judge", ["left out", "trained", "trained before"])
+def test_two_losses_may_train_the_same_variables_and_none_their_judge(tmp_path: Path, judge: str) -> None:
+    """The gradient of the loss of a discriminator is requested for the generator."""
+    made_by, judged_by = (
+        keras.Sequential([keras.Input((4,)), keras.layers.Dense(5, activation="tanh"), keras.layers.Dense(units)])
+        for units in (4, 1)
+    )
+    if judge == "trained before":
+        for layer in judged_by.layers:
+            layer.bias.assign(tf.ones_like(layer.bias))
+
+    @tb_gradflow.watch(tmp_path, update_freq=1)
+    def step() -> None:
+        with tf.GradientTape() as tape, tf.GradientTape() as other:
+            false = judged_by(made_by(X))
+            loss = tf.reduce_mean(tf.nn.softplus(-false))
+            loss_of_judge = tf.reduce_mean(tf.nn.softplus(false) + tf.nn.softplus(-judged_by(X)))
+        trained = judged_by if judge == "trained" else made_by
+        gradients = tape.gradient(loss, made_by.trainable_variables)
+        of_judge = other.gradient(loss_of_judge, trained.trainable_variables)
+        for variable, gradient in zip(made_by.trainable_variables, gradients, strict=True):
+            variable.assign_sub(0.1 * gradient)
+        for variable, gradient in zip(trained.trainable_variables, of_judge, strict=True):
+            variable.assign_sub(0.1 * gradient)
+
     for _ in range(6):
         step()
     step.flush()
@@ -871,3 +1030,52 @@ def test_the_loss_of_a_quantile_compares_every_row_with_every_label() -> None:
     [finding] = tb_gradflow.explain(loss, variables=[kernel], args=(labels,)).findings
 
     assert (finding.cause, finding.severity) == ("labels_broadcast", "warning")
+    report = tb_gradflow.open_log(tmp_path).report()
+
+    assert report.healthy == (judge != "left out")
+    if judge == "left out":
+        [finding] = loud(report)
+        assert finding.cause == "untracked_variable"
+        assert {each.partition("/")[0] for each in finding.variables} == {judged_by.name}
+        assert "the losses `loss` and `loss_of_judge`," in finding.message
+
+
+def test_a_softmax_of_small_scores_is_not_saturated(tmp_path: Path) -> None:
+    """In an attention over small values, the products lose most of the gradient. That of the weights of the attention
+    is not measured, as that would change how the step rounds."""
+    values = tf.constant(1e-4 * RANDOM.normal(size=(8, 5, 4)), tf.float32)
+    queries, keys, made = (tf.Variable(0.05 * RANDOM.normal(size=(4, 4)), dtype=tf.float32) for _ in range(3))
+    last = tf.Variable(RANDOM.normal(size=(20, 1)), dtype=tf.float32)
+
+    @tb_gradflow.watch(tmp_path, update_freq=1)
+    def step() -> None:
+        with tf.GradientTape() as tape:
+            given = values @ queries, values @ keys, values @ made
+            weights = tf.nn.softmax(tf.matmul(given[0], given[1], transpose_b=True))
+            result = tf.reshape(weights @ given[2] + values, [8, 20])
+            loss = tf.reduce_mean(tf.square(result @ last - 1.0))
+        variables = [queries, keys, made, last]
+        for variable, gradient in zip(variables, tape.gradient(loss, variables), strict=True):
+            variable.assign_sub(0.1 * gradient)
+
+    step()
+    step.flush()
+    report = tb_gradflow.open_log(tmp_path).report()
+
+    assert "vanishing" in {each.status for each in report.variables.values()}
+    assert not any(each.cause == "saturation_softmax" for each in report.findings)
+
+
+def test_the_weight_of_a_loss_of_keras_2_is_named(tmp_path: Path) -> None:
+    given = tf_keras.Input((4,))
+    model = tf_keras.Model(given, [tf_keras.layers.Dense(1, name=name)(given) for name in ("first", "second")])
+    model.compile("sgd", "mse", loss_weights=[1.0, 0.0])
+    targets = np.ones((8, 1), np.float32)
+
+    model.fit(
+        X.numpy(), [targets, targets], verbose=0, callbacks=[tb_gradflow.GradFlowCallback(tmp_path, update_freq=1)]
+    )
+    [finding] = loud(tb_gradflow.open_log(tmp_path).report())
+
+    assert finding.variables == ("second/kernel", "second/bias")
+    assert "`loss_weights` in `model.compile`" in finding.fix

@@ -205,7 +205,7 @@ def message_and_fix(group: Group) -> Text:
         )(group)
     if op is not None and any(constant.value == 0 for constant in op.constants):
         fix = "If {names} should be trained, give {op} a factor other than 0, or a mask that contains ones."
-        if "compile_loss" in name:
+        if "compile_loss" in name or _is_loss_of_keras_2(group):
             fix = "If {names} should be trained, give this loss another weight: `loss_weights` in `model.compile`."
         factor = _zero_in(group)
         zero = f"`{factor}`, which is constant and 0 everywhere" if factor else "the constant 0"
@@ -226,6 +226,13 @@ def message_and_fix(group: Group) -> Text:
         ZERO + "in this step {op} multiplies the values computed from {them} by zeros, from a mask or a gate.",
         "Nothing to fix if other batches, or later steps, let them through; otherwise, check the mask given to {op}.",
     )(group)
+
+
+def _is_loss_of_keras_2(group: Group) -> bool:
+    """Whether Keras 2 itself, no line of the program, multiplies one of several losses by its weight."""
+    made_by = [group.trace.ops[edge.op].name for edge in group.op.inputs if edge.op >= 0] if group.op else []
+    is_own = group.op is not None and group.op.source is None and "/" not in group.op.name
+    return is_own and len(made_by) == 1 and "/weighted_loss/" in made_by[0]
 
 
 def _zero_in(group: Group) -> str:

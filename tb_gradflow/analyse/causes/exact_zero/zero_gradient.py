@@ -168,7 +168,9 @@ def message_and_fix(group: Group) -> Text:
     if group.verdict.severity != "info" and (steep := _underflows(group)) is not None:
         return steep
     why = "a gradient arrives at the output of {op}, but is zero at its input"
-    if group.op is not None and group.op.type in ("Mul", "MatMul", "BatchMatMulV2", "Einsum", "Conv2D"):
+    if not group.suspect.exact:
+        why = "it becomes zero on the way to {them} from {op}, where no gradients were recorded"
+    elif group.op is not None and group.op.type in ("Mul", "MatMul", "BatchMatMulV2", "Einsum", "Conv2D"):
         single = all(group.trace.variables[each].shape in ((), (1,)) for each in group.variables)
         why = "in this step {op} multiplies by zeros" + (", or its gradients sum to zero" if single else "")
     if group.verdict.severity == "info" and is_at_goal(group.suspect):

@@ -74,6 +74,34 @@ def is_untrained_head(suspect: Suspect) -> bool:
     return behind and max(map(len, products)) == 1
 
 
+def losses_of_others(suspect: Suspect) -> tuple[int, ...]:
+    """The losses that all depend on a network, and whose gradients are requested for the same other variables, if the
+    network still has its first values: the one that is meant to train it trains those instead. None otherwise."""
+    topology, place = suspect.topology, suspect.state.variable
+    variables, measured = topology.trace.variables, suspect.measured
+    owner, _, rest = variables[place].name.partition("/")
+    if not rest or measured.variables is None:
+        return ()
+    # The moving means of a normalisation change without a gradient.
+    own = [each for each, it in enumerate(variables) if it.trainable and it.name.partition("/")[0] == owner]
+    norms = measured.variables[:, WEIGHT_NORM]
+    is_first = any(norms[each] == 0 and variables[each].name.endswith(_OFFSETS) for each in own)
+    if not is_first or not all(_is_unchanged(suspect, each) for each in own):
+        return ()
+    asked: dict[int, set[int]] = {}
+    for entry in topology.trace.variable_gradients:
+        if entry.outcome == "value" and not variables[entry.variable].computed:
+            asked.setdefault(entry.target, set()).add(entry.variable)
+    if any(not each.isdisjoint(own) for each in asked.values()):
+        return ()
+    same = [target for target, those in asked.items() if those == asked.get(suspect.target)]
+    reads = {reader for each in own for reader in topology.readers[each]}
+    depend = [target for target in same if any(topology.influence(target).hops[reader] >= 0 for reader in reads)]
+    return tuple(sorted(depend)) if len(depend) > 1 else ()
+
+
+_OFFSETS = ("bias", "beta")
+
 # By whose result, and by what it learns from.
 _LEARNS_FROM = {"student": "teacher", "online": "target"}
 

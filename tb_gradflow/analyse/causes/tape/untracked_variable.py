@@ -13,6 +13,7 @@ from tb_gradflow.analyse.causes.tape.left_out import (
     is_unchanged,
     is_untrained_head,
     learns_in_its_place,
+    losses_of_others,
 )
 from tb_gradflow.analyse.evidence.requests import nobody_asked
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
@@ -46,6 +47,7 @@ def rule(suspect: Suspect) -> Verdict | None:
         or is_parameter(suspect)
         or is_untrained_head(suspect)
         or learns_in_its_place(suspect) != ""
+        or bool(losses_of_others(suspect))
     )
     return Verdict("untracked_variable", "error" if variable.made else "warning" if is_left_out else "info")
 
@@ -115,9 +117,8 @@ def message_and_fix(group: Group) -> Text:
             "`trainable = False`.",
         )(group)
     if not made and is_plain_of_a_layer(group.suspect):
-        topology = group.suspect.topology
-        users = [op for reader in topology.readers[group.variables[0]] for op in topology.onward(reader)]
-        where = place_of(group.trace, users[0]) if users else ""
+        users = _users(group)
+        where = _place_of_use(group)
         if owner := _class_without_layer(group.trace, users):
             return Template(
                 "{they_are} used in the loss" + where + ", but the model does not track {them}, so nothing trains "
@@ -144,6 +145,14 @@ def message_and_fix(group: Group) -> Text:
             "the names, it should be the other way round.",
             "Pass {them} to `tape.gradient(...)` and to the optimizer, and not those of "
             f"`{trained}`. If the names say something else, set `trainable = False`.",
+        )(group)
+    if layer and not made and (losses := losses_of_others(group.suspect)):
+        names = " and ".join(f"`{group.trace.targets[each].name}`" for each in losses)
+        return Template(
+            f"{{they_are}} used in the losses {names}, but the gradient of each of these is requested for the same "
+            "other variables, and no recorded step has changed {them}.",
+            "Request the gradient of the loss that should train {them} for {them}, and pass it to {their} optimizer. "
+            "Nothing to fix if {names} should keep {their} initial values: then set `trainable = False`.",
         )(group)
     if layer and not made and is_untrained_head(group.suspect):
         return Template(
@@ -184,8 +193,18 @@ def message_and_fix(group: Group) -> Text:
         fix = f"Create the layer in `__init__`, `self.{layer} = ...`, and only call it in `call`: `self.{layer}(x)`."
     else:
         fix = 'Create it in `build`, not in `call`: `self.{variable} = self.add_weight(name="{variable}", shape=...)`.'
-    why = "{they_are} used in the loss, but the step creates {them} anew each time, so nothing trains {them}."
-    return Template(why, fix)(group)
+    why = "{they_are} used in the loss" + _place_of_use(group) + ", but the step creates {them} anew each time, so "
+    return Template(why + "nothing trains {them}.", fix)(group)
+
+
+def _users(group: Group) -> list[int]:
+    topology = group.suspect.topology
+    return [op for reader in topology.readers[group.variables[0]] for op in topology.onward(reader)]
+
+
+def _place_of_use(group: Group) -> str:
+    users = _users(group)
+    return place_of(group.trace, users[0]) if users else ""
 
 
 def _module_without(suspect: Suspect) -> str:
@@ -248,7 +267,8 @@ CAUSE = Cause(
     meaning="the model does not track it, so no gradient is requested for it",
     severity="info; warning for a plain `tf.Variable` of a layer or a model, for an offset next to a weight that is "
     "trained, and for what the recorded steps show never to change: a plain variable that is applied to each element "
-    "of what is trained, or layers behind those that are trained, with an offset that is still zero; and for a student "
+    "of what is trained; layers behind those that are trained, with an offset that is still zero; or a network with "
+    "such an offset in two losses whose gradients are both requested for the same other variables; and for a student "
     "whose teacher is trained instead; error if the step creates it anew each time",
     fix="create it in `build`, or its layer in `__init__`",
     text=message_and_fix,

@@ -14,7 +14,7 @@ from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.graph.comparisons import DIFFERENCES, is_averaged, is_scaled_as_a_whole
 from tb_gradflow.analyse.graph.op_sets import SOFTMAX_LOSS
 from tb_gradflow.analyse.graph.paths import walked
-from tb_gradflow.analyse.graph.probabilities import SIGMOID_LOSS
+from tb_gradflow.analyse.graph.probabilities import LOGITS, SIGMOID_LOSS
 from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.step.measured import Measured
 from tb_gradflow.analyse.words.fields import ZERO, fields, filled
@@ -149,7 +149,8 @@ def _out_of_reach(measured: Measured, target: int) -> Iterator[_Mismatch]:
             if targets[0] < -_ROUNDING:
                 yield _Mismatch(each.op, each.input, each.op, targets, (0.0, inf))
         elif op.type == "Mul":
-            if _is_binary(measured, each.op) and max(-targets[0], targets[1] - 1) > _ROUNDING:
+            of_labels = _is_binary(measured, each.op) and (SIGMOID_LOSS not in op.name or each.input != LOGITS)
+            if of_labels and max(-targets[0], targets[1] - 1) > _ROUNDING:
                 yield _Mismatch(each.op, each.input, each.op, targets, (0.0, 1.0))
         else:
             made = _made(measured, next((edge.op for edge in op.inputs if edge.input != each.input), -1))
