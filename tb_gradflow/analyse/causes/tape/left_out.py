@@ -86,7 +86,7 @@ def losses_of_others(suspect: Suspect) -> tuple[int, ...]:
     own = [each for each, it in enumerate(variables) if it.trainable and it.name.partition("/")[0] == owner]
     norms = measured.variables[:, WEIGHT_NORM]
     is_first = any(norms[each] == 0 and variables[each].name.endswith(_OFFSETS) for each in own)
-    if not is_first or not all(_is_unchanged(suspect, each) for each in own):
+    if not is_first or not all(is_unchanged(suspect, each) for each in own):
         return ()
     asked: dict[int, set[int]] = {}
     for entry in topology.trace.variable_gradients:
