@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from tb_gradflow.analyse.user_code.code import Code
@@ -35,8 +35,9 @@ class Definition:
         return self.code.written(outer.targets[0]) if isinstance(outer, ast.Assign) and len(outer.targets) == 1 else ""
 
 
-def definition_of_variable(program: tuple[Code, ...], name: str) -> Definition | None:
-    """The only call that creates the variable with this name; `None` if there is none, or there are several."""
+def definition_of_variable(program: tuple[Code, ...], name: str, types: Collection[str] = ()) -> Definition | None:
+    """The only call that creates the variable with this name; of several, the only one in a class with one of the names
+    `types`. `None` if there is none."""
     last = name.rpartition("/")[2].partition(":")[0]
     found = [
         Definition(code, node)
@@ -47,7 +48,13 @@ def definition_of_variable(program: tuple[Code, ...], name: str) -> Definition |
     named = [each for each in found if _named(each.call) == last]
     bound = [each for each in found if not _named(each.call) and each.bound_to.rpartition(".")[2] == last]
     chosen = named or bound
+    if len(chosen) > 1 and types:
+        chosen = [each for each in chosen if not {around.name for around in _classes_around(each)}.isdisjoint(types)]
     return chosen[0] if len(chosen) == 1 else None
+
+
+def _classes_around(defined: Definition) -> Iterator[ast.ClassDef]:
+    return (each for each in defined.code.around(defined.call) if isinstance(each, ast.ClassDef))
 
 
 def definition_of_layer(program: tuple[Code, ...], trace: Trace, name: str) -> Definition | None:

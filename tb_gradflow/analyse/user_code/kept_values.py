@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Collection, Iterator, Sequence, Set
 from dataclasses import dataclass
 
 from tb_gradflow.analyse.user_code.code import FUNCTIONS, Code, Program
@@ -31,17 +31,23 @@ class KeptValue:
 _TAKING = frozenset({"numpy", "item", "tolist", "float", "int", "convert_to_numpy", "get_value", "eval"})
 """Functions and methods that give the value of a tensor to Python."""
 
+_COMPUTING = ("numpy", "math", "tensorflow", "keras", "tf_keras")
+"""Packages whose functions compute a value."""
 
-def kept_values(program: Program, variable: str) -> Iterator[KeptValue]:
-    """Those that are computed where the variable is created, in the same method or at the top level of the file."""
-    defined = definition_of_variable(program.passages, variable)
+
+def kept_values(program: Program, variable: str, types: Collection[str]) -> Iterator[KeptValue]:
+    """Those that are computed where the variable is created, in the same method or at the top level of the file.
+
+    `types` are the classes of its layer.
+    """
+    defined = definition_of_variable(program.passages, variable, types)
     if defined is None or not defined.bound_to:
         return
     code = defined.code
     file, home = code.passage.file, code.function(defined.call)
     passages = program.of_file(file) if home is None else (code,)
     blocks = [(each, each.tree.body) for each in passages] if home is None else [(code, home.body)]
-    modules = {name for name, module in program.modules(file).items() if module in ("numpy", "math")}
+    modules = {name for name, module in program.modules(file).items() if module.partition(".")[0] in _COMPUTING}
     taken = set[str]()
     for passage, statement in ((passage, statement) for passage, block in blocks for statement in block):
         if not isinstance(statement, ast.Assign) or defined.call in ast.walk(statement):
@@ -60,13 +66,21 @@ def kept_values(program: Program, variable: str) -> Iterator[KeptValue]:
 
 
 def _takes(code: Code, value: ast.expr, variable: str, modules: Set[str]) -> bool:
-    """Whether an expression gives the value of a variable to Python, or to NumPy."""
-    return any(
-        isinstance(each, ast.Call)
-        and (name_of(each.func) in _TAKING or code.written(each.func).partition(".")[0] in modules)
-        and variable in _written(code, each)
-        for each in ast.walk(value)
-    )
+    """Whether an expression computes a number, an array or a tensor from a variable, rather than an object that holds
+    it, such as a model or a list."""
+    for each in ast.walk(value):
+        if isinstance(each, (ast.BinOp, ast.UnaryOp)) and variable in _operands(code, each):
+            return True
+        if isinstance(each, ast.Call) and variable in _written(code, each):
+            is_function = name_of(each.func)[:1].islower() and code.written(each.func).partition(".")[0] in modules
+            if name_of(each.func) in _TAKING or is_function:
+                return True
+    return False
+
+
+def _operands(code: Code, node: ast.BinOp | ast.UnaryOp) -> set[str]:
+    sides = (node.left, node.right) if isinstance(node, ast.BinOp) else (node.operand,)
+    return {code.written(each) for each in sides}
 
 
 def _reads(passages: Sequence[Code], name: str, home: ast.AST | None) -> Iterator[tuple[int, range]]:

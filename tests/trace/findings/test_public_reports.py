@@ -737,6 +737,29 @@ class Smoothing(keras.layers.Layer):
         return keras.ops.sum(series * self.weights_of_past, axis=1, keepdims=True) * series
 
 
+class Noisy(keras.layers.Layer):
+    """Draws its noise once."""
+
+    def build(self, shape: Any) -> None:
+        self.mean = self.add_weight(name="mean", shape=(shape[-1], 1))
+        self.spread = self.add_weight(name="spread", shape=(shape[-1], 1), initializer="ones")
+        self.kernel = self.mean + self.spread * keras.random.normal((shape[-1], 1), seed=1)
+
+    def call(self, x: Any) -> Any:
+        return keras.ops.matmul(x, self.kernel)
+
+
+def test_a_kernel_that_was_drawn_when_the_layer_was_built() -> None:
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3), Noisy()])
+    model.compile("sgd", "mse")
+
+    [finding] = loud(tb_gradflow.explain(model, X.numpy(), X.numpy()[:, :1]))
+
+    assert finding.cause == "python_snapshot"
+    assert len(finding.variables) == 2
+    assert "the step uses `self.kernel` (line " in finding.message
+
+
 def test_a_number_that_was_taken_from_a_variable_when_the_layer_was_built() -> None:
     model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3), Smoothing(), keras.layers.Dense(1)])
     model.compile("sgd", "mse")

@@ -18,22 +18,25 @@ def rule(suspect: Suspect) -> Verdict | None:
 
 
 def kept_before(suspect: Suspect) -> Verdict | None:
-    """The step does not read the variable. A function that computes the loss reads a number, or an array, that the
-    user's code computed from it where it was created."""
-    return Verdict("python_snapshot", "error", NO_OP) if _kept(suspect) is not None else None
+    """The step does not read the variable. A function that computes the loss reads what the user's code computed from
+    it where it was created."""
+    kept = _kept(suspect, suspect.state.variable)
+    return Verdict("python_snapshot", "error", NO_OP) if kept is not None else None
 
 
-def _kept(suspect: Suspect) -> tuple[KeptValue, int] | None:
+def _kept(suspect: Suspect, number: int) -> tuple[KeptValue, int] | None:
     """That value, and the line that reads it. What is computed from data alone is not in a trace, but the rest of the
     function is."""
     topology, target = suspect.topology, suspect.target
-    variable = topology.trace.variables[suspect.state.variable]
-    if target < 0 or variable.computed or topology.readers[suspect.state.variable]:
+    variable = topology.trace.variables[number]
+    if target < 0 or variable.computed or topology.readers[number]:
         return None
     hops = topology.influence(target).hops
     ran = {op.source for place, op in enumerate(topology.trace.ops) if op.source is not None and hops[place] >= 0}
     sources = [topology.trace.sources[each] for each in ran]
-    for kept in kept_values(program_of(topology.trace), variable.written or variable.name):
+    owner = variable.name.rpartition("/")[0].rpartition("/")[2]
+    types = {layer.type for layer in topology.trace.layers if layer.name.rpartition("/")[2] == owner}
+    for kept in kept_values(program_of(topology.trace), variable.written or variable.name, types):
         lines = {each.line for each in sources if each.file == kept.file}
         for line, function in kept.reads:
             if not lines.isdisjoint(function):
@@ -44,13 +47,16 @@ def _kept(suspect: Suspect) -> tuple[KeptValue, int] | None:
 def message_and_fix(group: Group) -> Text:
     names = fields(group)
     if group.op is None or group.op.type != SNAPSHOT:
-        kept = _kept(group.suspect)
-        assert kept is not None  # the rule has found it
-        (value, read_at), name = kept, kept[0].name
+        found = [kept for each in group.variables if (kept := _kept(group.suspect, each)) is not None]
+        values = dict.fromkeys(
+            (f"`{value.name}` (line {read_at})", f"`{value.name}`", value.line) for value, read_at in found
+        )
+        uses, names_kept, lines = (" and ".join(map(str, dict.fromkeys(each))) for each in zip(*values, strict=True))
+        was, does = ("which was", "does") if len(values) == 1 else ("which were", "do")
         return Template(
-            f"{{they_get}} no gradient: the step uses `{name}` (line {read_at}), which was computed from {{them}} "
-            f"once, before the step (line {value.line}), and does not change with {{them}}.",
-            f"Compute `{name}` from {{them}} inside the step, with TensorFlow: in `call`, or in the loss function, "
+            f"{{they_get}} no gradient: the step uses {uses}, {was} computed from {{them}} once, before the step (line "
+            f"{lines}), and {does} not change with {{them}}.",
+            f"Compute {names_kept} from {{them}} inside the step, with TensorFlow: in `call`, or in the loss function, "
             "under the tape.",
         )(group)
     # A fact about one of them need not hold for the others.
@@ -83,9 +89,9 @@ def message_and_fix(group: Group) -> Text:
 CAUSE = Cause(
     name="python_snapshot",
     meaning="the step does not read the variable, but a tensor that was computed from it before the step: `tf.exp` of "
-    "it or another known function, any monotone function of many elements, or a gathered or stacked part; a number or "
-    "an array that the user's code computed from it where it was created; or its initial value, in a `@tf.function` "
-    "that was compiled while Keras built the model",
+    "it or another known function, any monotone function of many elements, or a gathered or stacked part; what the "
+    "user's code computed from it where it was created; or its initial value, in a `@tf.function` that was compiled "
+    "while Keras built the model",
     severity="error",
     fix="compute it inside the step",
     text=message_and_fix,
