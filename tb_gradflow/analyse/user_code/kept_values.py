@@ -31,6 +31,9 @@ class KeptValue:
 _TAKING = frozenset({"numpy", "item", "tolist", "float", "int", "convert_to_numpy", "get_value", "eval"})
 """Functions and methods that give the value of a tensor to Python."""
 
+_NOT_VALUES = frozenset({"shape", "dtype", "ndim", "name", "device"})
+_OF_SHAPE = frozenset({"shape", "ndim", "size", "zeros_like", "ones_like", "empty_like"})
+
 
 def kept_values(program: Program, variable: str) -> Iterator[KeptValue]:
     """Those that are computed where the variable is created, in the same method or at the top level of the file."""
@@ -65,7 +68,7 @@ def _takes(code: Code, value: ast.expr, variable: str, modules: Set[str]) -> boo
         isinstance(each, ast.Call)
         and (name_of(each.func) in _TAKING or code.written(each.func).partition(".")[0] in modules)
         and variable in _written(code, each)
-        for each in ast.walk(value)
+        for each in _walked(value)
     )
 
 
@@ -85,4 +88,15 @@ def _reads(passages: Sequence[Code], name: str, home: ast.AST | None) -> Iterato
 
 
 def _written(code: Code, node: ast.AST) -> set[str]:
-    return {code.written(each) for each in ast.walk(node) if isinstance(each, (ast.Name, ast.Attribute))}
+    return {code.written(each) for each in _walked(node) if isinstance(each, (ast.Name, ast.Attribute))}
+
+
+def _walked(node: ast.AST) -> Iterator[ast.AST]:
+    """The node and what is in it, without what does not depend on values, such as the shape of an array."""
+    if (isinstance(node, ast.Attribute) and node.attr in _NOT_VALUES) or (
+        isinstance(node, ast.Call) and name_of(node.func) in _OF_SHAPE
+    ):
+        return
+    yield node
+    for each in ast.iter_child_nodes(node):
+        yield from _walked(each)

@@ -747,6 +747,36 @@ def test_a_number_that_was_taken_from_a_variable_when_the_layer_was_built() -> N
     assert "the step uses `self.weights_of_past`" in finding.message
 
 
+class Sized(keras.layers.Layer):
+    """Takes the size of a weight that it forgets."""
+
+    def build(self, shape: Any) -> None:
+        self.used = self.add_weight(name="used", shape=(shape[1], 2))
+        self.forgotten = self.add_weight(name="forgotten", shape=(shape[1], 2))
+        self.root = float(np.sqrt(self.forgotten.shape[0])) * int(np.ndim(self.forgotten))
+
+    def call(self, x: Any) -> Any:
+        return x @ self.used / self.root
+
+
+def test_the_size_of_a_variable_is_none_of_its_values() -> None:
+    model = keras.Sequential([keras.Input((4,)), Sized(), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+
+    [finding] = loud(tb_gradflow.explain(model, X, tf.ones([8, 1])))
+
+    assert finding.cause == "output_not_used"
+
+
+def test_variables_without_a_name_are_no_copies_of_each_other() -> None:
+    used, forgotten = tf.Variable(tf.ones([4, 1])), tf.Variable(2.0)
+
+    [finding] = loud(tb_gradflow.explain(lambda: tf.reduce_mean(tf.square(X @ used)), variables=[used, forgotten]))
+
+    assert finding.cause == "output_not_used"
+    assert "another network" not in finding.message
+
+
 def test_an_edit_computes_with_tensorflow_what_numpy_computed_before_the_step() -> None:
     log_scale = tf.Variable(0.3, name="log_scale")
     scale = np.exp(log_scale.numpy())
