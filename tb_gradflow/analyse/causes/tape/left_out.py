@@ -79,6 +79,28 @@ def is_limit(suspect: Suspect) -> bool:
     return limits > 0
 
 
+def is_factor_of_data(suspect: Suspect) -> bool:
+    """Whether it is a number, and each use of it joins it, as it is, with what no trained variable is behind: the
+    discount of what a target network expects, or the size of noise. One that first goes through a function, as the
+    logarithm of a deviation does, is made to be trained."""
+    topology, place = suspect.topology, suspect.state.variable
+    ops = topology.trace.ops
+    if topology.trace.variables[place].shape != ():
+        return False
+    trained, queue = _from_trained(suspect), list(topology.readers[place])
+    for op in queue:  # grows while it is walked
+        for user in topology.onward(op):
+            each = ops[user]
+            if each.type not in SAME_VALUE | _JOINING | {"Neg"}:
+                return False
+            others = {edge.op for edge in each.inputs if edge.op >= 0}.difference(queue)
+            if not others.isdisjoint(trained):
+                return False
+            if not others and not each.data and user not in queue:
+                queue.append(user)
+    return bool(queue)
+
+
 def _is_larger(shape: tuple[int, ...] | None, other: tuple[int, ...]) -> bool:
     return shape is not None and (len(shape) > len(other) or prod(map(abs, shape)) > prod(other))
 
