@@ -8,6 +8,9 @@ from tb_gradflow.analyse.graph.topology import Topology
 
 _NUMBER = re.compile(r" \([0-9]+\)$")
 
+_UNNAMED = "Variable"
+"""How TensorFlow names what the program gives no name."""
+
 
 def numbered(name: str) -> tuple[str, str]:
     """A variable's name, and the suffix that distinguishes it from others of the same name; empty for the first of
@@ -19,6 +22,8 @@ def numbered(name: str) -> tuple[str, str]:
 def twin_in_use(topology: Topology, variable: int, target: int) -> str:
     """The name of another variable with the same name, on which the target does depend; empty if there is none."""
     own, _ = numbered(topology.trace.variables[variable].name)
+    if own == _UNNAMED:
+        return ""
     return next(
         (
             each.name

@@ -56,7 +56,7 @@ def summary_of(measured: Measured, states: Sequence[State], findings: Sequence[F
         if len(fine) == len(trainable) and measured.rest is not None and not measured.rest.moved:
             return (
                 f"The gradient reaches {_all(len(trainable), noun)}, but none of the {measured.rest.steps} recorded "
-                "steps has changed anything."
+                "steps has changed one."
             )
         if len(fine) == len(trainable):
             return f"Healthy: the gradient reaches {_all(len(trainable), noun)}{_silent_terms(measured, findings)}."

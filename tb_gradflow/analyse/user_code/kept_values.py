@@ -34,6 +34,9 @@ _TAKING = frozenset({"numpy", "item", "tolist", "float", "int", "convert_to_nump
 _COMPUTING = ("numpy", "math", "tensorflow", "keras", "tf_keras")
 """Packages whose functions compute a value."""
 
+_NOT_VALUES = frozenset({"shape", "dtype", "ndim", "name", "device"})
+_OF_SHAPE = frozenset({"shape", "ndim", "size", "zeros_like", "ones_like", "empty_like"})
+
 
 def kept_values(program: Program, variable: str, types: Collection[str]) -> Iterator[KeptValue]:
     """Those that are computed where the variable is created, in the same method or at the top level of the file.
@@ -68,7 +71,7 @@ def kept_values(program: Program, variable: str, types: Collection[str]) -> Iter
 def _takes(code: Code, value: ast.expr, variable: str, modules: Set[str]) -> bool:
     """Whether an expression computes a number, an array or a tensor from a variable, rather than an object that holds
     it, such as a model or a list."""
-    for each in ast.walk(value):
+    for each in _walked(value):
         if isinstance(each, (ast.BinOp, ast.UnaryOp)) and variable in _operands(code, each):
             return True
         if isinstance(each, ast.Call) and variable in _written(code, each):
@@ -99,4 +102,15 @@ def _reads(passages: Sequence[Code], name: str, home: ast.AST | None) -> Iterato
 
 
 def _written(code: Code, node: ast.AST) -> set[str]:
-    return {code.written(each) for each in ast.walk(node) if isinstance(each, (ast.Name, ast.Attribute))}
+    return {code.written(each) for each in _walked(node) if isinstance(each, (ast.Name, ast.Attribute))}
+
+
+def _walked(node: ast.AST) -> Iterator[ast.AST]:
+    """The node and what is in it, without what does not depend on values, such as the shape of an array."""
+    if (isinstance(node, ast.Attribute) and node.attr in _NOT_VALUES) or (
+        isinstance(node, ast.Call) and name_of(node.func) in _OF_SHAPE
+    ):
+        return
+    yield node
+    for each in ast.iter_child_nodes(node):
+        yield from _walked(each)

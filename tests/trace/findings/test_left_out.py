@@ -95,6 +95,19 @@ def test_a_student_whose_teacher_is_trained_in_its_place_is_a_warning(
     assert f"of `{trained_one}` instead" in finding.message
 
 
+def test_an_offset_of_what_is_multiplied_by_labels_is_missing(tmp_path: Path) -> None:
+    """Behind a limit, too: that of a support vector machine is trained."""
+    keras.utils.set_random_seed(0)
+    model, offset, sign = network("model", 4, 1), tf.Variable(0.0, name="offset"), np.sign(X[:, :1])
+
+    report = trained(
+        tmp_path, lambda x: tf.reduce_mean(tf.maximum(0.0, 1.0 - sign * (model(x) + offset))), model.trainable_variables
+    )
+
+    [finding] = loud(report)
+    assert (finding.cause, finding.variables) == ("untracked_variable", ("offset",))
+
+
 def distilled() -> tuple[Loss, list[Any]]:
     of_teacher, student = network("teacher", 4, 2), network("student", 4, 2)
     return lambda x: tf.reduce_mean(tf.square(student(x) - of_teacher(x))), student.trainable_variables
@@ -147,9 +160,42 @@ def of_the_input() -> tuple[Loss, list[Any]]:
     return lambda x: tf.reduce_mean(tf.square(model(x / scale) - 1.0)), model.trainable_variables
 
 
+def margin_of_a_hinge() -> tuple[Loss, list[Any]]:
+    model, margin = network("model", 4, 2), tf.Variable(1.0, name="margin")
+
+    def loss(x: Any) -> Any:
+        distance = tf.reduce_sum(tf.square(model(x) - model(x[::-1])), -1)
+        return tf.reduce_mean(tf.square(tf.maximum(margin - distance, 0.0)))
+
+    return loss, model.trainable_variables
+
+
+def bounds_of_a_ratio() -> tuple[Loss, list[Any]]:
+    policy, bound = network("policy", 4, 1), tf.Variable(0.2, name="bound")
+
+    def loss(x: Any) -> Any:
+        ratio, advantage = tf.exp(policy(x)), x[:, :1]
+        clipped = tf.clip_by_value(ratio, 1.0 - bound, 1.0 + bound)
+        return -tf.reduce_mean(tf.minimum(ratio * advantage, clipped * advantage))
+
+    return loss, policy.trainable_variables
+
+
 @pytest.mark.parametrize(
     "make",
-    [distilled, both_trained, teacher, judge_of_two, trained_before, image, data, weight_of_a_term, of_the_input],
+    [
+        margin_of_a_hinge,
+        bounds_of_a_ratio,
+        distilled,
+        both_trained,
+        teacher,
+        judge_of_two,
+        trained_before,
+        image,
+        data,
+        weight_of_a_term,
+        of_the_input,
+    ],
 )
 def test_what_is_left_out_on_purpose_is_no_warning(make: Callable[[], tuple[Loss, list[Any]]], tmp_path: Path) -> None:
     keras.utils.set_random_seed(0)

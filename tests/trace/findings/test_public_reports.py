@@ -725,6 +725,40 @@ def test_a_plain_variable_that_a_model_holds_in_a_list_is_not_trained(tmp_path: 
     assert "add_weight" in said["log_variance",].fix
 
 
+class Discounting(keras.Model):
+    """The discount, and the size of noise in the input, are numbers that nobody trains. The deviation of what it draws
+    is to be learned."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.value, self.target = keras.layers.Dense(1), keras.layers.Dense(1, trainable=False)
+        self.discount, self.noise = tf.Variable(0.9, name="discount"), tf.Variable(0.1, name="noise")
+        self.log_deviation = tf.Variable(-1.0, name="log_deviation")
+        self.own_optimizer = keras.optimizers.SGD(0.01)
+
+    def train_step(self, data: Any) -> dict[str, Any]:
+        x, reward = data
+        expected = reward + self.discount * self.target(x + 1.0)
+        with tf.GradientTape() as tape:
+            value = self.value(x + self.noise * tf.random.normal(tf.shape(x)))
+            value += tf.exp(self.log_deviation) * tf.random.normal(tf.shape(value))
+            loss = tf.reduce_mean(tf.square(value - expected))
+        gradients = tape.gradient(loss, self.value.trainable_variables)
+        self.own_optimizer.apply_gradients(zip(gradients, self.value.trainable_variables, strict=True))
+        return {"loss": loss}
+
+
+def test_a_number_that_only_scales_data_is_no_parameter_that_was_forgotten(tmp_path: Path) -> None:
+    model = Discounting()
+    model.compile()
+    recorder = tb_gradflow.GradFlowCallback(tmp_path, update_freq=1)
+    model.fit(X, tf.reduce_sum(X, 1, keepdims=True), batch_size=1, epochs=4, verbose=0, callbacks=[recorder])
+
+    [finding] = loud(tb_gradflow.open_log(tmp_path).report())
+
+    assert (finding.cause, finding.variables) == ("untracked_variable", ("log_deviation",))
+
+
 class Smoothing(keras.layers.Layer):
     """Takes the number out of the coefficient when it is built."""
 
@@ -768,6 +802,36 @@ def test_a_number_that_was_taken_from_a_variable_when_the_layer_was_built() -> N
 
     assert (finding.cause, finding.severity) == ("python_snapshot", "error")
     assert "the step uses `self.weights_of_past`" in finding.message
+
+
+class Sized(keras.layers.Layer):
+    """Takes the size of a weight that it forgets."""
+
+    def build(self, shape: Any) -> None:
+        self.used = self.add_weight(name="used", shape=(shape[1], 2))
+        self.forgotten = self.add_weight(name="forgotten", shape=(shape[1], 2))
+        self.root = float(np.sqrt(self.forgotten.shape[0])) * int(np.ndim(self.forgotten))
+
+    def call(self, x: Any) -> Any:
+        return x @ self.used / self.root
+
+
+def test_the_size_of_a_variable_is_none_of_its_values() -> None:
+    model = keras.Sequential([keras.Input((4,)), Sized(), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+
+    [finding] = loud(tb_gradflow.explain(model, X, tf.ones([8, 1])))
+
+    assert finding.cause == "output_not_used"
+
+
+def test_variables_without_a_name_are_no_copies_of_each_other() -> None:
+    used, forgotten = tf.Variable(tf.ones([4, 1])), tf.Variable(2.0)
+
+    [finding] = loud(tb_gradflow.explain(lambda: tf.reduce_mean(tf.square(X @ used)), variables=[used, forgotten]))
+
+    assert finding.cause == "output_not_used"
+    assert "another network" not in finding.message
 
 
 def test_an_edit_computes_with_tensorflow_what_numpy_computed_before_the_step() -> None:

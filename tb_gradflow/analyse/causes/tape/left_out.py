@@ -8,6 +8,7 @@ from math import prod
 
 from tb_gradflow.analyse.evidence.course import SAME_VALUE
 from tb_gradflow.analyse.evidence.suspects import Suspect
+from tb_gradflow.analyse.graph.comparisons import LINEAR
 from tb_gradflow.analyse.graph.paths import walked
 from tb_gradflow.analyse.step.measured import WEIGHT_NORM
 
@@ -27,7 +28,7 @@ def is_parameter(suspect: Suspect) -> bool:
     from data: neither data nor the weight of a term of the loss."""
     topology, place = suspect.topology, suspect.state.variable
     ops, variable = topology.trace.ops, topology.trace.variables[place]
-    if "/" in variable.name or variable.computed or not is_unchanged(suspect, place):
+    if "/" in variable.name or variable.computed or not is_unchanged(suspect, place) or is_limit(suspect):
         return False
     trained = _from_trained(suspect)
 
@@ -43,6 +44,61 @@ def is_parameter(suspect: Suspect) -> bool:
         for op in own
         if ops[op].outputs
     )
+
+
+# An op behind an offset that bends, and one whose slope has the same sign everywhere there.
+_LIMITS = frozenset({"Maximum", "Minimum", "Relu", "ClipByValue"})
+_OF_LIMITS = frozenset({"Square"})
+_OFFSETTING = LINEAR - {"Mul", "RealDiv", "DivNoNan"} | SAME_VALUE
+
+
+def is_limit(suspect: Suspect) -> bool:
+    """Whether a loss only adds a variable to what it compares with a limit, and sums what is left: the margin of a
+    hinge, or the bounds of a ratio. To train it would only move the limit to where the loss does not count."""
+    topology, target = suspect.topology, suspect.target
+    ops, hops = topology.trace.ops, topology.influence(target).hops if target >= 0 else ()
+    # Of each op: whether a limit is behind, and whether that is the op before.
+    queue = [(op, False, False) for op in topology.readers[suspect.state.variable]]
+    seen = set(queue)
+    limits = 0
+    for op, is_limited, at_limit in queue:  # grows while it is walked
+        each = ops[op]
+        if each.type in _LIMITS:
+            is_limited, at_limit, limits = True, True, limits + 1
+        elif each.type in _OF_LIMITS and at_limit:
+            at_limit = False
+        elif each.reads is None and each.type not in (LINEAR | SAME_VALUE if is_limited else _OFFSETTING):
+            return False
+        else:
+            at_limit = at_limit and each.type in SAME_VALUE
+        for reached in topology.onward(op):
+            state = (reached, is_limited, at_limit)
+            if hops and hops[reached] >= 0 and state not in seen:
+                seen.add(state)
+                queue.append(state)
+    return limits > 0
+
+
+def is_factor_of_data(suspect: Suspect) -> bool:
+    """Whether it is a number, and each use of it joins it, as it is, with what no trained variable is behind: the
+    discount of what a target network expects, or the size of noise. One that first goes through a function, as the
+    logarithm of a deviation does, is made to be trained."""
+    topology, place = suspect.topology, suspect.state.variable
+    ops = topology.trace.ops
+    if topology.trace.variables[place].shape != ():
+        return False
+    trained, queue = _from_trained(suspect), list(topology.readers[place])
+    for op in queue:  # grows while it is walked
+        for user in topology.onward(op):
+            each = ops[user]
+            if each.type not in SAME_VALUE | _JOINING | {"Neg"}:
+                return False
+            others = {edge.op for edge in each.inputs if edge.op >= 0}.difference(queue)
+            if not others.isdisjoint(trained):
+                return False
+            if not others and not each.data and user not in queue:
+                queue.append(user)
+    return bool(queue)
 
 
 def _is_larger(shape: tuple[int, ...] | None, other: tuple[int, ...]) -> bool:

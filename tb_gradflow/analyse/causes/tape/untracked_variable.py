@@ -9,6 +9,8 @@ from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.causes.tape.left_out import (
     ADDITIONS,
     KERNELS,
+    is_factor_of_data,
+    is_limit,
     is_parameter,
     is_unchanged,
     is_untrained_head,
@@ -87,7 +89,9 @@ def is_plain_of_a_layer(suspect: Suspect) -> bool:
     readers = suspect.topology.readers[place]
     if all(layers.intersection(scopes_of(trace.ops[op].name)) for op in readers):
         return named and bool(readers)
-    return named and variable.plain and is_unchanged(suspect, place) and _bends(suspect)
+    if not named or not variable.plain or not is_unchanged(suspect, place):
+        return False
+    return _bends(suspect) and not is_limit(suspect) and not is_factor_of_data(suspect)
 
 
 def _bends(suspect: Suspect) -> bool:
