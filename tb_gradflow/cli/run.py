@@ -84,7 +84,11 @@ def run(options: argparse.Namespace) -> int:
         names, seen = runs_in(manifest), seen_in(manifest)
     if (said := said_of_misplaced(options)) is not None:
         print(f"\ntb-gradflow: {said}", file=sys.stderr)
-    return FAILED if is_reported_to_fail(logdir, names, seen, options) else end_as(status)
+    fails = is_reported_to_fail(logdir, names, seen, options)
+    if status and names:
+        end = f"exit status {status}" if status > 0 else f"signal {-status}"
+        print(f"\nThe program ended with {end}: this report is about the steps that it got to.", file=sys.stderr)
+    return FAILED if fails else end_as(status)
 
 
 def check_program(options: argparse.Namespace) -> None:

@@ -112,6 +112,16 @@ def test_an_error_with_which_the_program_ends_is_reported(tmp_path: Path, code: 
     assert {each.status for each in report.variables.values()} == {"connected"}
 
 
+def test_a_program_that_exits_after_an_error_that_it_caught(tmp_path: Path) -> None:
+    """Its status alone says that this was no regular end."""
+    name = program(tmp_path, COMPILED + LOOP.format(caught="sys.exit(3)"))
+
+    ended = run("--logdir", "logs", name, directory=tmp_path)
+
+    assert ended.returncode == 3
+    assert "The program ended with exit status 3: this report is about the steps that it got to." in ended.stderr
+
+
 def test_a_watched_step_tells_it_at_the_end_of_the_program(tmp_path: Path) -> None:
     """Without `tb-gradflow run`, it is known as well whether the program ended with the error."""
     watched = "import tb_gradflow\nstep = tb_gradflow.watch(sys.argv[1])(tf.function(step))\n"

@@ -253,6 +253,7 @@ def test_a_signal_ends_it_as_it_ends_python(tmp_path: Path, number: signal.Signa
     assert out == ("interrupted\n" if number == signal.SIGINT else "")
     assert process.returncode == -number
     assert "Healthy: the gradient reaches" in err
+    assert f"The program ended with signal {number.value}: this report is about the steps that it got to." in err
     assert ("KeyboardInterrupt" in err) == (number == signal.SIGINT)
 
 
