@@ -1172,3 +1172,16 @@ def test_the_weight_of_a_loss_of_keras_2_is_named(tmp_path: Path) -> None:
 
     assert finding.variables == ("second/kernel", "second/bias")
     assert "`loss_weights` in `model.compile`" in finding.fix
+
+
+def test_a_value_that_is_compared_with_itself() -> None:
+    towers = [tf.Variable(tf.ones([4, 2]), name=name) for name in ("left", "right")]
+
+    def loss() -> tf.Tensor:
+        left, _ = (X @ tower for tower in towers)
+        return tf.reduce_mean(tf.sqrt(tf.reduce_sum(tf.square(left - left), 1) + 1e-6))
+
+    findings = {each.variables: each for each in tb_gradflow.explain(loss, variables=towers).findings}
+
+    assert (findings["left",].cause, findings["left",].severity) == ("gradient_cancellation", "error")
+    assert "the difference of a value and itself" in findings["left",].message

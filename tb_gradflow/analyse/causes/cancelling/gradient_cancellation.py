@@ -44,8 +44,11 @@ def equal_sides(suspect: Suspect) -> Verdict | None:
     incoming = suspect.measured.of_op(suspect.target, suspect.culprit)
     if not suspect.exact or incoming is None or incoming.zero_fraction > 0 or not incoming.max_abs:
         return None
-    both = _is_of_both_sides(suspect, _difference_in(suspect.topology.trace.ops, suspect.culprit))
-    return Verdict("gradient_cancellation", "warning") if both else None
+    ops = suspect.topology.trace.ops
+    difference = _difference_in(ops, suspect.culprit)
+    if _is_of_itself(ops, difference):
+        return Verdict("gradient_cancellation", "error")
+    return Verdict("gradient_cancellation", "warning") if _is_of_both_sides(suspect, difference) else None
 
 
 def taken_back(suspect: Suspect) -> Verdict | None:
@@ -81,6 +84,12 @@ def _difference_in(ops: Sequence[Op], op: int) -> int:
     if ops[op].type == "Pow":
         given = {edge.op for edge in ops[op].inputs if edge.input == 0 and edge.op >= 0}
     return next((each for each in given if ops[each].type == "Sub"), -1) if square and len(given) == 1 else -1
+
+
+def _is_of_itself(ops: Sequence[Op], difference: int) -> bool:
+    """Whether both sides of a difference are the same tensor."""
+    sides = [(edge.op, edge.output) for edge in ops[difference].inputs] if difference >= 0 else []
+    return len(sides) == 2 and sides[0] == sides[1] and sides[0][0] >= 0
 
 
 def _is_of_both_sides(suspect: Suspect, difference: int) -> bool:
@@ -192,6 +201,12 @@ def _made_by(topology: Topology, method: str) -> dict[int, str]:
 
 def message_and_fix(group: Group) -> Text:
     """The fix for a density at its own sample: stop the sample, by its name if the user's line shows it."""
+    ops = group.trace.ops
+    if group.verdict.culprit < 0 and _is_of_itself(ops, _difference_in(ops, group.culprit)):
+        return Template(
+            ZERO + "{op} is given the difference of a value and itself, which is always zero.",
+            "Check what should be compared there: one of the two sides is the wrong one.",
+        )(group)
     below = _square_below_a_floor(group.suspect) >= 0
     if group.op is not None and (below or (group.op.type in _WITHOUT_SLOPE and group.verdict.culprit < 0)):
         sides = "both sides of the difference in {op}"
