@@ -65,7 +65,7 @@ describe("homes", () => {
   });
 
   test("a regulariser elsewhere does not draw a variable out of its layer", () => {
-    const layers = [{scope: "m/d_1", name: "d", type: "Dense"}];
+    const layers = [{scope: "m/d_1", name: "d", type: "Dense", source: null}];
     const ops = [read("r", "d/kernel"), {name: "m/d_1/MatMul", from: ["r"]}, {name: "penalty/Square", from: ["r"]}];
     const graph = flowGraph(trace(ops, {layers}));
 
@@ -73,7 +73,7 @@ describe("homes", () => {
   });
 
   test("a variable that nobody uses stands beside its layer", () => {
-    const layers = [{scope: "m/d_1", name: "d", type: "Dense"}];
+    const layers = [{scope: "m/d_1", name: "d", type: "Dense", source: null}];
     const graph = flowGraph(trace([{name: "m/d_1/MatMul"}], {layers, variables: ["d/bias", "lost/kernel"]}));
 
     expect(homesOf(graph).slice(0, 2)).toEqual(["m/d_1", "lost"]);

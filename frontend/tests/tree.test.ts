@@ -30,7 +30,7 @@ describe("the tree of scopes", () => {
   });
 
   test("a layer's group has the layer's own name, and keeps it when merged", () => {
-    const layers = [{scope: "m/dense_7", name: "dense", type: "Dense"}];
+    const layers = [{scope: "m/dense_7", name: "dense", type: "Dense", source: null}];
     const at = tree([{name: "m/dense_7/MatMul"}, {name: "m/dense_7/Add"}], {layers});
     const group = at.items.find((item) => item.label === "m/dense");
 
