@@ -254,6 +254,8 @@ def path_of(group: Group) -> tuple[int, ...]:
     return (*head, *tail[1:]) if head else tail or (group.culprit,)
 
 
-def _order(group: Group, finding: Finding) -> tuple[int, int, int, int, str]:
+def _order(group: Group, finding: Finding) -> tuple[int, int, bool, int, int, str]:
     distance = _distance(group.suspect.measured, finding.target, group.culprit)
-    return _SEVERITIES.index(finding.severity), -len(finding.variables), distance, finding.culprit, finding.cause
+    is_finite = not any(state.status in ("nan", "inf") for state in group.states)
+    severity = _SEVERITIES.index(finding.severity)
+    return severity, -len(finding.variables), is_finite, distance, finding.culprit, finding.cause

@@ -199,7 +199,8 @@ class _Builder:
         delicate = {op for op in beside if ops[op].type in _DELICATE and not has_floor(ops[op], ops)}
         kept.update(delicate, (op for op in beside if exceeds_half(ops[op], ops)))
         if self._with_data:
-            kept.update(op for op in needed if _computes_floats(ops[op]))
+            able = self._data[graph] | {op for op in needed if ops[op].type in _DELICATE}
+            kept.update(op for op in needed & able if _computes_floats(ops[op]))
         # Keras computes the loss from the input of a model's last activation, and the activation itself is unused.
         turned = {user for op in kept for user in users.get(op, ()) if ops[user].type == "Transpose"}
         kept.update(op for op in turned if any(ops[user].type == "Softmax" for user in users.get(op, ())))
