@@ -199,8 +199,10 @@ class _Builder:
         delicate = {op for op in beside if ops[op].type in _DELICATE and not has_floor(ops[op], ops)}
         kept.update(delicate, (op for op in beside if exceeds_half(ops[op], ops)))
         if self._with_data:
-            able = self._data[graph] | {op for op in needed if ops[op].type in _DELICATE}
-            kept.update(op for op in needed & able if _computes_floats(ops[op]))
+            # Of what is computed from constants, only what may make NaN, with its inputs and what it goes into.
+            able = {op for op in needed if ops[op].type in _DELICATE}
+            able |= {item.ref.op for op in able for item in ops[op].inputs} | influenced_by(ops, users, able)
+            kept.update(op for op in needed & (self._data[graph] | able) if _computes_floats(ops[op]))
         # Keras computes the loss from the input of a model's last activation, and the activation itself is unused.
         turned = {user for op in kept for user in users.get(op, ()) if ops[user].type == "Transpose"}
         kept.update(op for op in turned if any(ops[user].type == "Softmax" for user in users.get(op, ())))
