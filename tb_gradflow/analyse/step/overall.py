@@ -84,9 +84,10 @@ def _that_holds(measured: Measured) -> tuple[str, LineSearch | None]:
     step, search = measured.line_search
     if step == measured.step:
         return "", search
-    target = measured.topology.trace.targets[search.target].name
-    then, now = (measured.usual_loss(target, each) for each in (step, measured.step))
-    if search.better is not None:
+    if search.better is None:
+        target = measured.topology.trace.targets[search.target].name
+        then, now = (measured.usual_loss(target, each) for each in (step, measured.step))
+    else:
         # A step that was too long has raised the loss: what is usual around it says nothing.
         then, now = search.before, measured.losses[search.target] if search.target < len(measured.losses) else np.nan
     holds = now > then - _FALLEN * abs(then)

@@ -686,6 +686,14 @@ def test_a_tape_that_opens_too_late_is_opened_before_the_first_of_several_lines(
     assert finding.fix.startswith("Open the `with` block before `first, second = weights[0]")
 
 
+def fitted(model: keras.Model, directory: Path) -> Report:
+    """What is said of a model with a `train_step` of its own after some steps."""
+    model.compile()
+    recorder = tb_gradflow.GradFlowCallback(directory, update_freq=1)
+    model.fit(X, tf.reduce_sum(X, 1, keepdims=True), batch_size=1, epochs=4, verbose=0, callbacks=[recorder])
+    return tb_gradflow.open_log(directory).report()
+
+
 class Balanced(keras.Model):
     """Learns the uncertainty of a task, but holds it in a plain `tf.Variable`; the weight of the other term is not
     meant to be learned."""
@@ -710,12 +718,7 @@ class Balanced(keras.Model):
 
 
 def test_a_plain_variable_that_a_model_holds_in_a_list_is_not_trained(tmp_path: Path) -> None:
-    model = Balanced()
-    model.compile()
-    recorder = tb_gradflow.GradFlowCallback(tmp_path, update_freq=1)
-    model.fit(X, tf.reduce_sum(X, 1, keepdims=True), batch_size=1, epochs=4, verbose=0, callbacks=[recorder])
-
-    findings = tb_gradflow.open_log(tmp_path).report().findings
+    findings = fitted(Balanced(), tmp_path).findings
     said = {each.variables: each for each in findings if each.cause == "untracked_variable"}
 
     assert {names: each.severity for names, each in said.items()} == {
@@ -749,12 +752,7 @@ class Discounting(keras.Model):
 
 
 def test_a_number_that_only_scales_data_is_no_parameter_that_was_forgotten(tmp_path: Path) -> None:
-    model = Discounting()
-    model.compile()
-    recorder = tb_gradflow.GradFlowCallback(tmp_path, update_freq=1)
-    model.fit(X, tf.reduce_sum(X, 1, keepdims=True), batch_size=1, epochs=4, verbose=0, callbacks=[recorder])
-
-    [finding] = loud(tb_gradflow.open_log(tmp_path).report())
+    [finding] = loud(fitted(Discounting(), tmp_path))
 
     assert (finding.cause, finding.variables) == ("untracked_variable", ("log_deviation",))
 
