@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from tb_gradflow.analyse.causes.left_graph.python_constant import constants_kept
 from tb_gradflow.analyse.causes.strength.loss_spike import findings_of_spikes
 from tb_gradflow.analyse.causes.updates.gradient_clipped import findings_of_clips
 from tb_gradflow.analyse.causes.updates.steps_skipped import findings_of_skipped
@@ -56,7 +57,8 @@ def diagnose(
     first = states(topology, measured)
     told = findings_of(measured, first, session.expected)
     findings = told_first(context.onset, as_measured(context.broke_before, told.findings))
-    findings = (*findings, *masks_dropped(measured), *overrides_without_effect(trace, findings))
+    findings = (*findings, *masks_dropped(measured), *constants_kept(measured))
+    findings = (*findings, *overrides_without_effect(trace, findings))
     indices = tuple(findings_of_indices(measured, context.raised))
     findings = with_terms(measured, findings) or (() if indices else unobserved(topology))
     findings = with_evidence(measured, first, findings)

@@ -177,6 +177,8 @@ def check_values(values: StepValues, trace: Trace) -> None:
         _check_least(f"StepValues.data_rows[{number}].row", data.row, 0)
         _check_least(f"StepValues.data_rows[{number}].index", data.index, 0)
         _check_least(f"StepValues.data_rows[{number}].equal", data.equal, 1)
+    for number, kept in enumerate(values.kept_numbers):
+        _check_least(f"StepValues.kept_numbers[{number}].line", kept.line, 1)
     moves: dict[str, Sequence[Influence | Slope]] = {"influences": values.influences, "slopes": values.slopes}
     for kind, listed in moves.items():
         for number, move in enumerate(listed):

@@ -64,6 +64,7 @@ from tb_gradflow.record.terms import TermTensor as TermTensor
 from tb_gradflow.record.values import DataRow as DataRow
 from tb_gradflow.record.values import Example as Example
 from tb_gradflow.record.values import GradientRows as GradientRows
+from tb_gradflow.record.values import KeptNumber as KeptNumber
 from tb_gradflow.record.values import OpValue as OpValue
 from tb_gradflow.record.values import Rows as Rows
 from tb_gradflow.record.values import StepValues as StepValues

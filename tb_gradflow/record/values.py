@@ -113,6 +113,26 @@ class DataRow:
 
 
 @dataclass(frozen=True, slots=True)
+class KeptNumber:
+    """A plain Python number that a compiled step has read: it keeps the value from when it was compiled.
+
+    Attributes:
+        name: As written, such as `self.beta`.
+        file: The file of the code that reads it.
+        line: The first line that does.
+        kept: Its value just after the step was compiled.
+        now: Its value in this step. Equal to `kept` if the code of the step itself updates it: compiled code does that
+            only once.
+    """
+
+    name: str
+    file: str
+    line: int
+    kept: float
+    now: float
+
+
+@dataclass(frozen=True, slots=True)
 class WeightsBefore:
     """A variable before a step, of which no earlier step is recorded.
 
@@ -147,6 +167,7 @@ class StepValues:
         spike: Of a step whose loss or gradient was not usual; null in others, and in older logs.
         data_rows: Of the rows that the others name, where they are in the data set; none if that is not certain, and in
             older logs.
+        kept_numbers: Of a compiled step: those that are others by now, or that it should update; none in older logs.
     """
 
     step: int
@@ -163,3 +184,4 @@ class StepValues:
     weights: tuple[WeightsBefore, ...] = ()
     spike: Spike | None = None
     data_rows: tuple[DataRow, ...] = ()
+    kept_numbers: tuple[KeptNumber, ...] = ()

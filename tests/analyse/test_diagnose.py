@@ -222,7 +222,7 @@ def test_every_verdict_has_a_cause_with_words_and_no_words_are_idle() -> None:
     """A verdict without words would end in an error in front of a user."""
     assert {cause.name for cause in CATALOGUE.values() if cause.text is not None} == verdicts()
     assert CATALOGUE.keys() - verdicts() == {
-        *("mask_dropped", "override_without_effect", "index_out_of_range"),
+        *("mask_dropped", "override_without_effect", "python_constant", "index_out_of_range"),
         *("loss_spike", "gradient_clipped", "uneven_updates", "steps_skipped"),
         *("outlying_rows", "posterior_collapse", "term_dominates", "term_teaches_nothing", "terms_in_conflict"),
     }

@@ -98,6 +98,7 @@ MORE_VALUES: dict[str, Json] = {
     ],
     "weights": [{"variable": 0, "norm": 1.0, "sum": -0.5}],
     "data_rows": [{"row": 2, "index": 515, "equal": 1}],
+    "kept_numbers": [{"name": "self.beta", "file": "train.py", "line": 3, "kept": 0.0, "now": 0.5}],
     "spike": {
         "target": 0,
         "of": "loss",

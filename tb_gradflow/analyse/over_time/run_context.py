@@ -16,7 +16,7 @@ from tb_gradflow.analyse.over_time.unchanged import Unchanged
 from tb_gradflow.analyse.over_time.unmoved import Standstill
 from tb_gradflow.analyse.over_time.updates import ClipSeen, Moves, Skipped
 from tb_gradflow.analyse.over_time.value_courses import ValueCourses
-from tb_gradflow.record.schema import Influence, Intervention, LineSearch, Reaction, Slope, Trace
+from tb_gradflow.record.schema import Influence, Intervention, KeptNumber, LineSearch, Reaction, Slope, Trace
 
 Influences = Mapping[tuple[str, str], Influence]
 
@@ -46,6 +46,7 @@ class RunContext:
         interventions: What changed gradients that are too small, in the last step of this trace where that was looked
             at.
         slopes: How the loss reacted to small moves, likewise.
+        kept_numbers: The Python numbers that steps of this trace have kept, likewise.
         line_search: The last one of the run, and its step; `None` if there was none.
         too_long: The first one of a step that was too long, likewise.
         spikes: Steps until this one that were not usual.
@@ -73,6 +74,7 @@ class RunContext:
     reactions: Mapping[str, Reaction] = field(default_factory=dict)
     interventions: tuple[Intervention, ...] = ()
     slopes: tuple[Slope, ...] = ()
+    kept_numbers: tuple[KeptNumber, ...] = ()
     line_search: Searched | None = None
     too_long: Searched | None = None
     spikes: tuple[SpikeSeen, ...] = ()

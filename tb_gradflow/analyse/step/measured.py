@@ -73,6 +73,7 @@ class Measured:
         line_search: How the loss depends on the length of a step, and which step that is: this one, or the last of the
             run where that was looked at; `None` if it never was.
         too_long: The same of the first step that was too long, and which step that is; `None` if there is none.
+        kept_numbers: Python numbers from when the step was compiled.
         onset: See `RunContext`, also for standstill, rest, turns, silences, unchanged, value_courses, clips,
             skipped and began.
     """
@@ -109,6 +110,7 @@ class Measured:
         self.spikes = context.spikes
         if values is not None and values.spike is not None and all(each.step != values.step for each in self.spikes):
             self.spikes += (SpikeSeen(values.step, topology.trace, values.spike),)
+        self.kept_numbers = context.kept_numbers if values is None else values.kept_numbers or context.kept_numbers
         self.step = -1
         self.alone = context is ALONE
         self.onset, self.standstill, self.rest = context.onset, context.standstill, context.rest

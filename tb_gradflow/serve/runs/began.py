@@ -11,8 +11,9 @@ from tb_gradflow.serve.runs.history import History
 
 # The messages of these causes contain the step themselves.
 _TELLING = ("nonfinite_weights", "gradient_not_applied", "loss_spike", "index_out_of_range")
-# A list that lacks a variable has lacked it from the first step on, which later steps may show.
-_FROM_THE_FIRST_STEP = ("untracked_variable",)
+# What later steps show, but holds from the first step on: a list has always lacked a variable, and a compiled step has
+# always computed with the same number.
+_FROM_THE_FIRST_STEP = ("untracked_variable", "python_constant")
 
 
 def beginnings(history: History, diagnosis: Diagnosis) -> Mapping[int, str]:
@@ -58,9 +59,11 @@ def _began(history: History, steps: list[int], finding: Finding) -> str:
 
 
 def _holds(history: History, step: int, finding: Finding) -> bool:
-    """Whether a step has the same finding for one of its variables."""
+    """Whether a step has the same finding for one of its variables, or about the same line if it names none."""
+    variables = finding.variables
     return any(
-        each.cause == finding.cause and not set(each.variables).isdisjoint(finding.variables)
+        each.cause == finding.cause
+        and (each.source == finding.source if not finding.variables else not set(each.variables).isdisjoint(variables))
         for each in history.diagnose(step).findings
         if each.severity != "info"
     )

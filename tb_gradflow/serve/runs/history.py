@@ -326,6 +326,7 @@ class History:
                 reactions={of.ops[each.op].name: each for of, known in tried for each in known.reactions},
                 interventions=next((known.interventions for known in same if known.interventions), ()),
                 slopes=next((known.slopes for known in same if known.slopes), ()),
+                kept_numbers=next((known.kept_numbers for known in same if known.kept_numbers), ()),
                 line_search=searched[-1] if searched else None,
                 too_long=next((each for each in searched if each[1].better is not None), None),
                 spikes=tuple(self._spikes(session, tried, head.steps[at])),

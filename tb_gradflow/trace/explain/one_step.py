@@ -24,7 +24,7 @@ from tb_gradflow.analyse.step.not_computed import ops_that_raise
 from tb_gradflow.analyse.step.status import states
 from tb_gradflow.errors import SetupError
 from tb_gradflow.record.report import ExampleGradients
-from tb_gradflow.record.schema import PYTHON, SNAPSHOT, VARIABLE_STATISTICS, StepRecord, Trace
+from tb_gradflow.record.schema import PYTHON, SNAPSHOT, VARIABLE_STATISTICS, StepRecord, StepValues, Trace
 from tb_gradflow.trace.capture.requested_tensors import user_frame, was_variable, written_sources
 from tb_gradflow.trace.custom_gradient_checks.step_checks import GradientChecks
 from tb_gradflow.trace.eager.compilability import decisions, kept_inside, sentence_of
@@ -53,6 +53,7 @@ from tb_gradflow.trace.log.recorder import index_of, new_session, record_of
 from tb_gradflow.trace.observed.kept_step import check_effects
 from tb_gradflow.trace.protection.attention import left_alone
 from tb_gradflow.trace.source.frames import Frame, stack_now
+from tb_gradflow.trace.source.kept_numbers import KeptNumbers
 from tb_gradflow.trace.source.variable_names import names_in
 from tb_gradflow.trace.step.instrumented_step import InstrumentedStep, owned_variables
 from tb_gradflow.trace.step.named_inputs import arguments_of, batch_of_keras
@@ -85,7 +86,17 @@ def explain_model(
     _build(model, rows)
     plan = _plan_of(model, keras.utils.pack_x_y_sample_weight(*rows), terms=terms, trains=trains)
     found = _explained(plan, eagerly=bool(model.run_eagerly))
+    found = found if model.run_eagerly else _with_kept_numbers(found)
     return replace(found, examples=_examples_of_model(plan, model, rows)) if examples else found
+
+
+def _with_kept_numbers(found: Explained) -> Explained:
+    """The same with the Python numbers that the step only updates while it is compiled."""
+    numbers, record = KeptNumbers(found.trace).news(), found.record
+    if not numbers or record is None:
+        return found
+    values = record.values or StepValues(record.step, -1, ())
+    return replace(found, record=replace(record, values=replace(values, kept_numbers=numbers)))
 
 
 @left_alone()

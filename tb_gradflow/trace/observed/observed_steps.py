@@ -32,6 +32,7 @@ from tb_gradflow.trace.observed.seen_again import observed_again, without_gradie
 from tb_gradflow.trace.protection.foreign import faults, suppressed
 from tb_gradflow.trace.protection.substitutes import Ours
 from tb_gradflow.trace.protection.warning import warn
+from tb_gradflow.trace.source.kept_numbers import KeptNumbers
 from tb_gradflow.trace.step.forward_values import is_broken
 from tb_gradflow.trace.step.measurements import Measured, Measurements
 from tb_gradflow.trace.step.named_inputs import NameInputs
@@ -103,6 +104,7 @@ class ObservedSteps:
         self._counter = counter
         self._traces = 0
         self._forms: dict[int, tuple[Any, Observation, Forms] | None] = {}
+        self._numbers: dict[int, KeptNumbers] = {}
         self._last: tuple[Any, Observation, Forms] | None = None
         self._recorded = Counter[int]()
         self._questions = Questions()
@@ -192,7 +194,7 @@ class ObservedSteps:
             if self._is_in_dataset:
                 self.not_recorded = _IN_DATASET
             return None
-        _, observation, forms = self._last
+        function, observation, forms = self._last
         self.has_recorded, self.is_rented = self.is_due, forms.is_rented and not self.is_due
         measured = forms.measurements.take() if self.is_due else None
         if forms.guard is not None and forms.guard.fault is not None and not self._has_caught:
@@ -219,6 +221,8 @@ class ObservedSteps:
         if measured is not None and forms.experiments is not None and (more := forms.experiments.of(measured)):
             measured |= more
             self.is_first = True  # what that costs is no part of a recorded step
+        if measured is not None:
+            measured["kept_numbers"] = self._numbers[id(function)].news()
         return measured
 
     def kept(self, name: str = "") -> KeptStep:
@@ -288,6 +292,7 @@ class ObservedSteps:
                 forms = self._made(function, observation)
                 self._traces += 1
                 self._on_trace(forms.measurements.trace, None)
+                self._numbers[id(function)] = KeptNumbers(forms.measurements.trace)
                 self._forms[id(function)] = function, observation, forms
         return self._forms[id(function)]
 

@@ -32,17 +32,22 @@ def functions() -> list[FunctionType]:
 def instances_of(kind: type) -> Iterator[Any]:
     """The instances of a class that is written in Python, and of its subclasses."""
     # Every such instance refers to its class.
-    yield from [each for each in holders_of(kind) if type(each) is kind]
+    kinds = list(_with_subclasses(kind))
+    yield from [each for each in holders_of(*kinds) if type(each) in kinds]
+
+
+def _with_subclasses(kind: type) -> Iterator[type]:
+    yield kind
     subclasses: list[type] = type.__subclasses__(kind)
     for derived in subclasses:
-        yield from instances_of(derived)
+        yield from _with_subclasses(derived)
 
 
-def holders_of(value: Any) -> list[Any]:
-    """The objects that refer directly to a value, except for tuples."""
+def holders_of(*values: Any) -> list[Any]:
+    """The objects that refer directly to one of these values, except for tuples."""
     # One call in C from the search to the list without tuples: between two bytecodes, another thread could run.
     with without_collections():
-        return list(filterfalse(tuple.__instancecheck__, chain.from_iterable(starmap(gc.get_referrers, [(value,)]))))
+        return list(filterfalse(tuple.__instancecheck__, chain.from_iterable(starmap(gc.get_referrers, [values]))))
 
 
 def closures_of(cell: Any) -> list[tuple[Any, ...]]:

@@ -31,7 +31,7 @@ _MOST_NAMED = 5
 
 _TRIED = (
     *("influences", "reactions", "line_searches", "interventions", "slopes", "not_moved", "weights", "spike"),
-    "data_rows",
+    *("data_rows", "kept_numbers"),
 )
 
 _NOWHERE = [0] + [-1] * (PLACE_COLUMNS - 1)

@@ -1,0 +1,82 @@
+"""A Python number that a compiled step reads, and that has changed, or should have, since it was compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.step.measured import Measured
+from tb_gradflow.analyse.user_code.code import program_of
+from tb_gradflow.analyse.user_code.value_flow import lines_computed_from
+from tb_gradflow.analyse.words.names import file_name
+from tb_gradflow.record.report import Finding, SourceReport
+from tb_gradflow.record.schema import KeptNumber
+
+
+def constants_kept(measured: Measured) -> Iterator[Finding]:
+    """A warning for each that the loss, or its gradient, is computed with."""
+    trace = measured.topology.trace
+    for kept in measured.kept_numbers:
+        code = program_of(trace).at(kept.file, kept.line)
+        statement = next(iter(code.statements_at(kept.line)), None) if code is not None else None
+        function = code.function(statement) if code is not None and statement is not None else None
+        if code is None or function is None:
+            continue
+        before = code.passage.line - 1
+        ran = {each.line - before for each in trace.sources if each.file == kept.file}
+        lines = {line + before for line in lines_computed_from(function, kept.name, ran)}
+        numbers = {number for number, each in enumerate(trace.sources) if each.file == kept.file and each.line in lines}
+        if (target := _target_of(measured, numbers)) is not None:
+            yield _finding(kept, code.lines[kept.line - code.passage.line], target)
+
+
+def _target_of(measured: Measured, sources: set[int]) -> int | None:
+    """The loss that ops of these lines lead to, or whose gradient these lines request; `None` if there is none."""
+    topology = measured.topology
+    ops = [number for number, op in enumerate(topology.trace.ops) if op.source in sources]
+    for number, target in enumerate(topology.trace.targets):
+        if target.source in sources or any(topology.influence(number).hops[op] >= 0 for op in ops):
+            return number
+    return None
+
+
+def _finding(kept: KeptNumber, line: str, target: int) -> Finding:
+    where = f"`{kept.name}` ({file_name(kept.file)}:{kept.line})"
+    is_counter = kept.now == kept.kept
+    if is_counter:
+        message = (
+            f"The step computes with {where}, which it also updates. That is a plain Python number, and a compiled "
+            "step runs its Python code only once, while it is compiled: since then, all steps compute with the same "
+            "value."
+        )
+    else:
+        message = (
+            f"The step computes with {where}, a plain Python number. It was {kept.kept:.6g} when the step was "
+            f"compiled, and the step still computes with that, although the number was {kept.now:.6g} later."
+        )
+    change = "assign_add(1.0)" if is_counter else "assign(...)"
+    first = 0.0 if is_counter else kept.kept
+    return Finding(
+        cause=CAUSE.name,
+        severity="warning",
+        variables=(),
+        op=None,
+        source=SourceReport(kept.file, kept.line, line.strip()),
+        message=message,
+        fix=f"Make it a variable, `{kept.name} = tf.Variable({float(first)!r}, trainable=False)`, and "
+        f"change it with `{kept.name}.{change}`. Compute with TensorFlow's functions: `tf.minimum` instead of `min`, "
+        "`tf.cond` instead of `if`.",
+        target=target,
+        culprit=-1,
+        path=(),
+    )
+
+
+CAUSE = Cause(
+    name="python_constant",
+    meaning="the loss is computed with a plain Python number that has changed since the step was compiled, or that the "
+    "step itself should change: a compiled step keeps the first value",
+    severity="warning",
+    fix="a `tf.Variable`, changed with `assign`",
+    headline="The step computes with a Python number from when it was compiled.",
+)

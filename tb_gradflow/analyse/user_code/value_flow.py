@@ -1,0 +1,73 @@
+"""Which lines of a function depend on a value."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterator
+
+_ASSIGNMENTS = (ast.Assign, ast.AugAssign, ast.AnnAssign)
+
+
+def lines_computed_from(function: ast.AST, name: str, ran: Collection[int]) -> set[int]:
+    """The lines of statements that compute with a name or an attribute, such as `self.beta`, or with what was computed
+    from it, or assigned under a condition that depends on it alone. Those that only update it are left out.
+
+    Of the lines of the function, those in `ran` have run: a branch without one has not.
+    """
+    known = {name}
+    while True:
+        found = {each for node in _dependent(function, known, ran) for each in _assigned(node)}
+        if found <= known:
+            break
+        known |= found
+    lines = set[int]()
+    for node in _dependent(function, known, ran):
+        if not (isinstance(node, _ASSIGNMENTS) and name in _targets(node)):
+            lines.update(_lines(node))
+    return lines
+
+
+def _dependent(node: ast.AST, names: set[str], ran: Collection[int]) -> Iterator[ast.stmt]:
+    """The simple statements in a node that read one of these names, or depend on a condition that does."""
+    for each in ast.iter_child_nodes(node):
+        if isinstance(each, (ast.If, ast.While)):
+            read = _reads(each.test)
+            if read and read <= names:
+                yield from (part for part in ast.walk(each) if isinstance(part, ast.stmt) and not _has_body(part))
+                continue
+            for block in (each.body, each.orelse):
+                if any(line in ran for part in block for line in _lines(part)):
+                    for part in block:
+                        yield from _dependent(ast.Module([part], []), names, ran)
+        elif _has_body(each):
+            yield from _dependent(each, names, ran)
+        elif isinstance(each, ast.stmt) and not _reads(each).isdisjoint(names):
+            yield each
+
+
+def _has_body(node: ast.AST) -> bool:
+    return isinstance(node, (ast.stmt, ast.ExceptHandler)) and hasattr(node, "body")
+
+
+def _lines(node: ast.stmt) -> range:
+    return range(node.lineno, (node.end_lineno or node.lineno) + 1)
+
+
+def _reads(node: ast.AST) -> set[str]:
+    """The names and attributes that a node reads, without those that are only called, or a part of an attribute."""
+    nodes = list(ast.walk(node))
+    parts = {each.func for each in nodes if isinstance(each, ast.Call)}
+    parts |= {each.value for each in nodes if isinstance(each, ast.Attribute)}
+    read = (each for each in nodes if isinstance(getattr(each, "ctx", None), ast.Load) and each not in parts)
+    return {ast.unparse(each) for each in read if isinstance(each, (ast.Name, ast.Attribute))}
+
+
+def _assigned(node: ast.stmt) -> set[str]:
+    """The local names that a statement assigns."""
+    return {each for each in _targets(node) if each.isidentifier()} if isinstance(node, _ASSIGNMENTS) else set()
+
+
+def _targets(node: ast.Assign | ast.AugAssign | ast.AnnAssign) -> set[str]:
+    listed = node.targets if isinstance(node, ast.Assign) else [node.target]
+    parts = (part for each in listed for part in ast.walk(each))
+    return {ast.unparse(part) for part in parts if isinstance(getattr(part, "ctx", None), ast.Store)}

@@ -1,0 +1,142 @@
+"""Python numbers that a compiled step keeps from when it was compiled."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from keras import layers
+
+import tb_gradflow
+from tb_gradflow.record.report import Finding
+
+X = np.random.default_rng(0).normal(size=(32, 4)).astype("float32")
+Y = X.sum(1, keepdims=True)
+
+TEMPERATURE = 4.0
+ROUNDS = 0
+
+
+class Weighted(keras.Model):
+    """A model whose step depends on Python numbers in the way that `use` names."""
+
+    def __init__(self, use: str) -> None:
+        super().__init__()
+        self.hidden = layers.Dense(4, activation="tanh")
+        self.last = layers.Dense(1)
+        self.use = use
+        self.strength, self.steps, self.width, self.epoch, self.penalises = 0.0, 0, 4, 0, False
+
+    def call(self, x: Any) -> Any:
+        if self.use == "counts traces":
+            self.steps += 1
+        return self.last(tf.reshape(self.hidden(x), (-1, self.width)))
+
+    def train_step(self, data: Any) -> Any:
+        x, y = data
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(self(x, training=True) - y))
+            if self.use == "attribute":
+                loss += self.strength * tf.reduce_sum(tf.square(self.last.kernel))
+            if self.use == "counter":
+                weight = min(1.0, self.steps / 10)
+                self.steps += 1
+                loss += weight * tf.reduce_sum(tf.square(self.last.kernel))
+            if self.use == "condition":
+                if self.penalises:
+                    loss += tf.reduce_sum(tf.square(self.last.kernel))
+                loss *= 1.0
+        if self.use == "only printed":
+            tf.print("epoch", self.epoch, loss, output_stream="file:///dev/null")
+        gradients = tape.gradient(loss, self.trainable_variables)
+        self.optimizer.apply_gradients(zip(gradients, self.trainable_variables, strict=True))
+        return {"loss": loss}
+
+
+class Changes(keras.callbacks.Callback):
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        self.model.strength, self.model.epoch, self.model.penalises = 0.25 * epoch, epoch, epoch > 0
+
+
+def findings_of_fit(directory: Path, use: str, *, run_eagerly: bool = False) -> list[Finding]:
+    keras.utils.set_random_seed(1)
+    model = Weighted(use)
+    model.compile(optimizer="adam", run_eagerly=run_eagerly)
+    callbacks = [Changes(), tb_gradflow.GradFlowCallback(directory)]
+    model.fit(X, Y, batch_size=16, epochs=4, verbose=0, callbacks=callbacks)
+    return loud(tb_gradflow.open_log(directory).report())
+
+
+def loud(report: tb_gradflow.Report) -> list[Finding]:
+    return [each for each in report.findings if each.severity != "info"]
+
+
+@pytest.mark.parametrize(
+    ("use", "name", "told"),
+    [
+        ("attribute", "self.strength", "was 0 when the step was compiled"),
+        ("counter", "self.steps", "which it also updates"),
+        ("condition", "self.penalises", "was 0 when the step was compiled"),
+    ],
+)
+def test_a_number_that_changes_beside_the_compiled_step_is_told(use: str, name: str, told: str, tmp_path: Path) -> None:
+    [finding] = findings_of_fit(tmp_path, use)
+    assert finding.cause == "python_constant"
+    assert finding.source is not None
+    assert name in finding.source.code
+    assert name in finding.message
+    assert told in finding.message
+    assert "It started" not in finding.message
+
+
+@pytest.mark.parametrize("use", ["counts traces", "only printed", "none"])
+def test_numbers_that_the_loss_does_not_depend_on_are_left_alone(use: str, tmp_path: Path) -> None:
+    assert findings_of_fit(tmp_path, use) == []
+
+
+def test_an_eager_step_reads_them_anew(tmp_path: Path) -> None:
+    assert findings_of_fit(tmp_path, "attribute", run_eagerly=True) == []
+
+
+def test_a_number_of_the_module_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    keras.utils.set_random_seed(2)
+    model = keras.Sequential([keras.Input((4,)), layers.Dense(4)])
+    optimizer = keras.optimizers.Adam(1e-2)
+
+    @tb_gradflow.watch(tmp_path)
+    def step(x: Any) -> Any:
+        return of_module(model, optimizer, x)
+
+    for number in range(6):
+        monkeypatch.setitem(globals(), "TEMPERATURE", 4.0 - number / 2)
+        monkeypatch.setitem(globals(), "ROUNDS", number)
+        step(tf.constant(X))
+    step.flush()
+    [finding] = loud(tb_gradflow.open_log(tmp_path).report())
+    assert finding.cause == "python_constant"
+    assert "`TEMPERATURE`" in finding.message
+    assert "was 4 " in finding.message
+
+
+def of_module(model: Any, optimizer: Any, x: Any) -> Any:
+    with tf.GradientTape() as tape:
+        loss = -tf.reduce_mean(tf.reduce_max(tf.nn.softmax(model(x) / TEMPERATURE), axis=1))
+    gradients = tape.gradient(loss, model.trainable_variables)
+    optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+    tf.print(ROUNDS, output_stream="file:///dev/null")
+    return loss
+
+
+def test_explain_tells_a_counter() -> None:
+    keras.utils.set_random_seed(3)
+    model = Weighted("counter")
+    model.compile(optimizer="adam")
+    model(X[:2])
+    [finding] = loud(tb_gradflow.explain(model, X, Y))
+    assert finding.cause == "python_constant"
+    model.compile(optimizer="adam", run_eagerly=True)
+    assert loud(tb_gradflow.explain(model, X, Y)) == []
