@@ -1183,3 +1183,36 @@ def test_a_value_that_is_compared_with_itself() -> None:
 
     assert (findings["left",].cause, findings["left",].severity) == ("gradient_cancellation", "error")
     assert "the difference of a value and itself" in findings["left",].message
+
+
+def test_a_layer_in_a_lambda_with_its_first_values_is_a_warning(tmp_path: Path) -> None:
+    """Nothing trains it, and Keras says nothing."""
+
+    def severity(directory: Path, *, is_pretrained: bool) -> list[tuple[str, str]]:
+        keras.utils.set_random_seed(0)
+        projection = keras.layers.Dense(6, activation="tanh", name="projection")
+        projection.build((None, 4))
+        if is_pretrained:
+            projection.set_weights([np.full((4, 6), 0.3), np.linspace(-1, 1, 6)])
+        inputs = keras.Input((4,))
+        outputs = keras.layers.Dense(1)(keras.layers.Lambda(lambda x: projection(x) * 2.0)(inputs))
+        model = keras.Model(inputs, outputs)
+        model.compile("adam", "mse")
+        callback = tb_gradflow.GradFlowCallback(directory)
+        model.fit(X.numpy(), X.numpy().sum(1), epochs=10, verbose=0, callbacks=[callback])
+        return [(each.cause, each.severity) for each in tb_gradflow.open_log(directory).report().findings]
+
+    assert severity(tmp_path / "first", is_pretrained=False) == [("untracked_variable", "warning")]
+    assert severity(tmp_path / "pretrained", is_pretrained=True) == [("untracked_variable", "info")]
+
+
+def test_a_rate_that_became_zero_was_set_by_something(tmp_path: Path) -> None:
+    keras.utils.set_random_seed(0)
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
+    model.compile(keras.optimizers.SGD(0.05), "mse")
+    schedule = keras.callbacks.LearningRateScheduler(lambda epoch: 0.05 * (1 // (1 + epoch)))
+    callbacks = [schedule, tb_gradflow.GradFlowCallback(tmp_path)]
+    model.fit(X.numpy(), X.numpy().sum(1), epochs=4, verbose=0, callbacks=callbacks)
+    [finding] = tb_gradflow.open_log(tmp_path).report().findings
+    assert finding.cause == "gradient_not_applied"
+    assert "Earlier steps had one" in finding.fix

@@ -22,6 +22,7 @@ from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.graph.comparisons import LINEAR
 from tb_gradflow.analyse.graph.op_sets import scopes_of
 from tb_gradflow.analyse.graph.paths import walked
+from tb_gradflow.analyse.step.measured import WEIGHT_NORM
 from tb_gradflow.analyse.user_code.code import FUNCTIONS, program_of
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import Group, Text, place_of
@@ -50,6 +51,7 @@ def rule(suspect: Suspect) -> Verdict | None:
         or is_untrained_head(suspect)
         or learns_in_its_place(suspect) != ""
         or bool(losses_of_others(suspect))
+        or _is_first_in_lambda(suspect)
     )
     return Verdict("untracked_variable", "error" if variable.made else "warning" if is_left_out else "info")
 
@@ -136,12 +138,12 @@ def message_and_fix(group: Group) -> Text:
             'Create {them} with `add_weight`, `self.{variable} = self.add_weight(name="{variable}", shape=...)`; or '
             "mark {them} as not trainable, `tf.Variable(..., trainable=False)`.",
         )(group)
-    if layer and not made and (around := _lambda_around(group)):
+    if layer and not made and (around := _lambda_around(group.suspect)):
         return Template(
             "{they_are} used in the loss, but no gradient is requested for {them}: Keras does not track the weights "
             f"used in a `Lambda` layer, such as `{around}`.",
-            "Nothing to fix if {names} should not be trained. Otherwise, call the layer itself instead of the "
-            "`Lambda`, `x = {attribute}(x)`, or write a layer that holds it.",
+            "Call the layer itself instead of the `Lambda`, `x = {attribute}(x)`, or write a layer that holds it. "
+            "Nothing to fix if {names} should not be trained: then set `trainable = False`.",
         )(group)
     if layer and not made and (trained := learns_in_its_place(group.suspect)):
         return Template(
@@ -258,12 +260,24 @@ def _class_without_layer(
     return owner.name if owner is not None and is_plain and not owner.keywords else ""
 
 
-def _lambda_around(group: Group) -> str:
-    """The `Lambda` layer that reads the first variable; empty if none does."""
-    lambdas = {layer.scope: layer.name for layer in group.trace.layers if layer.type == "Lambda"}
-    readers = group.suspect.topology.readers[group.variables[0]]
-    scopes = [scope for reader in readers for scope in scopes_of(group.trace.ops[reader].name)]
+def _lambda_around(suspect: Suspect) -> str:
+    """The `Lambda` layer that reads the variable; empty if none does."""
+    lambdas = {layer.scope: layer.name for layer in suspect.topology.trace.layers if layer.type == "Lambda"}
+    readers = suspect.topology.readers[suspect.state.variable]
+    scopes = [scope for reader in readers for scope in scopes_of(suspect.topology.trace.ops[reader].name)]
     return next((lambdas[scope] for scope in scopes if scope in lambdas), "")
+
+
+def _is_first_in_lambda(suspect: Suspect) -> bool:
+    """Whether a layer in a `Lambda` still has its first values: its offset is zero, and nothing has changed it. What
+    was trained before may be used there on purpose."""
+    measured, variables = suspect.measured, suspect.topology.trace.variables
+    if measured.variables is None or not _lambda_around(suspect):
+        return False
+    layer = variables[suspect.state.variable].name.rpartition("/")[0]
+    own = [each for each, it in enumerate(variables) if it.trainable and it.name.rpartition("/")[0] == layer]
+    is_zero = any(measured.variables[each, WEIGHT_NORM] == 0 and variables[each].name.endswith("bias") for each in own)
+    return is_zero and (measured.alone or all(is_unchanged(suspect, each) for each in own))
 
 
 CAUSE = Cause(
@@ -272,7 +286,8 @@ CAUSE = Cause(
     severity="info; warning for a plain `tf.Variable` of a layer or a model, for an offset next to a weight that is "
     "trained, and for what the recorded steps show never to change: a plain variable that is applied to each element "
     "of what is trained; layers behind those that are trained, with an offset that is still zero; or a network with "
-    "such an offset in two losses whose gradients are both requested for the same other variables; and for a student "
+    "such an offset in two losses whose gradients are both requested for the same other variables; for a layer in a "
+    "`Lambda`, likewise; and for a student "
     "whose teacher is trained instead; error if the step creates it anew each time",
     fix="create it in `build`, or its layer in `__init__`",
     text=message_and_fix,

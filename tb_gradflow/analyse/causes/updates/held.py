@@ -321,6 +321,9 @@ def why_held(group: Group) -> Text | None:
             + f"{name} does not move {{them}}: its learning rate is 0 in this step.",
             "Nothing to fix if the schedule starts or ends at 0."
             if moved.optimizer.scheduled
+            else "Earlier steps had one. Find out what sets it to 0: a callback such as `LearningRateScheduler`, whose "
+            "function may divide whole numbers, as in `0.1 * (1 // epoch)`, or lines of your own."
+            if group.suspect.measured.moves.get(group.variables[0])
             else f"Set one: `{optimizer}.learning_rate.assign(1e-3)`, or `keras.optimizers.{name}(1e-3)`.",
         )(group)
     dtype = group.trace.variables[group.variables[0]].dtype
