@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 
 from tb_gradflow.analyse.edits.left_tensorflow import tensorflow_of
@@ -328,21 +328,48 @@ def computed_in_the_step(group: Group) -> Iterator[Candidate]:
         reads = {home.written(each) for each in ast.walk(value) if isinstance(each, (ast.Name, ast.Attribute))}
         if reads.isdisjoint(known):
             continue
+        draft = place.draft()
+        kept = _kept_as_attributes(draft, home, value)
         writer = Inside(tensorflow_of(place) or "")
-        inside = writer.visit(copy.deepcopy(value))
+        inside = _Renamed(kept).visit(writer.visit(copy.deepcopy(value)))
         if writer.stuck or (writer.changed and not tensorflow_of(place)):
             return
         text = home.operand(value) if isinstance(value, (ast.BinOp, ast.UnaryOp)) else home.written(value)
-        if writer.changed:
+        if writer.changed or kept:
             text = ast.unparse(inside)
             text = text if isinstance(inside, ast.Call) else in_place_of(code, node, text)
-        draft = place.draft()
         for use in ast.walk(function) if function is not None else ():
             if isinstance(use, type(node)) and code.written(use) == code.written(node):
                 draft.replace(use, text)
         yield from candidates("The tensor is now computed in every step.", draft.edit())
         return
     yield from candidates("The object is now created anew in every step.", _made_inside(place, known))
+
+
+def _kept_as_attributes(draft: Draft, home: Code, value: ast.expr) -> dict[str, str]:
+    """Lets a method keep its own names that a value is computed with, as attributes, and returns their new names. Each
+    of them must have one value, and no attribute its name."""
+    method = home.function(value)
+    owner = home.parent(method) if method is not None else None
+    if method is None or home is not draft.code or not isinstance(owner, ast.ClassDef):
+        return {}
+    taken = {each.attr for each in ast.walk(owner) if isinstance(each, ast.Attribute)}
+    kept = {}
+    for name in dict.fromkeys(each.id for each in ast.walk(value) if isinstance(each, ast.Name)):
+        written = [each for each in ast.walk(method) if isinstance(each, ast.Name) and each.id == name]
+        made = [home.parent(each) for each in written if isinstance(each.ctx, ast.Store)]
+        if len(made) == 1 and isinstance(made[0], ast.Assign) and name not in taken:
+            draft.insert_after(made[0], f"self.{name} = {name}")
+            kept[name] = f"self.{name}"
+    return kept
+
+
+class _Renamed(ast.NodeTransformer):
+    def __init__(self, names: Mapping[str, str]) -> None:
+        self._names = names
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return ast.parse(self._names[node.id], mode="eval").body if node.id in self._names else node
 
 
 def _made_inside(place: Place, known: AbstractSet[str]) -> Edit | None:
@@ -390,17 +417,23 @@ def _makes_a_variable(node: ast.AST) -> bool:
 
 
 def _given_once(place: Place, name: str, function: ast.AST) -> tuple[Code, ast.expr] | None:
-    """The only value that is assigned to a name outside of functions, and its passage."""
-    found = [
-        (code, node)
-        for code in place.program.of_file(place.source.file)
-        for node in ast.walk(code.tree)
-        if isinstance(node, ast.Assign) and any(code.written(each) == name for each in node.targets)
-    ]
+    """The only value that is assigned to a name outside of functions, or to an attribute, first of all in the same
+    class; and its passage."""
+    around = next((each for each in place.code.around(function) if isinstance(each, ast.ClassDef)), None)
+    trees: list[tuple[Code, ast.AST]] = [(each, each.tree) for each in place.program.of_file(place.source.file)]
+    own = list(_values_of([(place.code, around)], name)) if around is not None and name.startswith("self.") else []
+    found = own or list(_values_of(trees, name))
     inside = set(ast.walk(function))
     if len(found) != 1 or found[0][1] in inside or isinstance(found[0][1].value, ast.Constant):
         return None
     return found[0][0], found[0][1].value
+
+
+def _values_of(trees: Iterable[tuple[Code, ast.AST]], name: str) -> Iterator[tuple[Code, ast.Assign]]:
+    for code, tree in trees:
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Assign) and any(code.written(each) == name for each in node.targets):
+                yield code, node
 
 
 def not_all_zeros(group: Group) -> Iterator[Candidate]:

@@ -12,6 +12,7 @@ import contextlib
 import difflib
 import inspect
 import linecache
+import re
 import sys
 import threading
 from collections import Counter
@@ -27,6 +28,8 @@ from tb_gradflow.trace.explain.wider_closures import UnknownValueError, apart, v
 from tb_gradflow.trace.protection.living_objects import functions
 from tb_gradflow.trace.source.user_line import is_users, path_in_log, working_directory
 from tb_gradflow.trace.tf_internals.function_caches import traced_anew
+
+_ATTRIBUTE = re.compile(r"has no attribute '(\w+)'")
 
 # The attribute under which AutoGraph caches converted functions, and its prefix for their names.
 _CONVERTED, _PREFIX = "__autograph_generated_file", "tf__"
@@ -61,6 +64,11 @@ class Ran:
     def half_of_it(self) -> bool:
         """Whether a function ran, but not the code around it, which the edit changes too: that ran before the step."""
         return any(_is_inside(inner, outer) for outer in self.changed - self.seen for inner in self.seen)
+
+    def lacks(self, error: Exception) -> bool:
+        """Whether an error is about an attribute that code which has not run sets, such as that of an `__init__`."""
+        found = _ATTRIBUTE.search(str(error))
+        return found is not None and any(found[1] in code.co_names for code in self.changed - self.seen)
 
     def notice(self, frame: FrameType, event: str, _: Any) -> None:
         """A function for `sys.setprofile`."""

@@ -189,7 +189,7 @@ class _Trials:
         except CannotApplyError as error:
             return str(error)
         except Exception as error:
-            if ran is not None and ran.half_of_it:
+            if ran is not None and (ran.half_of_it or ran.lacks(error)):
                 return RUN_BEFORE
             # Whatever the error is, the edited program does not run, unless it would with newly built layers.
             return _BUILT if "incompatible with the layer" in str(error) else None

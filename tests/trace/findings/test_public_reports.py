@@ -1216,3 +1216,30 @@ def test_a_rate_that_became_zero_was_set_by_something(tmp_path: Path) -> None:
     [finding] = tb_gradflow.open_log(tmp_path).report().findings
     assert finding.cause == "gradient_not_applied"
     assert "Earlier steps had one" in finding.fix
+
+
+def test_what_a_layer_computes_when_it_is_built_is_moved_with_the_names_it_needs(tmp_path: Path) -> None:
+    """https://github.com/tensorflow/tensorflow/issues/37726: `build` appends trained rows to pretrained ones."""
+
+    class Extended(keras.layers.Layer):
+        def build(self, shape: Any) -> None:
+            fixed = self.add_weight(name="fixed", shape=(5, 3), trainable=False)
+            self.new_rows = self.add_weight(name="new_rows", shape=(2, 3))
+            self.table = tf.concat([fixed, self.new_rows], axis=0)
+
+        def call(self, ids: Any) -> Any:
+            return tf.gather(self.table, ids)
+
+    keras.utils.set_random_seed(0)
+    inputs = keras.Input((4,), dtype="int32")
+    hidden = keras.layers.Flatten()(Extended()(inputs))
+    model = keras.Model(inputs, keras.layers.Dense(1)(hidden))
+    model.compile("adam", "mse")
+    ids = np.arange(32).reshape(8, 4) % 7
+    model.fit(ids, X.numpy()[:, :1], epochs=2, verbose=0, callbacks=[tb_gradflow.GradFlowCallback(tmp_path)])
+    [finding] = tb_gradflow.open_log(tmp_path).report().findings
+    assert finding.cause == "python_snapshot"
+    assert "before the step (line " in finding.message
+    assert finding.edit is not None
+    assert "self.fixed = fixed\n" in finding.edit.after
+    assert "tf.gather(tf.concat([self.fixed, self.new_rows], axis=0), ids)" in finding.edit.after

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.edits.variables import compiled_later, computed_in_the_step
 from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
 from tb_gradflow.analyse.user_code.code import program_of
 from tb_gradflow.analyse.user_code.kept_values import KeptValue, kept_values
 from tb_gradflow.analyse.words.fields import Template, fields
-from tb_gradflow.analyse.words.names import Group, Text, place_of
+from tb_gradflow.analyse.words.names import Group, Text, place_of, source_of
 from tb_gradflow.record.schema import COMPILED_EARLY, SNAPSHOT
 
 
@@ -34,14 +36,20 @@ def _kept(suspect: Suspect, number: int) -> tuple[KeptValue, int] | None:
     hops = topology.influence(target).hops
     ran = {op.source for place, op in enumerate(topology.trace.ops) if op.source is not None and hops[place] >= 0}
     sources = [topology.trace.sources[each] for each in ran]
-    owner = variable.name.rpartition("/")[0].rpartition("/")[2]
-    types = {layer.type for layer in topology.trace.layers if layer.name.rpartition("/")[2] == owner}
-    for kept in kept_values(program_of(topology.trace), variable.written or variable.name, types):
+    for kept in _kept_of(suspect, number):
         lines = {each.line for each in sources if each.file == kept.file}
         for line, function in kept.reads:
             if not lines.isdisjoint(function):
                 return kept, line
     return None
+
+
+def _kept_of(suspect: Suspect, number: int) -> Iterator[KeptValue]:
+    trace = suspect.topology.trace
+    variable = trace.variables[number]
+    owner = variable.name.rpartition("/")[0].rpartition("/")[2]
+    types = {layer.type for layer in trace.layers if layer.name.rpartition("/")[2] == owner}
+    return kept_values(program_of(trace), variable.written or variable.name, types)
 
 
 def message_and_fix(group: Group) -> Text:
@@ -76,7 +84,7 @@ def message_and_fix(group: Group) -> Text:
         )(group)
     message = (
         f"{names['they_get']} no gradient: the loss uses a tensor{place} that was computed from {names['them']} once, "
-        f"before the step{how}, and does not change with {names['them']}."
+        f"before the step{_line_of(group)}{how}, and does not change with {names['them']}."
     )
     again = f"`{api}({names['variable']})`" if api and api.startswith("tf.") else "everything derived from it"
     return Text(
@@ -84,6 +92,18 @@ def message_and_fix(group: Group) -> Text:
         f"Keep the variable, not the tensor, and compute {again} inside the step: in `call`, or in the loss function, "
         "under the tape.",
     )
+
+
+def _line_of(group: Group) -> str:
+    """The line that computed the tensor which the culprit's line reads, in brackets; empty if it is not known."""
+    source = source_of(group.trace, group.culprit)
+    if source is None:
+        return ""
+    for number in group.variables:
+        for kept in _kept_of(group.suspect, number):
+            if kept.file == source.file and any(line == source.line for line, _ in kept.reads):
+                return f" (line {kept.line})"
+    return ""
 
 
 CAUSE = Cause(
