@@ -285,6 +285,78 @@ def _lines_that_read_back(group: Group, place: Place, statement: ast.stmt) -> se
     return {sources[each].line for each in readers if each is not None and sources[each].file == place.source.file}
 
 
+_LOSSES = {
+    **{name: name for name in (
+        "MeanSquaredError", "MeanAbsoluteError", "MeanAbsolutePercentageError", "MeanSquaredLogarithmicError",
+        "BinaryCrossentropy", "CategoricalCrossentropy", "SparseCategoricalCrossentropy", "KLDivergence", "Poisson",
+        "Hinge", "SquaredHinge", "CategoricalHinge",
+    )},
+    "LogCoshError": "LogCosh",
+}  # fmt: skip
+"""The loss that computes, of a batch, what a metric averages."""
+
+
+def beside_a_metric(group: Group) -> Iterator[Candidate]:
+    """The loss of the batch itself, instead of what a metric returns, which is updated as before."""
+    place = place_of_group(group)
+    statement = place.statement if place is not None else None
+    if place is None or statement is None:
+        return
+    code, draft = place.code, place.draft()
+    block = code.block(statement)
+    for outer in block[block.index(statement) :] if statement in block else ():
+        call = outer.value if isinstance(outer, ast.Assign) else None
+        if not isinstance(call, ast.Call) or not code.starts_a_line(outer):
+            continue
+        if outer is statement:  # `loss = metric(y, p)`
+            metric, given = call.func, call
+            draft.insert_after(outer, f"{code.written(metric)}.update_state({_arguments(code, call)})")
+        elif (
+            isinstance(statement, ast.Expr)
+            and isinstance(statement.value, ast.Call)
+            and _is_result(code, call, statement)
+        ):
+            assert isinstance(call.func, ast.Attribute)
+            metric, given = call.func.value, statement.value
+        else:
+            continue
+        if instead := _loss_of(place, code.written(metric), _arguments(code, given)):
+            yield from candidates("The loss is that of the batch alone.", draft.replace(call, instead).edit())
+        return
+
+
+def _is_result(code: Code, call: ast.Call, update: ast.Expr) -> bool:
+    """Whether a call reads the result of the metric that a statement updates."""
+    fed, read = (each.func if isinstance(each, ast.Call) else None for each in (update.value, call))
+    if not isinstance(fed, ast.Attribute) or not isinstance(read, ast.Attribute):
+        return False
+    is_pair = (fed.attr, read.attr) == ("update_state", "result")
+    return is_pair and not call.args and code.written(fed.value) == code.written(read.value)
+
+
+def _arguments(code: Code, call: ast.Call) -> str:
+    return ", ".join(code.written(each) for each in (*call.args, *call.keywords))
+
+
+def _loss_of(place: Place, metric: str, arguments: str) -> str:
+    """What a metric computes of a batch, as code; empty if its class is not known, or has no loss."""
+    made = [value.value for _, value in _values_of([(each, each.tree) for each in _codes(place)], metric)]
+    if len(made) != 1 or not isinstance(made[0], ast.Call):
+        return ""
+    of_class, kind = made[0].func, name_of(made[0].func)
+    if kind == "Mean":
+        return f"{library('mean', arguments)}" if (library := place.library) is not None else ""
+    if kind not in _LOSSES or not isinstance(of_class, ast.Attribute) or name_of(of_class.value) != "metrics":
+        return ""
+    losses = f"{ast.unparse(of_class.value).removesuffix('metrics')}losses"
+    options = ", ".join(ast.unparse(each) for each in made[0].keywords if each.arg not in ("name", "dtype"))
+    return f"{losses}.{_LOSSES[kind]}({options})({arguments})" if not made[0].args else ""
+
+
+def _codes(place: Place) -> tuple[Code, ...]:
+    return place.program.of_file(place.source.file)
+
+
 def compiled_later(group: Group) -> Iterator[Candidate]:
     """Leaves a function that was compiled while the model was built to the step that calls it."""
     place = place_of_group(group) if group.op is not None and group.op.api == COMPILED_EARLY else None
@@ -420,7 +492,7 @@ def _given_once(place: Place, name: str, function: ast.AST) -> tuple[Code, ast.e
     """The only value that is assigned to a name outside of functions, or to an attribute, first of all in the same
     class; and its passage."""
     around = next((each for each in place.code.around(function) if isinstance(each, ast.ClassDef)), None)
-    trees: list[tuple[Code, ast.AST]] = [(each, each.tree) for each in place.program.of_file(place.source.file)]
+    trees: list[tuple[Code, ast.AST]] = [(each, each.tree) for each in _codes(place)]
     own = list(_values_of([(place.code, around)], name)) if around is not None and name.startswith("self.") else []
     found = own or list(_values_of(trees, name))
     inside = set(ast.walk(function))

@@ -3,6 +3,7 @@ that does not work."""
 
 from __future__ import annotations
 
+import importlib.util
 from pathlib import Path
 from typing import Any
 
@@ -1243,3 +1244,49 @@ def test_what_a_layer_computes_when_it_is_built_is_moved_with_the_names_it_needs
     assert finding.edit is not None
     assert "self.fixed = fixed\n" in finding.edit.after
     assert "tf.gather(tf.concat([self.fixed, self.new_rows], axis=0), ids)" in finding.edit.after
+
+
+@pytest.mark.parametrize(
+    ("lines", "instead"),
+    [
+        (
+            ["MEAN.update_state(tf.square(y - prediction))", "loss = MEAN.result()"],
+            "loss = tf.reduce_mean(tf.square(y - prediction))",
+        ),
+        (["loss = MSE(y, prediction)"], "loss = keras.losses.MeanSquaredError()(y, prediction)\n{}MSE.update_state"),
+    ],
+    ids=["result", "called"],
+)
+def test_the_loss_of_the_batch_instead_of_a_metric(lines: list[str], instead: str, tmp_path: Path) -> None:
+    indentation = " " * 8
+    body = f"\n{indentation}".join(["prediction = MODEL(x)", *lines])
+    program = tmp_path / "metric_as_loss.py"
+    program.write_text(_WITH_METRIC.replace("BODY", body))
+    spec = importlib.util.spec_from_file_location("metric_as_loss", program)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    step = tb_gradflow.watch(tmp_path / "log")(module.train_step)
+    step(X, tf.reduce_sum(X, 1, keepdims=True))
+    step.flush()
+    [finding] = tb_gradflow.open_log(tmp_path / "log").report().findings
+    assert finding.cause == "variable_assign"
+    assert finding.edit is not None
+    assert instead.format(indentation) in finding.edit.after
+
+
+_WITH_METRIC = """
+import keras
+import tensorflow as tf
+
+MODEL = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
+MEAN = keras.metrics.Mean()
+MSE = keras.metrics.MeanSquaredError(name="mse")
+
+
+def train_step(x, y):
+    with tf.GradientTape() as tape:
+        BODY
+    return tape.gradient(loss, MODEL.trainable_variables)
+"""
