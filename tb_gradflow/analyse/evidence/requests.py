@@ -41,3 +41,13 @@ def requested_with(trace: Trace) -> str:
 def is_by_tape(trace: Trace) -> bool:
     """Whether a tape computed the gradients, as far as is known."""
     return requested_with(trace) == _TAPE
+
+
+def is_by_keras(suspect: Suspect) -> bool:
+    """Whether Keras computes the loss and its gradient, so that no line of the user's code requests it and Keras passes
+    it to the optimizer."""
+    trace = suspect.topology.trace
+    target = trace.targets[suspect.target] if suspect.target >= 0 else None
+    if target is None or target.source is not None or target.op < 0:
+        return False
+    return trace.ops[target.op].name.startswith("compile_loss/")

@@ -55,9 +55,27 @@ def is_differentiable_dtype(tensor: Any) -> bool:
 def shape_of(tensor: Any) -> tuple[int, ...] | None:
     """Sizes as in `record.schema.Tensor`."""
     if tensor.shape.rank is None:
-        return None
+        return _unless_one(tensor.op)
     # A list contains numbers whichever TensorFlow behaviour is switched on.
     return tuple(-1 if size is None else int(size) for size in tensor.shape.as_list())
+
+
+def _unless_one(op: Any) -> tuple[int, ...] | None:
+    """The sizes where TensorFlow does not know the rank, because `tf.squeeze` may find that the batch has one row: as
+    they are if it has several."""
+    if op.type == "Squeeze" and not op.get_attr("squeeze_dims"):
+        before = shape_of(op.inputs[0])
+        return None if before is None else tuple(size for size in before if size != 1)
+    given = [shape_of(each) for each in op.inputs] if op.type in _ELEMENTWISE else []
+    sizes = [each for each in given if each is not None]
+    if not sizes or len(sizes) < len(given):
+        return None
+    rank = max(map(len, sizes))
+    aligned = zip(*((1,) * (rank - len(each)) + each for each in sizes), strict=True)
+    return tuple(next((size for size in axis if size not in (1, -1)), -1 if -1 in axis else 1) for axis in aligned)
+
+
+_ELEMENTWISE = frozenset({"Identity", "Cast", "Sub", "AddV2", "Mul", "SquaredDifference", "Square", "Abs", "Neg", "Log"})
 
 
 def custom_gradient_name(op: Any) -> str | None:

@@ -1290,3 +1290,42 @@ def train_step(x, y):
         BODY
     return tape.gradient(loss, MODEL.trainable_variables)
 """
+
+
+def test_a_scale_in_a_loss_function_of_compile_belongs_into_the_model(tmp_path: Path) -> None:
+    temperature = tf.Variable(1.0, name="temperature")
+    keras.utils.set_random_seed(0)
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3)])
+    model.compile("adam", lambda y, scores: tf.nn.softmax_cross_entropy_with_logits(y, scores / temperature))
+    labels = np.eye(3, dtype="float32")[np.arange(8) % 3]
+    model.fit(X.numpy(), labels, epochs=12, verbose=0, callbacks=[tb_gradflow.GradFlowCallback(tmp_path)])
+    [finding] = tb_gradflow.open_log(tmp_path).report().findings
+    assert finding.cause == "untracked_variable"
+    assert "`self.temperature = self.add_weight(...)`" in finding.fix
+    assert "tape" not in finding.fix
+
+
+def test_labels_of_another_rank_get_the_shape_of_the_predictions(tmp_path: Path) -> None:
+    def squared(y: Any, prediction: Any) -> Any:
+        return tf.reduce_mean(tf.square(tf.squeeze(y) - prediction))
+
+    keras.utils.set_random_seed(0)
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
+    model.compile("adam", squared)
+    model.fit(X.numpy(), X.numpy().sum(1), verbose=0, callbacks=[tb_gradflow.GradFlowCallback(tmp_path)])
+    [finding] = tb_gradflow.open_log(tmp_path).report().findings
+    assert finding.edit is not None
+    assert "tf.reshape(tf.squeeze(y), tf.shape(prediction)) - prediction" in finding.edit.after
+
+
+def test_a_class_number_that_is_compared_with_all_outputs_is_not_reshaped(tmp_path: Path) -> None:
+    def squared(y: Any, prediction: Any) -> Any:
+        return tf.reduce_mean(tf.square(y - prediction))
+
+    keras.utils.set_random_seed(0)
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3, activation="softmax")])
+    model.compile("adam", squared)
+    labels = (np.arange(8) % 3)[:, None].astype("float32")
+    model.fit(X.numpy(), labels, verbose=0, callbacks=[tb_gradflow.GradFlowCallback(tmp_path)])
+    told = [each for each in tb_gradflow.open_log(tmp_path).report().findings if each.cause == "labels_broadcast"]
+    assert [each.edit for each in told] == [None]

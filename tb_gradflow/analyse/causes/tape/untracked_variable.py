@@ -17,7 +17,7 @@ from tb_gradflow.analyse.causes.tape.left_out import (
     learns_in_its_place,
     losses_of_others,
 )
-from tb_gradflow.analyse.evidence.requests import nobody_asked
+from tb_gradflow.analyse.evidence.requests import is_by_keras, nobody_asked
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.graph.comparisons import LINEAR
 from tb_gradflow.analyse.graph.op_sets import scopes_of
@@ -181,6 +181,14 @@ def message_and_fix(group: Group) -> Text:
             f"gradient is requested for `{group.trace.variables[kernel].name}`, the kernel of the same layer.",
             "Pass {them} to `tape.gradient(...)` and to the optimizer as well; or mark {them} as not trainable, "
             "`tf.Variable(..., trainable=False)`.",
+        )(group)
+    if not made and is_parameter(group.suspect) and is_by_keras(group.suspect):
+        return Template(
+            "{they_are} used in the loss, but the model does not track {them}, so `fit` trains {them} no more than any "
+            "other constant, and no recorded step has changed {them}.",
+            "Let the model hold {them}: `self.{variable} = self.add_weight(...)` in a layer or in the model, whose "
+            "`train_step` or `add_loss` then computes this loss. Nothing to fix if {names} should be constant: then "
+            "mark {them} as not trainable, `tf.Variable(..., trainable=False)`.",
         )(group)
     if not made and is_parameter(group.suspect):
         return Template(

@@ -6,9 +6,9 @@ from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.causes.updates.held import (
     deferred_of,
     how_deferred,
-    is_applied_by_keras,
     why_held,
 )
+from tb_gradflow.analyse.evidence.requests import is_by_keras
 from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
 from tb_gradflow.analyse.over_time.plateau import Rest
 from tb_gradflow.analyse.over_time.unmoved import SURE_FROM
@@ -136,7 +136,7 @@ def _rests(group: Group, rest: Rest) -> Text:
         )(group)
     return Template(
         never,
-        ("" if rest.sure else early) + (keras if is_applied_by_keras(group) else own),
+        ("" if rest.sure else early) + (keras if is_by_keras(group.suspect) else own),
     )(group)
 
 

@@ -7,6 +7,7 @@ import math
 import re
 from dataclasses import replace
 
+from tb_gradflow.analyse.evidence.requests import is_by_keras
 from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
 from tb_gradflow.analyse.step.measured import SQUARE_OVERFLOWS, UPDATE_NORM, WEIGHT_NORM, Measured, is_zero
 from tb_gradflow.analyse.step.movement import Moved, movement_of
@@ -315,7 +316,7 @@ def why_held(group: Group) -> Text | None:
         return None
     name = moved.optimizer.type
     if moved.rate == 0 and moved.stands_still and moved.optimizer.accumulates == 1:
-        optimizer = "model.optimizer" if is_applied_by_keras(group) else "optimizer"
+        optimizer = "model.optimizer" if is_by_keras(group.suspect) else "optimizer"
         return Template(
             "{they_get} a gradient{line}, but "
             + f"{name} does not move {{them}}: its learning rate is 0 in this step.",
@@ -530,12 +531,3 @@ def _barely_moved(group: Group, moved: Moved) -> Text:
         + (f"keras.optimizers.{name}" if name == "Adadelta" else f"tf.compat.v1.train.{name}")
         + "(1.0)`.",
     )(group)
-
-
-def is_applied_by_keras(group: Group) -> bool:
-    """Whether Keras computes the loss and its gradient, so that no line of the user's code requests it and Keras passes
-    it to the optimizer."""
-    target = group.trace.targets[group.suspect.target] if group.suspect.target >= 0 else None
-    if target is None or target.source is not None or target.op < 0:
-        return False
-    return group.trace.ops[target.op].name.startswith("compile_loss/")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.edits.wiring import in_one_shape
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.graph.comparisons import DIFFERENCES, PRODUCTS, is_averaged
 from tb_gradflow.analyse.graph.op_sets import passes_gradient, shape_along
@@ -173,4 +174,5 @@ CAUSE = Cause(
     fix="give both the same shape",
     text=message_and_fix,
     plight="a gradient that mixes the rows of the batch",
+    edits=(in_one_shape,),
 )
