@@ -62,6 +62,8 @@ def judged_of(measured: Measured, states: Sequence[State]) -> list[Judged]:
     known = {state.variable for state in states if measured.nonfinite_weights(state.target) and _has_size(state)}
     known.update(each.suspect.state.variable for each in spoiled)
     judged = _judged_by_status(measured, [state for state in states if state.variable not in known])
+    # What is not finite may itself be why a gradient of zero has no other reason.
+    judged = [each for each in judged if each.verdict.cause != "zero_gradient" or _is_finite(measured, each)]
     known.update(each.suspect.state.variable for each in judged if each.verdict.severity != "info")
     told = {state.target for state in _with(states, "nan", "inf")} | {each.suspect.target for each in spoiled}
     quiet = [state for state in states if state.variable not in known and state.target not in told]
@@ -72,6 +74,10 @@ def judged_of(measured: Measured, states: Sequence[State]) -> list[Judged]:
     if not any(each.verdict.cause == "second_order_missing" for each in judged):
         judged += _judged(flat_slopes(measured), _by(precedence.FLAT_SLOPE))
     return [*spoiled, *(_as_in_turn(each) for each in judged)]
+
+
+def _is_finite(measured: Measured, judged: Judged) -> bool:
+    return measured.loss_is_finite(judged.suspect.target)
 
 
 def _judged_by_status(measured: Measured, states: Sequence[State]) -> list[Judged]:

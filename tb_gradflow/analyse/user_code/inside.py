@@ -143,6 +143,21 @@ class Inside(ast.NodeTransformer):
             self._made.append(inside)
         return inside
 
+    def visit_ListComp(self, node: ast.ListComp) -> ast.AST:
+        return self._of_each(node)
+
+    def visit_GeneratorExp(self, node: ast.GeneratorExp) -> ast.AST:
+        return self._of_each(node)
+
+    def _of_each(self, node: ast.ListComp | ast.GeneratorExp) -> ast.AST:
+        """Of a list of tensors, each element is one."""
+        for each in node.generators:
+            self.visit(each)
+            if self._tensors is not None and isinstance(each.target, ast.Name) and self._is_tensor(each.iter):
+                self._tensors = {*self._tensors, each.target.id}
+        node.elt = self.visit(node.elt)
+        return node
+
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         # A comparison has no derivative inside either.
         before = self.changed
@@ -162,6 +177,8 @@ class Inside(ast.NodeTransformer):
             and (self.changed or self._is_tensor(node.func.value))
         ):
             return node.func.value
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "get_weights" and not node.args:
+            return ast.Attribute(node.func.value, "trainable_variables", ast.Load())
         if isinstance(node.func, ast.Attribute) and node.func.attr in ("predict", "predict_on_batch") and node.args:
             return ast.Call(node.func.value, node.args[:1], [])
         if name == "float" and self._tensors is not None and not self._is_given_a_tensor(node):

@@ -207,7 +207,8 @@ def _influences(
         target for target, value in first[0].items() if loss.draws.are_made or _is_same(value, was.get(target, np.nan))
     ]
     if not same:
-        raise NotRepeatable("its loss would be another one")
+        is_finite = any(map(np.isfinite, first[0].values()))
+        raise NotRepeatable("its loss would be another one" if is_finite else "its loss is not finite")
     for variable, targets in pairs.items():
         value = step.values.get(numbers.get(variable, -1))
         known = [target for target in targets if target in same and np.isfinite(first[0][target])]

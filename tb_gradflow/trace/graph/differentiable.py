@@ -75,7 +75,9 @@ def _unless_one(op: Any) -> tuple[int, ...] | None:
     return tuple(next((size for size in axis if size not in (1, -1)), -1 if -1 in axis else 1) for axis in aligned)
 
 
-_ELEMENTWISE = frozenset({"Identity", "Cast", "Sub", "AddV2", "Mul", "SquaredDifference", "Square", "Abs", "Neg", "Log"})
+_ELEMENTWISE = frozenset(
+    {"Identity", "Cast", "Sub", "AddV2", "Mul", "SquaredDifference", "Square", "Abs", "Neg", "Log"}
+)
 
 
 def custom_gradient_name(op: Any) -> str | None:

@@ -1329,3 +1329,53 @@ def test_a_class_number_that_is_compared_with_all_outputs_is_not_reshaped(tmp_pa
     model.fit(X.numpy(), labels, verbose=0, callbacks=[tb_gradflow.GradFlowCallback(tmp_path)])
     told = [each for each in tb_gradflow.open_log(tmp_path).report().findings if each.cause == "labels_broadcast"]
     assert [each.edit for each in told] == [None]
+
+
+def test_what_numpy_adds_to_the_loss_trains_nothing(tmp_path: Path) -> None:
+    """A penalty of `get_weights()`, which returns arrays."""
+
+    class Penalised(keras.Model):
+        def __init__(self) -> None:
+            super().__init__()
+            self.last = keras.layers.Dense(1)
+
+        def call(self, x: Any) -> Any:
+            return self.last(x)
+
+        def train_step(self, data: Any) -> Any:
+            x, y = data
+            with tf.GradientTape() as tape:
+                error = tf.reduce_mean((self(x) - y) ** 2)
+                penalty = sum(np.sum(weight**2) for weight in self.get_weights())
+                loss = error + 0.01 * penalty
+            gradients = tape.gradient(loss, self.trainable_variables)
+            self.optimizer.apply_gradients(zip(gradients, self.trainable_variables, strict=True))
+            return {"loss": loss}
+
+    keras.utils.set_random_seed(0)
+    model = Penalised()
+    model.compile("adam", run_eagerly=True)
+    model.fit(X.numpy(), X.numpy()[:, :1], verbose=0, callbacks=[tb_gradflow.GradFlowCallback(tmp_path)])
+    [finding] = tb_gradflow.open_log(tmp_path).report().findings
+    assert (finding.cause, finding.severity) == ("python_escape", "warning")
+    assert "Added to the loss, it trains nothing." in finding.message
+    assert "tf.reduce_sum(weight ** 2) for weight in self.trainable_variables" in finding.fix
+    assert finding.edit is not None
+    assert "tf.reduce_sum(weight ** 2) for weight in self.trainable_variables" in finding.edit.after
+
+
+def test_an_infinite_loss_is_told_where_the_gradient_is_zero(tmp_path: Path) -> None:
+    """The magnitude of silence: the gradient of `tf.abs` of a complex zero is zero, whatever arrives."""
+
+    def step(x: Any, y: Any) -> Any:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.abs(tf.math.log(tf.abs(tf.signal.rfft(model(x)))) - y))
+        return tape.gradient(loss, model.trainable_variables)
+
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(4, kernel_initializer="zeros")])
+    watched = tb_gradflow.watch(tmp_path)(step)
+    watched(X, 1.0)
+    watched.flush()
+    [finding] = tb_gradflow.open_log(tmp_path).report().findings
+    assert (finding.cause, finding.severity) == ("log_zero", "error")
+    assert "The loss is infinite" in finding.message

@@ -6,6 +6,8 @@ from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.edits.left_tensorflow import inside, numpy_function_of
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.graph.op_sets import is_of_a_dataset
+from tb_gradflow.analyse.graph.paths import walked
+from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.user_code.inside import put_into, stays_inside
 from tb_gradflow.analyse.words.fields import ZERO, Template, fields
 from tb_gradflow.analyse.words.names import Group, Text, blamed
@@ -49,7 +51,8 @@ def _is_of_numpy(op: Op) -> bool:
 
 def partly_in_python(suspect: Suspect) -> Verdict | None:
     """Only part of the gradient arrives: the value also goes through Python on the path to the loss, which gets a
-    gradient and propagates none. Information: for a number that scales the rest, or a target, this may be intended."""
+    gradient and propagates none. Information: for a number that scales the rest, or a target, this may be intended. A
+    warning for what is only added to the loss, where a constant has no purpose."""
     if suspect.target < 0:
         return None
     topology, readers = suspect.topology, suspect.topology.readers[suspect.state.variable]
@@ -58,14 +61,32 @@ def partly_in_python(suspect: Suspect) -> Verdict | None:
         given = {edge.op for edge in topology.trace.ops[op].inputs if edge.op >= 0}
         made = given.union(*(topology.made_by(each) for each in given)) if arrives[op] >= 0 else given
         if arrives[op] >= 0 and not made.isdisjoint(readers):
-            return Verdict("python_escape", "info", op)
+            return Verdict("python_escape", "warning" if _is_summand(suspect, op) else "info", op)
     return None
+
+
+def _is_summand(suspect: Suspect, op: int) -> bool:
+    """Whether everything that is computed from an op on the way to the loss is only scaled and added up there."""
+    topology = suspect.topology
+    ops, leads = topology.trace.ops, topology.influence(suspect.target).hops
+    onward = walked([op], lambda at: [each for each in topology.onward(at) if leads[each] >= 0])
+    return all(at == op or ops[at].type in _ADDING or _scales(topology, at) for at in onward)
+
+
+def _scales(topology: Topology, op: int) -> bool:
+    inputs = [edge.op for edge in topology.trace.ops[op].inputs if edge.op >= 0]
+    return topology.trace.ops[op].type in ("Mul", "RealDiv") and sum(topology.of_variables[each] for each in inputs) < 2
+
+
+_ADDING = frozenset({"AddV2", "Add", "AddN", "Sub", "Neg", "Sum", "Mean", "Identity", "Cast", "Reshape", "Pack"})
 
 
 def message_and_fix(group: Group) -> Text:
     if group.op is None or group.op.type != PYTHON:
         return _function(group)
     text = _escape(group)
+    if group.verdict.severity == "warning":
+        return Text(f"{text.message} Added to the loss, it trains nothing.", text.fix)
     if group.verdict.severity == "info":
         otherwise = text.fix[:1].lower() + text.fix[1:]
         return Text(text.message, f"Nothing to fix if this part is a constant on purpose. Otherwise, {otherwise}")
@@ -155,7 +176,7 @@ CAUSE = Cause(
     "eagerly, `.numpy()`, `float()`, NumPy functions, `predict` and the like, whose result comes back as a constant "
     "or decides what Python does; or a `tf.numpy_function` next to other paths, which gets a gradient and propagates "
     "none",
-    severity="error; info if there are other paths",
+    severity="error; info if there are other paths, a warning for what is only added to the loss",
     fix="the same line in TensorFlow",
     text=message_and_fix,
     plight="an incomplete gradient",
