@@ -29,11 +29,11 @@ def functions() -> list[FunctionType]:
     return [each for each in holders_of(vars(builtins)) if type(each) is FunctionType]
 
 
-def instances_of(kind: type) -> Iterator[Any]:
-    """The instances of a class that is written in Python, and of its subclasses."""
+def instances_of(*kinds: type) -> Iterator[Any]:
+    """The instances of classes that are written in Python, and of their subclasses."""
     # Every such instance refers to its class.
-    kinds = list(_with_subclasses(kind))
-    yield from [each for each in holders_of(*kinds) if type(each) in kinds]
+    known = {each for kind in kinds for each in _with_subclasses(kind)}
+    yield from [each for each in holders_of(*known) if type(each) in known] if known else ()
 
 
 def _with_subclasses(kind: type) -> Iterator[type]:

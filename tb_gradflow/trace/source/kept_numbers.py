@@ -86,15 +86,15 @@ def _number(value: Any) -> float | None:
 def _kept(trace: Trace) -> Iterator[_Kept]:
     reads = list(_reads(trace))
     modules = _modules({each.file for each in reads})
-    for owner, file in dict.fromkeys((each.owner, each.file) for each in reads):
-        module = modules.get(file, {})
-        kind = module.get(owner)
-        holders = [_attributes(each) for each in instances_of(kind)] if isinstance(kind, type) else []
-        for now in holders[:_MOST_INSTANCES] if owner else [lambda module=module: module]:
-            values = now()
-            for read in (each for each in reads if (each.owner, each.file) == (owner, file)):
-                if (value := _number(values.get(read.name))) is not None:
-                    yield _Kept(read, now, value)
+    kinds = {(each.owner, each.file): modules.get(each.file, {}).get(each.owner) for each in reads if each.owner}
+    instances = list(instances_of(*(each for each in kinds.values() if isinstance(each, type))))
+    for read in reads:
+        kind = kinds.get((read.owner, read.file))
+        own = [each for each in instances if isinstance(kind, type) and issubclass(type(each), kind)]
+        module = modules.get(read.file, {})
+        for now in map(_attributes, own[:_MOST_INSTANCES]) if read.owner else [lambda module=module: module]:
+            if (value := _number(now().get(read.name))) is not None:
+                yield _Kept(read, now, value)
 
 
 def _attributes(instance: Any) -> Callable[[], Mapping[str, Any]]:
@@ -147,8 +147,10 @@ def _read_in(function: ast.FunctionDef, *, of_self: bool) -> dict[str, tuple[int
     does, and whether the function updates it. What is called, or only read to be updated, counts for nothing."""
     nodes = list(ast.walk(function))
     shared = {name for each in nodes if isinstance(each, (ast.Global, ast.Nonlocal)) for name in each.names}
-    own = {each.arg for each in nodes if isinstance(each, ast.arg)}
-    own |= {each.id for each in nodes if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)} - shared
+    own = set[str]()
+    if not of_self:
+        own |= {each.arg for each in nodes if isinstance(each, ast.arg)}
+        own |= {each.id for each in nodes if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)} - shared
     called = {each.func for each in nodes if isinstance(each, ast.Call)}
     first: dict[str, int] = {}
     updated = set[str]()
@@ -168,8 +170,10 @@ def _read_in(function: ast.FunctionDef, *, of_self: bool) -> dict[str, tuple[int
             visit(each, targets)
 
     for statement in function.body:
+        if isinstance(statement, ast.Assign):  # what is set anew each time has no value from before
+            own |= {_name(each, of_self=of_self) for each in statement.targets} - {*first, *updated}
         visit(statement, frozenset())
-    return {name: (line, name in updated) for name, line in first.items() if of_self or name not in own}
+    return {name: (line, name in updated) for name, line in first.items() if name not in own}
 
 
 def _name(node: ast.AST, *, of_self: bool) -> str:

@@ -46,6 +46,8 @@ class Weighted(keras.Model):
                 weight = min(1.0, self.steps / 10)
                 self.steps += 1
                 loss += weight * tf.reduce_sum(tf.square(self.last.kernel))
+            if self.use == "set anew":
+                loss *= self.counted()
             if self.use == "condition":
                 if self.penalises:
                     loss += tf.reduce_sum(tf.square(self.last.kernel))
@@ -55,6 +57,14 @@ class Weighted(keras.Model):
         gradients = tape.gradient(loss, self.trainable_variables)
         self.optimizer.apply_gradients(zip(gradients, self.trainable_variables, strict=True))
         return {"loss": loss}
+
+    def counted(self) -> Any:
+        self.steps = 0
+        total = tf.constant(1.0)
+        for _ in range(3):
+            self.steps += 1
+            total += tf.constant(0.1) * self.steps
+        return total
 
 
 class Changes(keras.callbacks.Callback):
@@ -93,7 +103,7 @@ def test_a_number_that_changes_beside_the_compiled_step_is_told(use: str, name: 
     assert "It started" not in finding.message
 
 
-@pytest.mark.parametrize("use", ["counts traces", "only printed", "none"])
+@pytest.mark.parametrize("use", ["counts traces", "only printed", "set anew", "none"])
 def test_numbers_that_the_loss_does_not_depend_on_are_left_alone(use: str, tmp_path: Path) -> None:
     assert findings_of_fit(tmp_path, use) == []
 
