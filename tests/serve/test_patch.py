@@ -27,7 +27,7 @@ def edit(line: int, end_line: int, after: str, file: str = "pkg/model.py") -> Ed
 
 @pytest.mark.parametrize(
     ("line", "end_line", "after"),
-    [(10, 10, "new"), (10, 12, "one\ntwo"), (1, 1, "first"), (5, 5, "a\nb\nc"), (10, 11, "")],
+    [(10, 10, "new"), (10, 12, "one\ntwo"), (1, 1, "first"), (5, 5, "a\nb\nc"), (10, 11, ""), (9, 12, "line 9\nnew\nline 10\nother")],
 )
 @pytest.mark.parametrize("file", ["pkg/model.py", "my pkg/a model.py", 'quo"ted/back\\slash.py', "größe.py"])
 def test_git_applies_it(tmp_path: Path, line: int, end_line: int, after: str, file: str) -> None:
@@ -134,6 +134,7 @@ def test_the_page_is_tested_by_what_is_said_here() -> None:
         edit(13, 13, "near the end"),
         edit(14, 14, "last"),
         edit(9, 9, ""),
+        edit(9, 12, "line 9\nnew\nline 10\nline 11\nother"),
         edit(3, 3, "x", "a b.py"),
         edit(3, 3, "x", 'q".py'),
     )

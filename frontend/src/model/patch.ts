@@ -48,13 +48,39 @@ function marginOf(lines: readonly string[]): number {
   return common.length;
 }
 
+/** The lines of both, each with its sign. An edit of two places has lines between them that it keeps. */
+function compared(old: readonly string[], fresh: readonly string[]): string[] {
+  // The length of the longest common subsequence of what begins at each pair of lines.
+  const common = Array.from({length: old.length + 1}, () => new Array<number>(fresh.length + 1).fill(0));
+  for (let at = old.length - 1; at >= 0; at -= 1) {
+    for (let to = fresh.length - 1; to >= 0; to -= 1) {
+      common[at][to] = old[at] === fresh[to] ? common[at + 1][to + 1] + 1 : Math.max(common[at + 1][to], common[at][to + 1]);
+    }
+  }
+  const lines: string[] = [];
+  let [at, to] = [0, 0];
+  while (at < old.length || to < fresh.length) {
+    if (at < old.length && to < fresh.length && old[at] === fresh[to]) {
+      lines.push(` ${old[at]}`);
+      [at, to] = [at + 1, to + 1];
+    } else if (at < old.length && (to === fresh.length || common[at + 1][to] >= common[at][to + 1])) {
+      lines.push(`-${old[at]}`);
+      at += 1;
+    } else {
+      lines.push(`+${fresh[to]}`);
+      to += 1;
+    }
+  }
+  return lines;
+}
+
 /** The patch for `git apply`. */
 export function patchOf(edit: Edit, passages: readonly Passage[]): string {
   const {old, fresh} = changedLines(edit);
   const [before, after] = around(edit, passages);
   const first = edit.line - before.length;
   const kept = before.length + after.length;
-  const lines = [...before.map((line) => ` ${line}`), ...old.map((line) => `-${line}`), ...fresh.map((line) => `+${line}`), ...after.map((line) => ` ${line}`)];
+  const lines = [...before.map((line) => ` ${line}`), ...compared(old, fresh), ...after.map((line) => ` ${line}`)];
   const head = `@@ -${first},${kept + old.length} +${kept + fresh.length > 0 ? first : first - 1},${kept + fresh.length} @@`;
   return `${[`--- ${path("a", edit.file)}`, `+++ ${path("b", edit.file)}`, head, ...lines].join("\n")}\n`;
 }

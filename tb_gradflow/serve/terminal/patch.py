@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
 
 from tb_gradflow.record.report import Edit, Finding, Tried
 from tb_gradflow.record.schema import Passage
@@ -28,14 +29,23 @@ def patch_of(edit: Edit, passages: Sequence[Passage] = (), shifted: int = 0, *, 
     old, new = edit.before.split("\n"), edit.after.split("\n") if edit.after else []
     first = edit.line - len(before)
     lines = [f" {line}" for line in before]
-    lines += [f"-{line}" for line in old]
-    lines += [f"+{line}" for line in new]
+    lines += _compared(old, new)
     lines += [f" {line}" for line in after]
     kept = len(before) + len(after)
     now = first + shifted
     head = f"@@ -{first},{kept + len(old)} +{now if kept + len(new) else now - 1},{kept + len(new)} @@"
     header = [f"--- {_path('a', edit.file)}", f"+++ {_path('b', edit.file)}"] if with_header else []
     return "\n".join([*header, head, *lines]) + "\n"
+
+
+def _compared(old: Sequence[str], new: Sequence[str]) -> Iterator[str]:
+    """The lines of both, each with its sign. An edit of two places has lines between them that it keeps."""
+    for kind, begin, end, begin_new, end_new in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if kind == "equal":
+            yield from (f" {line}" for line in old[begin:end])
+        else:
+            yield from (f"-{line}" for line in old[begin:end])
+            yield from (f"+{line}" for line in new[begin_new:end_new])
 
 
 def _around(edit: Edit, passages: Sequence[Passage]) -> tuple[list[str], list[str]]:
