@@ -27,7 +27,14 @@ def edit(line: int, end_line: int, after: str, file: str = "pkg/model.py") -> Ed
 
 @pytest.mark.parametrize(
     ("line", "end_line", "after"),
-    [(10, 10, "new"), (10, 12, "one\ntwo"), (1, 1, "first"), (5, 5, "a\nb\nc"), (10, 11, ""), (9, 12, "line 9\nnew\nline 10\nother")],
+    [
+        (10, 10, "new"),
+        (10, 12, "one\ntwo"),
+        (1, 1, "first"),
+        (5, 5, "a\nb\nc"),
+        (10, 11, ""),
+        (9, 12, "line 9\nnew\nline 10\nother"),
+    ],
 )
 @pytest.mark.parametrize("file", ["pkg/model.py", "my pkg/a model.py", 'quo"ted/back\\slash.py', "größe.py"])
 def test_git_applies_it(tmp_path: Path, line: int, end_line: int, after: str, file: str) -> None:

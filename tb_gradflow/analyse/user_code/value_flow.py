@@ -27,6 +27,33 @@ def lines_computed_from(function: ast.AST, name: str, ran: Collection[int]) -> s
     return lines
 
 
+_UPDATES = (
+    "assign",
+    "set_weights",
+    "apply_gradients",
+    "minimize",
+    "update",
+    "sync",
+    "copy",
+    "soft_update",
+    "hard_update",
+)
+
+
+def updates_under(node: ast.AST, name: str) -> bool:
+    """Whether a condition on a name or an attribute alone decides if something is updated, such as a target network.
+    Under another condition, it may never be reached."""
+    for each in ast.iter_child_nodes(node):
+        if isinstance(each, ast.If):
+            calls = (part.func for inner in each.body for part in ast.walk(inner) if isinstance(part, ast.Call))
+            updates = any(call.attr.startswith(_UPDATES) for call in calls if isinstance(call, ast.Attribute))
+            if updates and _reads(each.test) == {name}:
+                return True
+        elif updates_under(each, name):
+            return True
+    return False
+
+
 def _dependent(node: ast.AST, names: set[str], ran: Collection[int]) -> Iterator[ast.stmt]:
     """The simple statements in a node that read one of these names, or depend on a condition that does."""
     for each in ast.iter_child_nodes(node):

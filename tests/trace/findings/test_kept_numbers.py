@@ -108,6 +108,41 @@ def test_numbers_that_the_loss_does_not_depend_on_are_left_alone(use: str, tmp_p
     assert findings_of_fit(tmp_path, use) == []
 
 
+class Lagging(keras.Model):
+    """Learns towards a copy of itself, which is to be updated in every fifth step."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.last, self.target, self.steps = layers.Dense(1), layers.Dense(1), 0
+
+    def call(self, x: Any) -> Any:
+        return self.last(x), self.target(x)
+
+    def train_step(self, data: Any) -> Any:
+        x, y = data
+        self.steps += 1
+        with tf.GradientTape() as tape:
+            own, other = self(x, training=True)
+            loss = tf.reduce_mean(tf.square(y + 0.9 * tf.stop_gradient(other) - own))
+        variables = self.last.trainable_variables
+        self.optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
+        if self.steps % 5 == 0:
+            self.target.set_weights(self.last.get_weights())
+        return {"loss": loss}
+
+
+def test_an_update_that_python_decides_once_is_told(tmp_path: Path) -> None:
+    keras.utils.set_random_seed(4)
+    model = Lagging()
+    model.compile(optimizer="adam")
+    model.fit(X, Y, batch_size=16, epochs=4, verbose=0, callbacks=[tb_gradflow.GradFlowCallback(tmp_path)])
+    [finding] = loud(tb_gradflow.open_log(tmp_path).report())
+    assert finding.cause == "python_constant"
+    assert finding.source is not None
+    assert finding.source.code == "if self.steps % 5 == 0:"
+    assert "The step decides with `self.steps`" in finding.message
+
+
 def test_an_eager_step_reads_them_anew(tmp_path: Path) -> None:
     assert findings_of_fit(tmp_path, "attribute", run_eagerly=True) == []
 

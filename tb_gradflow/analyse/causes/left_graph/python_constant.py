@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.step.measured import Measured
 from tb_gradflow.analyse.user_code.code import program_of
-from tb_gradflow.analyse.user_code.value_flow import lines_computed_from
+from tb_gradflow.analyse.user_code.value_flow import lines_computed_from, updates_under
 from tb_gradflow.analyse.words.names import file_name
 from tb_gradflow.record.report import Finding, SourceReport
 from tb_gradflow.record.schema import KeptNumber
 
 
 def constants_kept(measured: Measured) -> Iterator[Finding]:
-    """A warning for each that the loss, or its gradient, is computed with."""
+    """A warning for each that the loss, or its gradient, is computed with, or that decides what is updated."""
     trace = measured.topology.trace
     for kept in measured.kept_numbers:
         code = program_of(trace).at(kept.file, kept.line)
@@ -26,8 +26,12 @@ def constants_kept(measured: Measured) -> Iterator[Finding]:
         ran = {each.line - before for each in trace.sources if each.file == kept.file}
         lines = {line + before for line in lines_computed_from(function, kept.name, ran)}
         numbers = {number for number, each in enumerate(trace.sources) if each.file == kept.file and each.line in lines}
-        if (target := _target_of(measured, numbers)) is not None:
-            yield _finding(kept, code.lines[kept.line - code.passage.line], target)
+        target = _target_of(measured, numbers)
+        decides = target is None and updates_under(function, kept.name)
+        if target is not None or decides:
+            yield _finding(
+                kept, code.lines[kept.line - code.passage.line], target or 0, "decides" if decides else "computes"
+            )
 
 
 def _target_of(measured: Measured, sources: set[int]) -> int | None:
@@ -40,19 +44,19 @@ def _target_of(measured: Measured, sources: set[int]) -> int | None:
     return None
 
 
-def _finding(kept: KeptNumber, line: str, target: int) -> Finding:
+def _finding(kept: KeptNumber, line: str, target: int, does: str) -> Finding:
     where = f"`{kept.name}` ({file_name(kept.file)}:{kept.line})"
     is_counter = kept.now == kept.kept
     if is_counter:
         message = (
-            f"The step computes with {where}, which it also updates. That is a plain Python number, and a compiled "
-            "step runs its Python code only once, while it is compiled: since then, all steps compute with the same "
-            "value."
+            f"The step {does} with {where}, which it also updates. That is a plain Python number, and a compiled "
+            "step runs its Python code only once, while it is compiled: since then, it has had "
+            "the same value for all steps."
         )
     else:
         message = (
-            f"The step computes with {where}, a plain Python number. It was {kept.kept:.6g} when the step was "
-            f"compiled, and the step still computes with that, although the number was {kept.now:.6g} later."
+            f"The step {does} with {where}, a plain Python number. It was {kept.kept:.6g} when the step was "
+            f"compiled, and for the step it still is, although the number was {kept.now:.6g} later."
         )
     change = "assign_add(1.0)" if is_counter else "assign(...)"
     first = 0.0 if is_counter else kept.kept
