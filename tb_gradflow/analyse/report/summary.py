@@ -9,7 +9,7 @@ from tb_gradflow.analyse.causes.wrong_value.normalised_over_batch import is_besi
 from tb_gradflow.analyse.evidence.by_hand import is_given
 from tb_gradflow.analyse.evidence.suspects import Suspect
 from tb_gradflow.analyse.graph.dropped_layer import dropped_layer
-from tb_gradflow.analyse.graph.inner_gradients import forward_of
+from tb_gradflow.analyse.graph.inner_gradients import forward_of, is_slope
 from tb_gradflow.analyse.graph.op_sets import STRAIGHT
 from tb_gradflow.analyse.step.measured import VANISHING_BELOW, Measured
 from tb_gradflow.analyse.step.movement import movement_of
@@ -86,7 +86,7 @@ def summary_of(measured: Measured, states: Sequence[State], findings: Sequence[F
         return f"The output of the model is always 1{_because(measured, first)}"
     if first.cause == "normalised_over_batch" and is_beside(measured.topology, first.culprit):
         return f"The output of the model is normalised over the wrong axis{_because(measured, first)}"
-    if first.cause == "second_order_missing" and trace.ops[trace.targets[first.target].op].backward:
+    if first.cause == "second_order_missing" and is_slope(trace, first.target):
         return f"A second derivative is zero everywhere{_because(measured, first).replace(' is zero.', '.')}"
     if first.cause == "frozen_by_flag" and trainable:
         number = len(first.variables)

@@ -1183,3 +1183,90 @@ def test_a_value_that_is_compared_with_itself() -> None:
 
     assert (findings["left",].cause, findings["left",].severity) == ("gradient_cancellation", "error")
     assert "the difference of a value and itself" in findings["left",].message
+
+
+def test_a_query_whose_gradient_is_next_to_nothing_at_first_does_not_discard_an_edit() -> None:
+    """An additive attention whose softmax has one entry; with the edit, the query nearly cancels at first."""
+    of_query, of_values, scored, last = (keras.layers.Dense(units, use_bias=False) for units in (4, 4, 1, 1))
+    values, query = tf.constant(1e-2 * RANDOM.normal(size=(8, 5, 4)), tf.float32), 1e-2 * X
+
+    def loss() -> tf.Tensor:
+        score = scored(tf.tanh(of_query(query)[:, None] + of_values(values)))
+        weights = tf.nn.softmax(score)
+        return tf.reduce_mean(tf.square(last(tf.reduce_sum(weights * values, 1)) - 1.0))
+
+    loss()
+    variables = [layer.kernel for layer in (of_query, of_values, scored, last)]
+    [finding] = loud(tb_gradflow.explain(loss, variables=variables, try_fixes=True))
+
+    assert finding.cause == "softmax_single_class"
+    assert finding.edit is not None
+    assert "tf.nn.softmax(score, axis=1)" in finding.edit.after
+
+
+def test_edits_are_tried_in_a_step_that_reads_what_it_has_written() -> None:
+    """The state of a generator, by the second call of the layer that has it."""
+
+    class Stops(keras.Model):
+        def __init__(self) -> None:
+            super().__init__()
+            self.noise = keras.layers.GaussianNoise(0.1, seed=3)
+            self.body, self.head = keras.layers.Dense(3), keras.layers.Dense(1)
+
+        def call(self, x: tf.Tensor, training: bool = False) -> tf.Tensor:
+            noisy = self.noise(x, training=training) + self.noise(x, training=training)
+            return self.head(tf.stop_gradient(self.body(noisy)))
+
+    model = Stops()
+    model.compile("sgd", "mse")
+    model(X)
+
+    [finding] = loud(tb_gradflow.explain(model, X, tf.ones((8, 1)), try_fixes=True))
+
+    assert finding.cause == "stop_gradient_misuse"
+    assert finding.tried is not None
+    assert finding.tried.works
+
+
+@pytest.mark.parametrize("method", ["gradient", "batch_jacobian"])
+@pytest.mark.parametrize("activation", ["relu", "tanh"])
+def test_one_column_of_a_slope_has_a_second_derivative_too(method: str, activation: str) -> None:
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(8, activation), keras.layers.Dense(1)])
+
+    def loss(x: tf.Tensor) -> tf.Tensor:
+        with tf.GradientTape() as second:
+            second.watch(x)
+            with tf.GradientTape() as first:
+                first.watch(x)
+                u = model(x)
+            slope = getattr(first, method)(u, x)[..., 1]
+        bend = getattr(second, method)(slope, x)
+        return tf.reduce_mean(tf.square(slope)) + tf.reduce_mean(tf.square(bend)) + tf.reduce_mean(tf.square(u))
+
+    report = tb_gradflow.explain(loss, args=(X,), variables=model.trainable_variables)
+
+    if activation == "tanh":
+        assert report.healthy
+        return
+    [finding] = loud(report)
+    assert finding.cause == "second_order_missing"
+    assert finding.message.startswith("The second derivative with respect to `x` is exactly zero")
+
+
+def test_an_environment_of_numpy_that_is_given_the_action_is_no_path_of_the_gradient() -> None:
+    actor, critic = (keras.Sequential([keras.Input((4,)), keras.layers.Dense(units)]) for units in (2, 1))
+
+    def loss() -> tf.Tensor:
+        logits = actor(X)
+        action = tf.random.categorical(logits, 1)[:, 0]
+        following = tf.numpy_function(
+            lambda taken: (X.numpy() + taken[:, None]).astype(np.float32), [action], tf.float32
+        )
+        advantage = 1.0 + 0.9 * critic(tf.ensure_shape(following, (8, 4))) - critic(X)
+        chosen = tf.gather(tf.nn.log_softmax(logits), action, batch_dims=1)
+        return -tf.reduce_mean(chosen * tf.stop_gradient(advantage[:, 0])) + tf.reduce_mean(tf.square(advantage))
+
+    report = tb_gradflow.explain(loss, variables=[*actor.trainable_variables, *critic.trainable_variables])
+
+    assert report.healthy
+    assert not any(each.cause == "python_escape" for each in report.findings)
