@@ -14,6 +14,7 @@ from tb_gradflow.analyse.graph.op_sets import STRAIGHT
 from tb_gradflow.analyse.step.measured import VANISHING_BELOW, Measured
 from tb_gradflow.analyse.step.movement import movement_of
 from tb_gradflow.analyse.step.status import State
+from tb_gradflow.analyse.user_code.definitions import are_built_before
 from tb_gradflow.analyse.words.fields import FROM_ONE_TERM
 from tb_gradflow.analyse.words.names import called, file_name, place_of
 from tb_gradflow.analyse.words.seen import CAUSES as SPOKEN_OF
@@ -217,9 +218,12 @@ def is_held_by_optimizer(measured: Measured, finding: Finding) -> bool:
 
 
 def _is_made_before(measured: Measured, finding: Finding) -> bool:
-    """Whether the model does not track the variables of the finding, and the step did not create them."""
-    made = {each.name for each in measured.topology.trace.variables if each.made}
-    return finding.cause == "untracked_variable" and made.isdisjoint(finding.variables)
+    """Whether the model does not track the variables of the finding, and the step does not create their layers."""
+    trace = measured.topology.trace
+    made = {each.name for each in trace.variables if each.made}
+    return finding.cause == "untracked_variable" and (
+        made.isdisjoint(finding.variables) or are_built_before(trace, finding.variables)
+    )
 
 
 def unverified_in(

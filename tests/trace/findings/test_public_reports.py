@@ -1270,3 +1270,99 @@ def test_an_environment_of_numpy_that_is_given_the_action_is_no_path_of_the_grad
 
     assert report.healthy
     assert not any(each.cause == "python_escape" for each in report.findings)
+
+
+class Tower:
+    """Holds layers, but is none."""
+
+    def __init__(self) -> None:
+        self.hidden = [keras.layers.Dense(3, activation="tanh") for _ in range(2)]
+
+    def __call__(self, x: tf.Tensor) -> tf.Tensor:
+        for layer in self.hidden:
+            x = layer(x)
+        return x
+
+
+class HoldsTower(keras.Model):
+    def __init__(self) -> None:
+        super().__init__()
+        self.towers = [Tower()]
+        self.last = keras.layers.Dense(1)
+
+    def call(self, x: tf.Tensor) -> tf.Tensor:
+        return self.last(self.towers[0](x))
+
+
+def test_layers_of_a_plain_object_are_not_created_anew(tmp_path: Path) -> None:
+    model = HoldsTower()
+    model.compile("sgd", "mse")
+
+    recorder = tb_gradflow.GradFlowCallback(tmp_path, update_freq=1)
+    model.fit(X.numpy(), np.ones((8, 1), np.float32), verbose=0, callbacks=[recorder])
+    report = tb_gradflow.open_log(tmp_path).report()
+    [finding] = loud(report)
+
+    assert (finding.cause, finding.severity) == ("untracked_variable", "error")
+    assert "anew" not in finding.message + report.diagnosis.summary
+    assert "`Tower` is neither" in finding.message
+    assert "class Tower(keras.layers.Layer)" in finding.fix
+
+
+def test_a_product_with_what_was_normalised_over_one_row_is_no_vector_of_one_element() -> None:
+    given = keras.Input((4,))
+    made = keras.layers.BatchNormalization()(keras.layers.Dense(3)(given))
+    score = keras.layers.Dense(1, use_bias=False)(given)
+    model = keras.Model(given, keras.layers.Dense(1)(keras.layers.multiply([score, made])))
+    model.compile("sgd", "mse")
+
+    findings = loud(tb_gradflow.explain(model, X[:1], tf.ones((1, 1))))
+
+    assert findings
+    assert not any("its own norm" in each.message for each in findings)
+
+
+def test_what_the_optimizer_raises_is_told(tmp_path: Path) -> None:
+    models = [keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)]) for _ in range(2)]
+    optimizer = keras.optimizers.Adam()
+    optimizer.build(models[0].trainable_variables)
+
+    @tb_gradflow.watch(tmp_path)
+    def step() -> None:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(models[1](X)))
+        gradients = tape.gradient(loss, models[1].trainable_variables)
+        optimizer.apply_gradients(zip(gradients, models[1].trainable_variables, strict=True))
+
+    with pytest.raises(ValueError, match="Unknown variable"):
+        step()
+    step.flush()
+    [finding] = loud(tb_gradflow.open_log(tmp_path).report())
+
+    assert finding.cause == "not_measured"
+    assert "the step raises ValueError: Unknown variable: " in finding.message
+    assert "train_on_batch" not in finding.fix
+
+
+@pytest.mark.parametrize("function", ["cumsum", "reduce_sum"])
+def test_the_logarithm_of_a_sum_of_exponentials_is_written_in_log_space(function: str) -> None:
+    rate = tf.Variable([[100.0]], name="rate")
+    given = tf.constant([[-2.0], [-3.0]])
+
+    def of_cumulated() -> tf.Tensor:
+        risk = (given @ rate)[:, 0]
+        return tf.reduce_mean(tf.math.log(tf.cumsum(tf.exp(risk))))
+
+    def of_sum() -> tf.Tensor:
+        risk = given @ rate
+        return tf.reduce_mean(tf.math.log(tf.reduce_sum(tf.exp(risk), axis=1)))
+
+    loss = of_cumulated if function == "cumsum" else of_sum
+    finding = loud(tb_gradflow.explain(loss, variables=[rate], try_fixes=True))[0]
+
+    assert finding.cause == "log_zero"
+    assert finding.edit is not None
+    wanted = "tf.math.cumulative_logsumexp(risk)" if function == "cumsum" else "tf.reduce_logsumexp(risk, axis=1)"
+    assert wanted in finding.edit.after
+    assert finding.tried is not None
+    assert finding.tried.works
