@@ -1366,3 +1366,19 @@ def test_the_logarithm_of_a_sum_of_exponentials_is_written_in_log_space(function
     assert wanted in finding.edit.after
     assert finding.tried is not None
     assert finding.tried.works
+
+
+def test_a_deviation_that_a_relu_makes_zero_is_followed_to_it_through_a_factor() -> None:
+    deviations = keras.layers.Dense(3, activation="relu")
+    deviations(X)
+
+    def loss() -> tf.Tensor:
+        sigma = deviations(X)
+        density = tf.exp(-0.5 * tf.square(1.0 / sigma)) / (sigma * 2.5)
+        return tf.reduce_mean(density)
+
+    finding = loud(tb_gradflow.explain(loss, variables=deviations.trainable_variables))[0]
+
+    assert finding.cause == "zero_over_zero"
+    assert "Its input comes from `Relu` (in layer " in finding.message
+    assert finding.fix.startswith('Make the divisor positive: use `activation="softplus"`')
