@@ -26,7 +26,7 @@ from tb_gradflow.analyse.report.of_terms import with_terms
 from tb_gradflow.analyse.report.summary import summary_of, unverified_in
 from tb_gradflow.analyse.report.unverified import unobserved
 from tb_gradflow.analyse.step.measured import Measured
-from tb_gradflow.analyse.step.overall import overall_verdict
+from tb_gradflow.analyse.step.overall import after_a_long_step, overall_verdict
 from tb_gradflow.analyse.step.status import State, states, without_noise
 from tb_gradflow.analyse.step.terms import terms_in
 from tb_gradflow.record.report import REPORT_FORMAT, Diagnosis, Finding, VariableReport
@@ -72,6 +72,7 @@ def diagnose(
     listed = _listed(topology, findings)
     shown = tuple(state for state in found if listed[state.variable])
     verdict = overall_verdict(measured, shown, findings, summary_of(measured, shown, findings))
+    findings = after_a_long_step(measured, shown, findings)
     return Diagnosis(
         format=REPORT_FORMAT,
         step=step,

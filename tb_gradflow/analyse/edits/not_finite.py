@@ -87,13 +87,33 @@ def bounded_logarithm(group: Group) -> Iterator[Candidate]:
             rest = [place.code.written(each) for each in made.args]
             rest += [f"{each.arg}={place.code.written(each.value)}" for each in made.keywords]
             yield from candidates(_SAME, place.draft().replace(place.call, place.library(own, *rest)).edit())
-        yield from candidates(_SAME, _of_a_sigmoid(place))
+        yield from candidates(_SAME, _of_a_sigmoid(place), _of_exponentials(place, made))
     outputs = group.op.outputs if group.op is not None else ()
     if (not outputs or outputs[0].shape != ()) and not is_mostly_negative(group):
         # For a single number the bound would leave no gradient at all.
         least = f"-1.0 + {_EPSILON}" if group.op is not None and group.op.type == "Log1p" else _EPSILON
         several = _all_bounded(place) or _each_bounded(group, place, least)
         yield from candidates(_BOUNDED, several or _bounded(place, place.subject, least))
+
+
+_SUMS = {"reduce_sum": "logsumexp", "sum": "logsumexp", "cumsum": "cumulative_logsumexp"}
+
+
+def _of_exponentials(place: Place, made: ast.AST) -> Edit | None:
+    """`log(sum(exp(x)))` in one function, in which the exponentials cannot all be zero."""
+    code, library = place.code, place.library
+    assert library is not None and place.call is not None
+    function = _SUMS.get(_name(made), "")
+    if not function or not isinstance(made, ast.Call) or not isinstance(made.func, ast.Attribute) or not made.args:
+        return None
+    summed = _made_of(code, made.args[0])
+    if not isinstance(summed, ast.Call) or _name(summed) != "exp" or len(summed.args) != 1 or summed.keywords:
+        return None
+    if library.is_keras and function == "cumulative_logsumexp":
+        return None
+    rest = [code.written(each) for each in made.args[1:]]
+    rest += [f"{each.arg}={code.written(each.value)}" for each in made.keywords]
+    return place.draft().replace(place.call, library(function, code.written(summed.args[0]), *rest)).edit()
 
 
 def _all_bounded(place: Place) -> Edit | None:

@@ -136,13 +136,15 @@ _NOT_ZERO = {"Log": 0, "RealDiv": 1, "Div": 1, "Reciprocal": 0, "Inv": 0, "Xdivy
 
 
 def relu_behind(trace: Trace, op: int) -> int:
-    """The ReLU that produces the zero that a logarithm or a division must not get, possibly reshaped or concatenated
-    with other values; -1 if there is none."""
+    """The ReLU that produces the zero that a logarithm or a division must not get, possibly reshaped, multiplied by a
+    constant, or concatenated with other values; -1 if there is none."""
     place = _NOT_ZERO.get(trace.ops[op].type, -1) if op >= 0 else -1
     start = [edge.op for edge in trace.ops[op].inputs if edge.input == place] if place >= 0 else []
 
     def before(made: int) -> Sequence[int]:
-        return [edge.op for edge in trace.ops[made].inputs] if trace.ops[made].type in _HANDING_ZEROS_ON else ()
+        given = [edge.op for edge in trace.ops[made].inputs]
+        is_scaled = trace.ops[made].type == "Mul" and len([each for each in given if each >= 0]) == 1
+        return given if is_scaled or trace.ops[made].type in _HANDING_ZEROS_ON else ()
 
     return next((made for made in walked(start, before) if trace.ops[made].type in ("Relu", "Relu6")), -1)
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from tb_gradflow.analyse.graph.inner_gradients import is_slope
 from tb_gradflow.analyse.graph.op_sets import LOOPS, ROUTING, STRAIGHT, is_float, passes_gradient
 from tb_gradflow.analyse.graph.paths import members
 from tb_gradflow.analyse.graph.topology import Crossing, Topology
@@ -278,7 +279,7 @@ def flat_slopes(measured: Measured) -> Iterator[Suspect]:
     ops, targets = topology.trace.ops, topology.trace.targets
     for entry in topology.trace.variable_gradients:
         goal, gradient = targets[entry.target].op, measured.of_variable(entry)
-        if gradient is None or not is_zero(gradient) or goal < 0 or not ops[goal].backward:
+        if gradient is None or not is_zero(gradient) or not is_slope(topology.trace, entry.target):
             continue
         straight = [op for op in (goal, *topology.made_by(goal)) if ops[op].backward and ops[op].type in STRAIGHT]
         if straight:

@@ -10,3 +10,15 @@ def forward_of(trace: Trace, index: int) -> int:
     ops, kind = trace.ops, trace.ops[index].type
     stems = [place for place, op in enumerate(ops) if not op.backward and op.type and kind.startswith(op.type)]
     return max(stems, key=lambda place: len(ops[place].type), default=-1)
+
+
+_PARTS = frozenset({"StridedSlice", "Slice", "GatherV2", "Split", "SplitV", "Unpack"})
+_SAME_VALUE = frozenset({"Reshape", "Cast", "Identity", "ExpandDims", "Squeeze", "Transpose"})
+
+
+def is_slope(trace: Trace, target: int) -> bool:
+    """Whether the target is an inner gradient itself, or a part of one, such as a column of it."""
+    op = trace.targets[target].op
+    while op >= 0 and not trace.ops[op].backward and trace.ops[op].type in _PARTS | _SAME_VALUE:
+        op = max((edge.op for edge in trace.ops[op].inputs), default=-1)
+    return op >= 0 and trace.ops[op].backward

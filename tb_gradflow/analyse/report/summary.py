@@ -9,11 +9,12 @@ from tb_gradflow.analyse.causes.wrong_value.normalised_over_batch import is_besi
 from tb_gradflow.analyse.evidence.by_hand import is_given
 from tb_gradflow.analyse.evidence.suspects import Suspect
 from tb_gradflow.analyse.graph.dropped_layer import dropped_layer
-from tb_gradflow.analyse.graph.inner_gradients import forward_of
+from tb_gradflow.analyse.graph.inner_gradients import forward_of, is_slope
 from tb_gradflow.analyse.graph.op_sets import STRAIGHT
 from tb_gradflow.analyse.step.measured import VANISHING_BELOW, Measured
 from tb_gradflow.analyse.step.movement import movement_of
 from tb_gradflow.analyse.step.status import State
+from tb_gradflow.analyse.user_code.definitions import are_built_before
 from tb_gradflow.analyse.words.fields import FROM_ONE_TERM
 from tb_gradflow.analyse.words.names import called, file_name, place_of
 from tb_gradflow.analyse.words.seen import CAUSES as SPOKEN_OF
@@ -86,7 +87,7 @@ def summary_of(measured: Measured, states: Sequence[State], findings: Sequence[F
         return f"The output of the model is always 1{_because(measured, first)}"
     if first.cause == "normalised_over_batch" and is_beside(measured.topology, first.culprit):
         return f"The output of the model is normalised over the wrong axis{_because(measured, first)}"
-    if first.cause == "second_order_missing" and trace.ops[trace.targets[first.target].op].backward:
+    if first.cause == "second_order_missing" and is_slope(trace, first.target):
         return f"A second derivative is zero everywhere{_because(measured, first).replace(' is zero.', '.')}"
     if first.cause == "frozen_by_flag" and trainable:
         number = len(first.variables)
@@ -217,9 +218,12 @@ def is_held_by_optimizer(measured: Measured, finding: Finding) -> bool:
 
 
 def _is_made_before(measured: Measured, finding: Finding) -> bool:
-    """Whether the model does not track the variables of the finding, and the step did not create them."""
-    made = {each.name for each in measured.topology.trace.variables if each.made}
-    return finding.cause == "untracked_variable" and made.isdisjoint(finding.variables)
+    """Whether the model does not track the variables of the finding, and the step does not create their layers."""
+    trace = measured.topology.trace
+    made = {each.name for each in trace.variables if each.made}
+    return finding.cause == "untracked_variable" and (
+        made.isdisjoint(finding.variables) or are_built_before(trace, finding.variables)
+    )
 
 
 def unverified_in(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -53,11 +54,10 @@ def overall_verdict(
     """`states` are those of the listed variables; `summary` is the step in one sentence."""
     loud = [each for each in findings if each.severity != "info"]
     if loud:
-        if measured.too_long is not None and _is_of_values(measured, states, loud):
-            step, first = measured.too_long
-            if step < measured.step and first.better is not None:
-                raised = f"{_rate(first)} raised {_too_long(first, first.better, 'have lowered')}"
-                return OverallVerdict("rate", f"{summary} Before that, in step {step}, {raised}", ())
+        if (earlier := _too_long_before(measured, states, loud)) is not None:
+            step, first, part = earlier
+            raised = f"{_rate(first)} raised {_too_long(first, part, 'have lowered')}"
+            return OverallVerdict("rate", f"{summary} Before that, in step {step}, {raised}", ())
         return OverallVerdict(_OF_CAUSES.get(loud[0].cause, "gradient"), summary, ())
     ruled_out = tuple(_ruled_out(measured, states))
     when, search = _that_holds(measured)
@@ -74,6 +74,41 @@ def overall_verdict(
     if search is not None and search.after(1.0) < search.before:
         ruled_out += (_good_step(search),)
     return OverallVerdict("nothing_found", summary, ruled_out)
+
+
+def after_a_long_step(
+    measured: Measured, states: Sequence[State], findings: tuple[Finding, ...]
+) -> tuple[Finding, ...]:
+    """The same, where a step that was too long came before gradients lost their value: an edit that was not run treats
+    what follows from it, such as units that are inactive since then."""
+    loud = [each for each in findings if each.severity != "info"]
+    if (earlier := _too_long_before(measured, states, loud)) is None:
+        return findings
+    step, first, _ = earlier
+    advice = f"Lower {_rate(first).rstrip(',')}: in step {step}, before this began, the step was too long. "
+    variables = {variable.name: number for number, variable in enumerate(measured.topology.trace.variables)}
+    had_one = {name for name, number in variables.items() if measured.largest_before(number)[0] > 0}
+    return tuple(
+        replace(each, fix=f"{advice}Otherwise: {_continued(each.fix)}", edit=None, cost="", alternatives=())
+        if each.tried is None and each.severity != "info" and had_one >= {*each.variables}
+        else each
+        for each in findings
+    )
+
+
+def _continued(sentence: str) -> str:
+    return sentence[:1].lower() + sentence[1:]
+
+
+def _too_long_before(
+    measured: Measured, states: Sequence[State], loud: Sequence[Finding]
+) -> tuple[int, LineSearch, float] | None:
+    """The first step that was too long, if it was an earlier one and may explain all findings, and the part of it that
+    would have lowered the loss."""
+    if measured.too_long is None or not loud or not _is_of_values(measured, states, loud):
+        return None
+    step, first = measured.too_long
+    return (step, first, first.better) if step < measured.step and first.better is not None else None
 
 
 def _that_holds(measured: Measured) -> tuple[str, LineSearch | None]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-from tb_gradflow.analyse.user_code.code import Code
+from tb_gradflow.analyse.user_code.code import Code, Program, program_of
 from tb_gradflow.analyse.user_code.place import Place, argument_of, name_of
 from tb_gradflow.analyse.words.names import Group
 from tb_gradflow.record.schema import Trace
@@ -154,3 +154,53 @@ def _named(call: ast.Call) -> str:
     if given is None and name_of(call.func) in ("add_weight", "get_variable") and call.args:
         given = call.args[0]
     return given.value if isinstance(given, ast.Constant) and isinstance(given.value, str) else ""
+
+
+def are_built_before(trace: Trace, variables: Iterable[str]) -> bool:
+    """Whether no code that the step runs makes a layer of the types that these variables belong to, but other code of
+    the program does."""
+    names = {part for name in variables for part in name.split("/")[-2:-1]}
+    types = {layer.type for layer in trace.layers if layer.name in names}
+    program = program_of(trace)
+    made = [
+        (code, node)
+        for code in program.passages
+        for node in ast.walk(code.tree)
+        if isinstance(node, ast.Call) and name_of(node.func) in types
+    ]
+    running = _run_by_step(trace, program)
+    return bool(made) and not any(
+        _is_in_a_loop_at_the_top(code, node) or code.function(node) in running for code, node in made
+    )
+
+
+def _is_in_a_loop_at_the_top(code: Code, node: ast.AST) -> bool:
+    """Whether a loop at the top level of a file contains it, such as that of a training."""
+    return code.function(node) is None and any(isinstance(each, (ast.For, ast.While)) for each in code.around(node))
+
+
+def _run_by_step(trace: Trace, program: Program) -> set[ast.AST]:
+    """The functions with a line that made an op of the step, and those that they call, by name."""
+    by_name: dict[str, list[ast.AST]] = {}
+    for code in program.passages:
+        for node in ast.walk(code.tree):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                by_name.setdefault(node.name, []).append(node)
+            if isinstance(node, ast.ClassDef):
+                inside = [each for each in node.body if isinstance(each, ast.FunctionDef)]
+                by_name.setdefault(node.name, []).extend(each for each in inside if each.name == "__init__")
+    places = [(program.at(source.file, source.line), source.line) for source in trace.sources]
+    found: set[ast.AST] = {
+        function
+        for code, line in places
+        if code is not None
+        for statement in code.statements_at(line)
+        if (function := code.function(statement)) is not None
+    }
+    queue = list(found)
+    for running in queue:  # grows while it is walked
+        called = {name_of(node.func) for node in ast.walk(running) if isinstance(node, ast.Call)} - {"__init__"}
+        new = [each for name in called for each in by_name.get(name, ()) if each not in found]
+        found.update(new)
+        queue.extend(new)
+    return found

@@ -13,7 +13,7 @@ _IN_TENSORFLOW = {
     "softplus": "math.softplus", "leaky_relu": "nn.leaky_relu", "log_sigmoid": "math.log_sigmoid",
     "divide_no_nan": "math.divide_no_nan", "var": "math.reduce_variance", "logsumexp": "reduce_logsumexp",
     "take": "gather", "floor": "floor", "ceil": "math.ceil", "log_softmax": "nn.log_softmax",
-    "prod": "reduce_prod", "max": "reduce_max",
+    "prod": "reduce_prod", "max": "reduce_max", "cumulative_logsumexp": "math.cumulative_logsumexp",
     "arange": "range", "relu": "nn.relu", "log1p": "math.log1p", "power": "pow",
 }  # fmt: skip
 """Functions whose name in TensorFlow differs from that in `keras.ops`."""

@@ -38,7 +38,7 @@ def _positive(group: Group, relu: int) -> str:
     """The replacement for the ReLU, in the user's line if that calls it."""
     source, maker = source_of(group.trace, relu), called(group.trace, relu)
     call = call_on(source.code, maker.strip("`")) if source is not None else None
-    if call is None and source is None:
+    if call is None and (source is None or not group.trace.ops[relu].api):
         return f'use `activation="softplus"` instead of {maker}, and add `1e-6`'
     library = "keras.ops" if (group.trace.ops[relu].api or "").startswith("keras.") else "tf.nn"
     x, whole = (call.subject, f"`{call.text}`") if call is not None else ("x", maker)

@@ -9,8 +9,11 @@ from tb_gradflow.record.report import Diagnosis, Finding
 from tb_gradflow.serve.runs.course import MOST_OPS
 from tb_gradflow.serve.runs.history import History
 
-# The messages of these causes contain the step themselves.
-_TELLING = ("nonfinite_weights", "gradient_not_applied", "loss_spike", "index_out_of_range")
+# The messages of these causes contain the step themselves, or how many steps were looked at.
+_TELLING = (
+    "nonfinite_weights", "gradient_not_applied", "loss_spike", "index_out_of_range", "gradient_clipped",
+    "uneven_updates", "steps_skipped",
+)  # fmt: skip
 # What later steps show, but holds from the first step on: a list has always lacked a variable, and a compiled step has
 # always computed with the same number.
 _FROM_THE_FIRST_STEP = ("untracked_variable", "python_constant")

@@ -321,10 +321,19 @@ class _Trials:
         before = {each.name: each.status for each in self.before.diagnosis.variables}
         # The bias of an attention key has no influence, whatever else is fixed.
         idle = {name for each in now.findings if each.cause in _NO_INFLUENCE for name in each.variables}
+        # That of an attention's query is next to nothing until the keys differ.
+        growing = {
+            name
+            for each in now.findings
+            if each.cause == "vanishing_depth" and each.severity == "info"
+            for name in each.variables
+        }
         for name, status in statuses.items():
             well = {"connected"}
             if name in idle:
                 well.update(("zero", "vanishing"))
+            if name in growing:
+                well.add("vanishing")
             if before.get(name) in ("nan", "inf"):
                 well.add("exploding")
             if finding.cause == "variable_assign":
@@ -397,7 +406,8 @@ def _shapes_of_layers(trace: Trace) -> dict[str, set[tuple[int, ...] | None]]:
     scopes = [f"{layer.scope}/" for layer in trace.layers]
     for op in trace.ops:
         for edge in op.inputs:
-            if edge.op < 0 or trace.ops[edge.op].reads is not None:
+            # What is written to a variable is no tensor of the op that writes it.
+            if edge.op < 0 or edge.passes == "state" or trace.ops[edge.op].reads is not None:
                 continue
             made = trace.ops[edge.op]
             for scope in scopes:

@@ -40,9 +40,16 @@ _MOST_CHARACTERS = 300
 
 
 def with_raised(trace: Trace, error: BaseException) -> Trace:
-    """The structure of a step, and what an op has raised while it ran; unchanged if another exception was raised."""
+    """The structure of a step, and what an op has raised while it ran; or another exception, if nothing else is known
+    to be wrong with it: all gradients that it requested have arrived."""
     if not isinstance(error, tf.errors.OpError):
-        return trace
+        outcomes = {each.outcome for each in trace.variable_gradients} - {"not_asked"}
+        named = type(error).__name__
+        # That of a function which AutoGraph has changed ends with the original one.
+        said = _line_of(str(error)).removeprefix(f"{named}: ")
+        return (
+            replace(trace, raised=(Raised(-1, "", None, None, f"{named}: {said}"),)) if outcomes == {"value"} else trace
+        )
     said = str(error.message)
     indices, size = indices_outside(said)
     place, kind, source, api = _op_in(trace, said), "", None, None

@@ -106,6 +106,11 @@ def test_a_training_that_breaks_because_its_steps_are_too_long(tmp_path: Path) -
     assert " of 4 trainable variables get " in verdict.text
     assert "Before that, in step " in verdict.text
     assert ", the learning rate, 5, raised the loss of the step's own batch from " in verdict.text
+    loud = [each for each in tb_gradflow.open_log(tmp_path).report().findings if each.severity != "info"]
+    assert loud
+    for finding in loud:
+        assert finding.fix.startswith("Lower the learning rate, 5: in step ")
+        assert finding.edit is None
 
 
 def test_a_training_that_recovers_from_steps_that_were_too_long_is_not_told_of_them(tmp_path: Path) -> None:

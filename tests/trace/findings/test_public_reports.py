@@ -1379,3 +1379,202 @@ def test_an_infinite_loss_is_told_where_the_gradient_is_zero(tmp_path: Path) -> 
     [finding] = tb_gradflow.open_log(tmp_path).report().findings
     assert (finding.cause, finding.severity) == ("log_zero", "error")
     assert "The loss is infinite" in finding.message
+
+
+def test_a_query_whose_gradient_is_next_to_nothing_at_first_does_not_discard_an_edit() -> None:
+    """An additive attention whose softmax has one entry; with the edit, the query nearly cancels at first."""
+    of_query, of_values, scored, last = (keras.layers.Dense(units, use_bias=False) for units in (4, 4, 1, 1))
+    values, query = tf.constant(1e-2 * RANDOM.normal(size=(8, 5, 4)), tf.float32), 1e-2 * X
+
+    def loss() -> tf.Tensor:
+        score = scored(tf.tanh(of_query(query)[:, None] + of_values(values)))
+        weights = tf.nn.softmax(score)
+        return tf.reduce_mean(tf.square(last(tf.reduce_sum(weights * values, 1)) - 1.0))
+
+    loss()
+    variables = [layer.kernel for layer in (of_query, of_values, scored, last)]
+    [finding] = loud(tb_gradflow.explain(loss, variables=variables, try_fixes=True))
+
+    assert finding.cause == "softmax_single_class"
+    assert finding.edit is not None
+    assert "tf.nn.softmax(score, axis=1)" in finding.edit.after
+
+
+def test_edits_are_tried_in_a_step_that_reads_what_it_has_written() -> None:
+    """The state of a generator, by the second call of the layer that has it."""
+
+    class Stops(keras.Model):
+        def __init__(self) -> None:
+            super().__init__()
+            self.noise = keras.layers.GaussianNoise(0.1, seed=3)
+            self.body, self.head = keras.layers.Dense(3), keras.layers.Dense(1)
+
+        def call(self, x: tf.Tensor, training: bool = False) -> tf.Tensor:
+            noisy = self.noise(x, training=training) + self.noise(x, training=training)
+            return self.head(tf.stop_gradient(self.body(noisy)))
+
+    model = Stops()
+    model.compile("sgd", "mse")
+    model(X)
+
+    [finding] = loud(tb_gradflow.explain(model, X, tf.ones((8, 1)), try_fixes=True))
+
+    assert finding.cause == "stop_gradient_misuse"
+    assert finding.tried is not None
+    assert finding.tried.works
+
+
+@pytest.mark.parametrize("method", ["gradient", "batch_jacobian"])
+@pytest.mark.parametrize("activation", ["relu", "tanh"])
+def test_one_column_of_a_slope_has_a_second_derivative_too(method: str, activation: str) -> None:
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(8, activation), keras.layers.Dense(1)])
+
+    def loss(x: tf.Tensor) -> tf.Tensor:
+        with tf.GradientTape() as second:
+            second.watch(x)
+            with tf.GradientTape() as first:
+                first.watch(x)
+                u = model(x)
+            slope = getattr(first, method)(u, x)[..., 1]
+        bend = getattr(second, method)(slope, x)
+        return tf.reduce_mean(tf.square(slope)) + tf.reduce_mean(tf.square(bend)) + tf.reduce_mean(tf.square(u))
+
+    report = tb_gradflow.explain(loss, args=(X,), variables=model.trainable_variables)
+
+    if activation == "tanh":
+        assert report.healthy
+        return
+    [finding] = loud(report)
+    assert finding.cause == "second_order_missing"
+    assert finding.message.startswith("The second derivative with respect to `x` is exactly zero")
+
+
+def test_an_environment_of_numpy_that_is_given_the_action_is_no_path_of_the_gradient() -> None:
+    actor, critic = (keras.Sequential([keras.Input((4,)), keras.layers.Dense(units)]) for units in (2, 1))
+
+    def loss() -> tf.Tensor:
+        logits = actor(X)
+        action = tf.random.categorical(logits, 1)[:, 0]
+        following = tf.numpy_function(
+            lambda taken: (X.numpy() + taken[:, None]).astype(np.float32), [action], tf.float32
+        )
+        advantage = 1.0 + 0.9 * critic(tf.ensure_shape(following, (8, 4))) - critic(X)
+        chosen = tf.gather(tf.nn.log_softmax(logits), action, batch_dims=1)
+        return -tf.reduce_mean(chosen * tf.stop_gradient(advantage[:, 0])) + tf.reduce_mean(tf.square(advantage))
+
+    report = tb_gradflow.explain(loss, variables=[*actor.trainable_variables, *critic.trainable_variables])
+
+    assert report.healthy
+    assert not any(each.cause == "python_escape" for each in report.findings)
+
+
+class Tower:
+    """Holds layers, but is none."""
+
+    def __init__(self) -> None:
+        self.hidden = [keras.layers.Dense(3, activation="tanh") for _ in range(2)]
+
+    def __call__(self, x: tf.Tensor) -> tf.Tensor:
+        for layer in self.hidden:
+            x = layer(x)
+        return x
+
+
+class HoldsTower(keras.Model):
+    def __init__(self) -> None:
+        super().__init__()
+        self.towers = [Tower()]
+        self.last = keras.layers.Dense(1)
+
+    def call(self, x: tf.Tensor) -> tf.Tensor:
+        return self.last(self.towers[0](x))
+
+
+def test_layers_of_a_plain_object_are_not_created_anew(tmp_path: Path) -> None:
+    model = HoldsTower()
+    model.compile("sgd", "mse")
+
+    recorder = tb_gradflow.GradFlowCallback(tmp_path, update_freq=1)
+    model.fit(X.numpy(), np.ones((8, 1), np.float32), verbose=0, callbacks=[recorder])
+    report = tb_gradflow.open_log(tmp_path).report()
+    [finding] = loud(report)
+
+    assert (finding.cause, finding.severity) == ("untracked_variable", "error")
+    assert "anew" not in finding.message + report.diagnosis.summary
+    assert "`Tower` is neither" in finding.message
+    assert "class Tower(keras.layers.Layer)" in finding.fix
+
+
+def test_a_product_with_what_was_normalised_over_one_row_is_no_vector_of_one_element() -> None:
+    given = keras.Input((4,))
+    made = keras.layers.BatchNormalization()(keras.layers.Dense(3)(given))
+    score = keras.layers.Dense(1, use_bias=False)(given)
+    model = keras.Model(given, keras.layers.Dense(1)(keras.layers.multiply([score, made])))
+    model.compile("sgd", "mse")
+
+    findings = loud(tb_gradflow.explain(model, X[:1], tf.ones((1, 1))))
+
+    assert findings
+    assert not any("its own norm" in each.message for each in findings)
+
+
+def test_what_the_optimizer_raises_is_told(tmp_path: Path) -> None:
+    models = [keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)]) for _ in range(2)]
+    optimizer = keras.optimizers.Adam()
+    optimizer.build(models[0].trainable_variables)
+
+    @tb_gradflow.watch(tmp_path)
+    def step() -> None:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(models[1](X)))
+        gradients = tape.gradient(loss, models[1].trainable_variables)
+        optimizer.apply_gradients(zip(gradients, models[1].trainable_variables, strict=True))
+
+    with pytest.raises(ValueError, match="Unknown variable"):
+        step()
+    step.flush()
+    [finding] = loud(tb_gradflow.open_log(tmp_path).report())
+
+    assert finding.cause == "not_measured"
+    assert "the step raises ValueError: Unknown variable: " in finding.message
+    assert "train_on_batch" not in finding.fix
+
+
+@pytest.mark.parametrize("function", ["cumsum", "reduce_sum"])
+def test_the_logarithm_of_a_sum_of_exponentials_is_written_in_log_space(function: str) -> None:
+    rate = tf.Variable([[100.0]], name="rate")
+    given = tf.constant([[-2.0], [-3.0]])
+
+    def of_cumulated() -> tf.Tensor:
+        risk = (given @ rate)[:, 0]
+        return tf.reduce_mean(tf.math.log(tf.cumsum(tf.exp(risk))))
+
+    def of_sum() -> tf.Tensor:
+        risk = given @ rate
+        return tf.reduce_mean(tf.math.log(tf.reduce_sum(tf.exp(risk), axis=1)))
+
+    loss = of_cumulated if function == "cumsum" else of_sum
+    finding = loud(tb_gradflow.explain(loss, variables=[rate], try_fixes=True))[0]
+
+    assert finding.cause == "log_zero"
+    assert finding.edit is not None
+    wanted = "tf.math.cumulative_logsumexp(risk)" if function == "cumsum" else "tf.reduce_logsumexp(risk, axis=1)"
+    assert wanted in finding.edit.after
+    assert finding.tried is not None
+    assert finding.tried.works
+
+
+def test_a_deviation_that_a_relu_makes_zero_is_followed_to_it_through_a_factor() -> None:
+    deviations = keras.layers.Dense(3, activation="relu")
+    deviations(X)
+
+    def loss() -> tf.Tensor:
+        sigma = deviations(X)
+        density = tf.exp(-0.5 * tf.square(1.0 / sigma)) / (sigma * 2.5)
+        return tf.reduce_mean(density)
+
+    finding = loud(tb_gradflow.explain(loss, variables=deviations.trainable_variables))[0]
+
+    assert finding.cause == "zero_over_zero"
+    assert "Its input comes from `Relu` (in layer " in finding.message
+    assert finding.fix.startswith('Make the divisor positive: use `activation="softplus"`')

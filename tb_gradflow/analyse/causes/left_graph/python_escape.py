@@ -21,8 +21,18 @@ _PYTHON = frozenset({*_FUNCTIONS, "EagerPyFunc", PYTHON})
 
 def rule(suspect: Suspect) -> Verdict | None:
     """Python code computes the value: `tf.numpy_function`, `tf.py_function` with NumPy in it, or `.numpy()` and its
-    like in a step that runs eagerly."""
-    return Verdict("python_escape", "error") if suspect.op.type in _PYTHON else None
+    like in a step that runs eagerly. Not if it is only given integers, such as the action that was drawn: what made
+    them integers has no derivative either."""
+    if suspect.op.type not in _PYTHON or _is_given_integers(suspect.topology, suspect.culprit):
+        return None
+    return Verdict("python_escape", "error")
+
+
+def _is_given_integers(topology: Topology, op: int) -> bool:
+    """Whether it is a function of Python's that is given integers alone, of what is computed in the step."""
+    ops = topology.trace.ops
+    given = [ops[edge.op].outputs[edge.output].dtype for edge in ops[op].inputs if edge.op >= 0]
+    return ops[op].type in _FUNCTIONS and bool(given) and all(each.startswith(("int", "uint")) for each in given)
 
 
 def handed_to_predict(suspect: Suspect) -> Verdict | None:
@@ -60,7 +70,7 @@ def partly_in_python(suspect: Suspect) -> Verdict | None:
     for op in sorted(place for kind in (*_FUNCTIONS, PYTHON) for place in topology.by_type.get(kind, ())):
         given = {edge.op for edge in topology.trace.ops[op].inputs if edge.op >= 0}
         made = given.union(*(topology.made_by(each) for each in given)) if arrives[op] >= 0 else given
-        if arrives[op] >= 0 and not made.isdisjoint(readers):
+        if arrives[op] >= 0 and not made.isdisjoint(readers) and not _is_given_integers(topology, op):
             return Verdict("python_escape", "warning" if _is_summand(suspect, op) else "info", op)
     return None
 

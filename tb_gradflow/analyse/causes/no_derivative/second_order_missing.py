@@ -6,12 +6,11 @@ from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.edits.settings import curved
 from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
 from tb_gradflow.analyse.evidence.zeros import PRODUCTS, second_derivatives
-from tb_gradflow.analyse.graph.inner_gradients import forward_of
+from tb_gradflow.analyse.graph.inner_gradients import forward_of, is_slope
 from tb_gradflow.analyse.graph.op_sets import STRAIGHT
 from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import Group, Text, called, place_of
-from tb_gradflow.record.schema import Trace
 
 
 def rule(suspect: Suspect) -> Verdict | None:
@@ -59,7 +58,7 @@ def constant_slope(suspect: Suspect) -> Verdict | None:
     """The gradient of a derivative that does not depend on a tensor, although what was differentiated does: that is
     linear in it. TensorFlow returns `None` for this zero, and code such as `u_xx + f` fails with it."""
     topology, target, variable = suspect.topology, suspect.target, suspect.state.variable
-    if target < 0 or not _is_slope(topology.trace, target) or not topology.trace.variables[variable].computed:
+    if target < 0 or not is_slope(topology.trace, target) or not topology.trace.variables[variable].computed:
         return None
     others = (place for place in range(len(topology.trace.targets)) if place != target)
     depends = any(topology.influences(variable, place) for place in others)
@@ -98,7 +97,7 @@ def message_and_fix(group: Group) -> Text:
             "Put a curved activation in between, `tf.tanh(x)` or `tf.sin(x)`. If a zero is correct, request the "
             "gradient with `unconnected_gradients=tf.UnconnectedGradients.ZERO`.",
         )(group)
-    if group.suspect.target >= 0 and _is_slope(group.trace, group.suspect.target):
+    if group.suspect.target >= 0 and is_slope(group.trace, group.suspect.target):
         function = forward or f"`{kind}`"
         return Template(
             f"The second derivative with respect to {{names}} is exactly zero: the slope of {function} is constant "
@@ -120,12 +119,6 @@ def message_and_fix(group: Group) -> Text:
         "{they_get} no gradient: " + f"{inner}, and TensorFlow cannot differentiate {of}{raises}.",
         f"Write {forward or 'this part'} with ops that can be differentiated twice, or keep it out of the inner tape.",
     )(group)
-
-
-def _is_slope(trace: Trace, target: int) -> bool:
-    """Whether the target is an inner gradient itself."""
-    op = trace.targets[target].op
-    return op >= 0 and trace.ops[op].backward
 
 
 def _any_zero(group: Group) -> bool:

@@ -26,6 +26,11 @@ def message_and_fix(group: Group) -> Text:
     elif made_by(group, ("Exp",), TERMS):
         total = logsumexp(group)
         fix = f"Sum in log space, `{total}(log_terms, axis=-1)`, where `log_terms` are the logarithms of the summands."
+    elif made_by(group, ("Cumsum",)) and made_by(group, ("Exp",), TERMS | {"Cumsum"}):
+        fix = (
+            "Sum in log space: `tf.math.cumulative_logsumexp(log_terms)`, where `log_terms` are the logarithms of the "
+            "summands."
+        )
     elif made_by(group, ("MatrixDeterminant",), _OF_ONE_NUMBER):
         fix = (
             "Compute the log-determinant directly, as the determinant underflows: "
@@ -91,5 +96,6 @@ CAUSE = Cause(
     quotes=(
         "Keep its input above zero: ",
         "Compute it from the logits: ",
+        "Sum in log space: ",
     ),
 )

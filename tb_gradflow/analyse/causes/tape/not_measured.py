@@ -40,12 +40,12 @@ def message_and_fix(group: Group) -> Text:
         )(group)
     if group.trace.raised:
         raised = group.trace.raised[0]
-        where = f"{called(group.trace, raised.op)}{place_of(group.trace, raised.op)} raises" if raised.op >= 0 else "it"
-        return Template(
-            "Not verified: no step was completed, so the gradient of {names} was not measured: "
-            f"{where} {raised.error}.",
-            "Mend what raises the error, and run a step again.",
+        where = f"{called(group.trace, raised.op)}{place_of(group.trace, raised.op)}" if raised.op >= 0 else "the step"
+        text = Template(
+            f"Not verified: no step was completed, so the gradient of {{names}} was not measured: {where} raises ",
+            "Fix what raises the error, and run a step again.",
         )(group)
+        return Text(f"{text.message}{raised.error.removesuffix('.')}.", text.fix)
     return Template(
         "Not verified: no step was completed, so the gradient of {names} was not measured. The graph alone shows no "
         "problem.",

@@ -24,6 +24,7 @@ from tb_gradflow.analyse.graph.op_sets import scopes_of
 from tb_gradflow.analyse.graph.paths import walked
 from tb_gradflow.analyse.step.measured import WEIGHT_NORM
 from tb_gradflow.analyse.user_code.code import FUNCTIONS, program_of
+from tb_gradflow.analyse.user_code.definitions import are_built_before
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import Group, Text, place_of
 from tb_gradflow.record.schema import Trace
@@ -202,6 +203,17 @@ def message_and_fix(group: Group) -> Text:
             "{they_are} used in the loss, but no gradient is requested for {them}.",
             "Nothing to fix if {names} should not be trained. Otherwise, pass {them} to `tape.gradient(...)` and to "
             "the optimizer.",
+        )(group)
+    if layer.isidentifier() and are_built_before(group.trace, group.names):
+        owner = _class_without_layer(group.trace, _users(group))
+        why = f": Keras tracks the layers that layers and models hold, and `{owner}` is neither" if owner else ""
+        return Template(
+            "{they_are} used in the loss" + _place_of_use(group) + ", but the model does not track {them}, so nothing "
+            f"trains {{them}}{why}.",
+            f"Make it a layer: `class {owner}(keras.layers.Layer)`, with `super().__init__()` in its `__init__`, and "
+            "`call` instead of `__call__`."
+            if owner
+            else f"Hold the layer in an attribute of the model, `self.{layer} = ...`, and call `self.{layer}(x)`.",
         )(group)
     if layer.isidentifier():
         fix = f"Create the layer in `__init__`, `self.{layer} = ...`, and only call it in `call`: `self.{layer}(x)`."

@@ -152,7 +152,7 @@ CAUSE = Cause(
     "1e-4 without the clip (SGD), or what is left is smaller than the epsilon of Adam, and the loss has not fallen",
     severity="info, warning",
     fix="a limit of about the usual norm",
-    plight="almost nothing of their gradient",
+    plight="almost nothing of the gradient",
     without_op="a clip{line} cuts it",
     headline="A clip leaves almost nothing of the gradient.",
 )
