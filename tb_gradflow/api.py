@@ -139,8 +139,10 @@ def explain(
     If the loss is a sum, `report.terms` holds the gradient of each term for each variable. This takes one more backward
     pass for each term; `terms=False` avoids it.
     """
+    from tb_gradflow.trace.experiments.batch_fit import batch_fit_of
     from tb_gradflow.trace.explain.graph_tensors import is_graph_tensor
     from tb_gradflow.trace.explain.one_step import explain_function, explain_model
+    from tb_gradflow.trace.explain.trials import is_well
     from tb_gradflow.trace.explain.tried_edits import seen, variables_as_called, with_tried
     from tb_gradflow.trace.fidelity.rollback import drawing
     from tb_gradflow.trace.log.progress import told_if_long
@@ -170,7 +172,12 @@ def explain(
     elif try_fixes:
         called = variables_as_called(explained.trace, variables) if variables is not None else {}
         with told_if_long("trying the fixes on copies of the step"):
-            diagnosis = with_tried(seen(explained, diagnosis), again, called)
+            fit = batch_fit_of(explained.training, 0) if explained.training is not None and is_well(diagnosis) else None
+            if fit is not None:
+                explained = replace(explained, trace=replace(explained.trace, fits=(fit,)))
+                diagnosis = explained.diagnosis()
+            else:
+                diagnosis = with_tried(seen(explained, diagnosis), again, called)
     outliers = finding_of_outliers(explained.examples, len(explained.trace.targets) - 1)
     if outliers is not None:
         diagnosis = replace(diagnosis, findings=(*diagnosis.findings, outliers))

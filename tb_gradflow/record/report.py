@@ -302,9 +302,10 @@ class TermReport:
     kind: TermKind = "term"
 
 
-VerdictKind = Literal["gradient", "rate", "inputs", "labels", "updates", "terms", "learned", "nothing_found"]
+VerdictKind = Literal["gradient", "rate", "inputs", "labels", "updates", "terms", "batch", "learned", "nothing_found"]
 """What a run suffers from: missing or wrong gradients; steps that are too long or too short; what it is given; how the
-weights are updated; a term of the loss; nothing, because there is nothing left to learn, or because nothing was found.
+weights are updated; a term of the loss; a batch of which the model learns nothing; nothing, because there is nothing
+left to learn, or because nothing was found.
 """
 
 

@@ -84,7 +84,7 @@ def explain_model(
     rows = _first_rows((x, y, sample_weight), batch_size)
     _build(model, rows)
     plan = _plan_of(model, keras.utils.pack_x_y_sample_weight(*rows), terms=terms, trains=trains)
-    found = _explained(plan, eagerly=bool(model.run_eagerly))
+    found = _with_batch(_explained(plan, eagerly=bool(model.run_eagerly)), rows)
     return replace(found, examples=_examples_of_model(plan, model, rows)) if examples else found
 
 
@@ -94,7 +94,21 @@ def explain_batch(model: Any, batch: Any) -> Explained:
     can train it."""
     _check_model(model)
     give_first_values(model)
-    return _explained(_plan_of(model, batch, terms=False, trains=True), eagerly=False)
+    try:
+        rows = keras.utils.unpack_x_y_sample_weight(batch)
+    except ValueError:  # a batch in the user's own form
+        rows = ()
+    return _with_batch(_explained(_plan_of(model, batch, terms=False, trains=True), eagerly=False), rows)
+
+
+def _with_batch(explained: Explained, rows: Sequence[Any]) -> Explained:
+    """The same; what trains it knows what the model is given, and what its predictions are compared with."""
+    inputs, labels = (
+        [each for each in tf.nest.flatten(part) if isinstance(each, tf.Tensor)] for part in (rows[:1], rows[1:2])
+    )
+    if explained.training is None or len(tf.nest.flatten(rows[:1])) != len(inputs):
+        return explained
+    return replace(explained, training=replace(explained.training, inputs=inputs, labels=labels))
 
 
 @left_alone()
