@@ -172,9 +172,9 @@ def explain(
     elif try_fixes:
         called = variables_as_called(explained.trace, variables) if variables is not None else {}
         with told_if_long("trying the fixes on copies of the step"):
-            fit = batch_fit_of(explained.training, 0) if explained.training is not None and is_well(diagnosis) else None
-            if fit is not None:
-                explained = replace(explained, trace=replace(explained.trace, fits=(fit,)))
+            if explained.training is not None and is_well(diagnosis):
+                fits = tuple(filter(None, [batch_fit_of(explained.training, 0)]))
+                explained = replace(explained, trace=replace(explained.trace, fits=fits, metrics=explained.metrics))
                 diagnosis = explained.diagnosis()
             else:
                 diagnosis = with_tried(seen(explained, diagnosis), again, called)

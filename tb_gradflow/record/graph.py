@@ -181,17 +181,43 @@ class BatchFit:
     ended: float | None = None
 
 
+CERTAIN = 0.99
+"""An accuracy that is less is not that of right predictions."""
+
+
+@dataclass(frozen=True, slots=True)
+class MetricTrial:
+    """An accuracy of Keras's that a model was compiled with, computed for made-up predictions.
+
+    Attributes:
+        name: Its name.
+        right: For predictions without an error: those for which the loss is least.
+        close: For predictions that name the right classes by a narrow margin; as `right` if there is no such margin.
+        wrong: For the predictions of `right`, each for the next row.
+        instead: A metric that is 1 for both kinds of right predictions and less for wrong ones, as it is written; empty
+            if there is none.
+    """
+
+    name: str
+    right: float
+    close: float
+    wrong: float
+    instead: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Trials:
     """What was tried in a session.
 
     Attributes:
         trials: The best first.
-        fits: Of a step whose loss had not fallen; none in older logs.
+        fits: Of a step whose loss had not fallen, or on request; none in older logs.
+        metrics: Likewise.
     """
 
     trials: tuple[Trial, ...]
     fits: tuple[BatchFit, ...] = ()
+    metrics: tuple[MetricTrial, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -211,7 +211,14 @@ class StoredRun:
         tried = [self._trials(tag) for tag in self.tried_in(session, index)]
         trials = [each for known in tried for each in known.trials]
         fits = [each for known in tried for each in known.fits]
-        return replace(trace, index=index, trials=(*trials, *trace.trials), fits=(*fits, *trace.fits))
+        metrics = [each for known in tried for each in known.metrics]
+        return replace(
+            trace,
+            index=index,
+            trials=(*trials, *trace.trials),
+            fits=(*fits, *trace.fits),
+            metrics=(*metrics, *trace.metrics),
+        )
 
     def _trials(self, tag: Tag) -> Trials:
         if tag in self._damaged:

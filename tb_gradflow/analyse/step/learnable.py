@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tb_gradflow.analyse.graph.comparisons import DIFFERENCES
 from tb_gradflow.analyse.step.measured import Measured
-from tb_gradflow.record.graph import LEARNED
+from tb_gradflow.record.graph import CERTAIN, LEARNED
 from tb_gradflow.record.schema import BatchFit, Descent
 
 _SAME = 1e-3
@@ -128,6 +128,22 @@ def has_not_fallen(fit: BatchFit) -> str:
             "inputs of the first one: the inputs say little of the targets, or the model cannot compute how. Without "
             "an activation between its layers, it only computes weighted sums."
         )
+    return ""
+
+
+def says_nothing(measured: Measured) -> str:
+    """That an accuracy says nothing of the loss, or something else; empty if none does."""
+    for metric in measured.topology.trace.metrics:
+        if min(metric.right, metric.close) >= CERTAIN:
+            continue
+        why = f"it is {metric.right:.3g} for predictions without an error, {metric.wrong:.3g} for those of other rows"
+        if metric.right >= CERTAIN:
+            why = (
+                f"it is {metric.close:.3g} for predictions that all are on the right side of zero, because it divides "
+                "these logits at 0.5, as if they were probabilities"
+            )
+        instead = f"`metrics=[{metric.instead}]` is 1 for them" if metric.instead else 'for numbers, use `"mae"`'
+        return f"But do not go by the metric `{metric.name}`: {why}; {instead}."
     return ""
 
 

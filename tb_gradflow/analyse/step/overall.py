@@ -11,6 +11,7 @@ from tb_gradflow.analyse.step.learnable import (
     fit_in,
     has_not_fallen,
     is_not_the_reason,
+    says_nothing,
     steps_too_short,
     targets_in,
     targets_too_large,
@@ -97,8 +98,8 @@ def overall_verdict(
         ruled_out += (_good_step(search),)
     if fit is not None and (said := is_not_the_reason(fit)):
         ruled_out += (said,)
-    if fit is not None:
-        summary = " ".join(filter(None, (summary, has_not_fallen(fit))))
+    said = says_nothing(measured) or ("" if fit is None else has_not_fallen(fit))
+    summary = f"{summary} {said}".rstrip()
     return OverallVerdict("nothing_found", summary, ruled_out)
 
 

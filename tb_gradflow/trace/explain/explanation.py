@@ -8,7 +8,7 @@ import numpy as np
 
 from tb_gradflow.analyse.diagnose import diagnose
 from tb_gradflow.record.report import Diagnosis, ExampleGradients
-from tb_gradflow.record.schema import GRADIENT_STATISTICS, VARIABLE_STATISTICS, Session, StepRecord, Trace
+from tb_gradflow.record.schema import GRADIENT_STATISTICS, VARIABLE_STATISTICS, MetricTrial, Session, StepRecord, Trace
 from tb_gradflow.trace.experiments.training import Training
 
 
@@ -24,6 +24,7 @@ class Explained:
         examples: The gradient of each row of the batch; None if it was not requested.
         training: What can train the step; None if it was not requested, or if the step ran eagerly.
         raised: The error that it raises after it has taken a gradient; empty if none.
+        metrics: What the accuracies of the model say; none if they were not tried.
     """
 
     session: Session
@@ -33,6 +34,7 @@ class Explained:
     examples: ExampleGradients | None = None
     training: Training | None = None
     raised: str = ""
+    metrics: tuple[MetricTrial, ...] = ()
 
     def diagnosis(self) -> Diagnosis:
         """What is wrong with the step, before any fix is tried."""

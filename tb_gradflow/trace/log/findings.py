@@ -12,6 +12,7 @@ import time
 import weakref
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from types import FrameType, MethodType
 from typing import Any, Literal
 
@@ -54,6 +55,8 @@ class Attempt:
     repeats_python: bool = False
 
 
+Fell = tuple[float, float] | tuple[()]
+
 Keep = Callable[[], Attempt]
 """Keeps the step that was recorded last. Raises NotRepeatable if that is impossible."""
 
@@ -69,7 +72,8 @@ class _Ending:
         share: The part of the time since then that this may take; None if it may take as long as it takes.
         attempt: Tries its edits.
         edits: Those of its findings.
-        fell: If the loss has not fallen until then: from what to what; otherwise `None`.
+        fell: `None` if edits are to be tried, otherwise whether the batch can be learned: if the loss has not fallen
+            until then, from what to what; empty if it has.
     """
 
     recorder: Any
@@ -78,7 +82,7 @@ class _Ending:
     share: float | None
     attempt: Attempt
     edits: Collection[Edit]
-    fell: tuple[float, float] | None = None
+    fell: Fell | None = None
 
 
 _endings: list[_Ending] = []
@@ -122,8 +126,9 @@ class Findings:
         # Copies of weights: that of an earlier step is let go first.
         _endings[:] = [each for each in _endings if each.recorder is not recorder or each.fell is None]
         is_told = any(each.recorder is recorder for each in _endings)
-        if is_missing and not is_told and _has_room(asked=False):
-            self._keep_now(recorder, step, (), (self._fall.began, self._fall.ended))
+        if (is_missing or self._try_fixes is True) and not is_told and _has_room(asked=False):
+            fell: Fell = (self._fall.began, self._fall.ended) if is_missing else ()
+            self._keep_now(recorder, step, (), fell)
 
     def diagnosed(self, recorder: Any, step: int, diagnosis: Diagnosis) -> None:
         """A recorded step has this diagnosis."""
@@ -154,9 +159,7 @@ class Findings:
         except (Exception, SystemExit) as error:  # of the user's, which is none of the training's
             warn(f"tb_gradflow: on_finding raised {type(error).__name__}: {error}. The training goes on.")
 
-    def _keep_now(
-        self, recorder: Any, step: int, edits: Collection[Edit], fell: tuple[float, float] | None = None
-    ) -> None:
+    def _keep_now(self, recorder: Any, step: int, edits: Collection[Edit], fell: Fell | None = None) -> None:
         try:
             keep = self._keep()
             if keep is None:
@@ -219,12 +222,12 @@ def try_fixes(*, goes_on: bool = False) -> None:
         found.append((ending.recorder, trials))
     for recorder in {id(each): each for each, _ in found}.values():
         known = [trials for each, trials in found if each is recorder]
-        tried = Trials(*(tuple(each for trials in known for each in part(trials)) for part in _PARTS))
+        tried = Trials(*(sum(parts, ()) for parts in zip(*map(_PARTS, known), strict=True)))
         if tried != Trials(()):
             recorder.add_trials(tried)
 
 
-_PARTS: tuple[Callable[[Trials], Collection[Any]], ...] = (lambda each: each.trials, lambda each: each.fits)
+_PARTS = attrgetter("trials", "fits", "metrics")
 
 
 def _others_run() -> bool:
@@ -250,9 +253,9 @@ def _tried(ending: _Ending, *, goes_on: bool) -> Trials:
         until = time.monotonic() + seconds
     tried = ending.attempt.run(ending.step, until)
     if ending.fell is None:
-        return replace(tried, fits=())
-    began, ended = ending.fell
-    return Trials((), tuple(replace(each, began=began, ended=ended) for each in tried.fits))
+        return Trials(tried.trials)
+    began, ended = ending.fell or (None, None)
+    return Trials((), tuple(replace(each, began=began, ended=ended) for each in tried.fits), tried.metrics)
 
 
 # Handlers that are registered later run before this one, and must not see what it does: so this is as early as
