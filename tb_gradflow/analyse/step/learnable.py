@@ -138,10 +138,8 @@ def says_nothing(measured: Measured) -> str:
             continue
         why = f"it is {metric.right:.3g} for predictions without an error, {metric.wrong:.3g} for those of other rows"
         if metric.right >= CERTAIN:
-            why = (
-                f"it is {metric.close:.3g} for predictions that all are on the right side of zero, because it divides "
-                "these logits at 0.5, as if they were probabilities"
-            )
+            how = "divides logits at 0.5" if "threshold" in metric.instead else "counts numbers that are equal"
+            why = f"it is {metric.close:.3g} for predictions that all are on the right side, because it {how}"
         instead = f"`metrics=[{metric.instead}]` is 1 for them" if metric.instead else 'for numbers, use `"mae"`'
         return f"But do not go by the metric `{metric.name}`: {why}; {instead}."
     return ""
