@@ -140,7 +140,9 @@ def says_nothing(measured: Measured) -> str:
         if metric.right >= CERTAIN:
             how = "divides logits at 0.5" if "threshold" in metric.instead else "counts numbers that are equal"
             why = f"it is {metric.close:.3g} for predictions that all are on the right side, because it {how}"
-        instead = f"`metrics=[{metric.instead}]` is 1 for them" if metric.instead else 'for numbers, use `"mae"`'
+        instead = 'not all of the targets are numbers of classes; for numbers of another kind, use `"mae"`'
+        if metric.instead:
+            instead = f"`metrics=[{metric.instead}]` is 1 for them"
         return f"But do not go by the metric `{metric.name}`: {why}; {instead}."
     return ""
 
