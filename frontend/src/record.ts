@@ -1090,4 +1090,6 @@ export interface Diagnosis {
   readonly terms: readonly TermReport[];
   /** What the run suffers from, if anything. */
   readonly verdict: OverallVerdict;
+  /** What experiments with one batch have found; null if there were none, or only later in the run. */
+  readonly fit: BatchFit | null;
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from tb_gradflow.record.graph import Kept, Trained
+from tb_gradflow.record.graph import BatchFit, Kept, Trained
 from tb_gradflow.record.terms import TermKind
 
 REPORT_FORMAT = 1
@@ -338,6 +338,7 @@ class Diagnosis:
         terms: The summands of the losses whose gradients were measured separately; none if that was not requested, or
             no loss is a sum.
         verdict: What the run suffers from, if anything.
+        fit: What experiments with one batch have found; null if there were none, or only later in the run.
     """
 
     format: int
@@ -349,3 +350,4 @@ class Diagnosis:
     unverified: tuple[str, ...]
     terms: tuple[TermReport, ...] = ()
     verdict: OverallVerdict = OverallVerdict("nothing_found", "", ())
+    fit: BatchFit | None = None
