@@ -128,6 +128,10 @@ def explain(
     by Adam, whose rate for each is 1 % of the root mean square of its elements, but at least 0.001. A step that only
     runs eagerly, or that calls Python with values that change as it trains, is not trained.
 
+    If nothing above information is found, the step is trained for 50 steps on its batch instead, with its optimizer and
+    with Adam at several rates: `report.diagnosis.verdict` says whether the model learns it, and if it does not, whether
+    it is its inputs, or the size of its targets. Accuracies of the model are computed for predictions without an error.
+
     Edits of code that ran before the step, such as the code that builds the model, cannot be tried, and neither can
     edits in a `tf.compat.v1` graph.
 
