@@ -33,9 +33,9 @@ class Fall:
 
     def is_missing(self, losses: Sequence[float]) -> bool | None:
         """Whether the loss had not fallen until a recorded step with these losses; `None` if that is not asked again so
-        soon."""
+        soon, or if there are several: what one loses, another one gains."""
         if len(losses) != 1:
-            return False  # what one loses, another one gains
+            return None
         self._count += 1
         (self._first if len(self._first) < _FIRST else self._last).append(losses[0])
         if not self._last or self._count < (1 + _LATER) * self._looked_at:

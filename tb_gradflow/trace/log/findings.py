@@ -171,7 +171,8 @@ class Findings:
             _untried.extend((recorder, trial) for trial in _not_run(edits, reason, step))
             return
         except faults() as fault:
-            warn(f"tb_gradflow: the fixes are not tried. Please report this: {type(fault).__name__}: {fault}")
+            if edits:
+                warn(f"tb_gradflow: the fixes are not tried. Please report this: {type(fault).__name__}: {fault}")
             return
         _endings.append(_Ending(recorder, step, self._began, self._share, attempt, edits, fell))
 
@@ -206,7 +207,7 @@ def try_fixes(*, goes_on: bool = False) -> None:
     if os.getpid() != _process or getattr(sys, "last_type", None) is KeyboardInterrupt:
         return  # another process has the log, or somebody is waiting for the end
     if listed and _others_run():
-        if any(each.share is None for each in listed):
+        if any(each.share is None and each.edits for each in listed):
             warn("tb_gradflow: the fixes are not tried: another thread of the program runs, and may use its weights.")
         listed = []
     for ending in listed:
@@ -217,7 +218,8 @@ def try_fixes(*, goes_on: bool = False) -> None:
         except NotRepeatable as reason:
             trials = Trials(tuple(_not_run(ending.edits, reason, ending.step)))
         except Exception as fault:
-            warn(f"tb_gradflow: the fixes were not tried. Please report this: {type(fault).__name__}: {fault}")
+            if ending.edits:
+                warn(f"tb_gradflow: the fixes were not tried. Please report this: {type(fault).__name__}: {fault}")
             continue
         found.append((ending.recorder, trials))
     for recorder in {id(each): each for each, _ in found}.values():

@@ -16,6 +16,7 @@ from tb_gradflow.record.report import OverallVerdict
 from tb_gradflow.record.schema import BatchChange, BatchFit, Descent, Trace
 from tb_gradflow.trace.experiments import batch_fit
 from tb_gradflow.trace.log import findings as ends
+from tb_gradflow.trace.log.fall import Fall
 
 RANDOM = np.random.default_rng(3)
 X = RANDOM.normal(size=(64, 6)).astype("float32")
@@ -187,6 +188,31 @@ def test_a_loss_that_outgrows_its_targets_explodes_as_before() -> None:
 
     assert (finding.cause, finding.severity) == ("exploding_recurrence", "warning")
     assert "targets of this step" not in finding.message
+
+
+def test_a_fall_is_looked_for_less_and_less_often() -> None:
+    fall = Fall()
+
+    asked = [number for number in range(100) if fall.is_missing([1.0]) is not None]
+
+    assert asked[:4] == [10, 12, 14, 16]
+    assert len(asked) < 30
+    assert (fall.began, fall.ended) == (1.0, 1.0)
+
+
+@pytest.mark.parametrize(("last", "is_missing"), [(0.95, True), (0.8, False), (1.5, True), (float("nan"), False)])
+def test_a_loss_has_fallen_by_a_tenth_or_has_not(last: float, is_missing: bool) -> None:
+    fall = Fall()
+    for _ in range(10):
+        assert fall.is_missing([1.0]) is None
+
+    assert fall.is_missing([last]) == is_missing
+
+
+def test_of_several_losses_none_is_missing() -> None:
+    fall = Fall()
+
+    assert {fall.is_missing([1.0, 1.0]) for _ in range(20)} == {None}
 
 
 def descent(*losses: float, rate: float | None = 0.01, changed: BatchChange = "nothing") -> Descent:
