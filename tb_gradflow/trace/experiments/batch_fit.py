@@ -4,7 +4,7 @@ with Adam at several rates. What does it learn, and is it the inputs that it lea
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,42 +29,42 @@ _LITTLE = 0.9
 
 def batch_fit_of(training: Training, step: int, seconds: float = MOST_SECONDS) -> BatchFit | None:
     """What comes out; `None` if that cannot be known, or not in that time."""
-    until = time.monotonic() + seconds
-
-    def descent(of: Training, rate: float | None, changed: BatchChange = "nothing") -> Descent:
-        losses = of.descent(STEPS, rate, until - time.monotonic())
-        known = tuple(each if np.isfinite(each) else None for each in losses)
-        return Descent("own" if rate is None else "adam", rate, changed, known)
-
     if len(training.trace.targets) != 1 or 0 not in training.losses:
         return None  # what one loss gains, another one loses
     try:
-        descents = list(_descents(training, descent))
+        descents = tuple(_descents(training, time.monotonic() + seconds))
     except NotRepeatable:
         return None
     except faults():  # with other weights, the step may raise
         return None
     rows = {int(each.shape[0]) for each in training.inputs if each.shape.rank}
-    return BatchFit(step, rows.pop() if len(rows) == 1 else -1, tuple(descents))
+    return BatchFit(step, rows.pop() if len(rows) == 1 else -1, descents)
 
 
-def _descents(training: Training, descent: Callable[..., Descent]) -> Iterator[Descent]:
+def _descents(training: Training, until: float) -> Iterator[Descent]:
     own = None
-    if training.descended is None:
-        own = descent(training, None)
-        yield own
     left = 1.0
-    for rate in _RATES:
-        found = descent(training, rate)
+    has_own = training.descended is None
+    for found in _tried(training, [*([None] * has_own), *_RATES], until):
         yield found
+        if found.by == "own":
+            own = found
+            continue
         left = min(left, found.left)
         if left <= LEARNED:
             break
     if left > LEARNED and (change := _alike(training)) is not None:
-        for rate in _RATES:
-            yield descent(training.with_batch(change), rate, "inputs_alike")
+        yield from _tried(training.with_batch(change), _RATES, until, "inputs_alike")
     if own is not None and own.left > _LITTLE and (change := _scaled(training)) is not None:
-        yield descent(training.with_batch(change), None, "targets_scaled")
+        yield from _tried(training.with_batch(change), [None], until, "targets_scaled")
+
+
+def _tried(
+    training: Training, rates: Sequence[float | None], until: float, changed: BatchChange = "nothing"
+) -> Iterator[Descent]:
+    for rate, losses in zip(rates, training.descents(STEPS, rates, until), strict=False):
+        known = tuple(each if np.isfinite(each) else None for each in losses)
+        yield Descent("own" if rate is None else "adam", rate, changed, known)
 
 
 def _alike(training: Training) -> Callable[[Any], Any] | None:

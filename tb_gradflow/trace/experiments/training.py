@@ -102,15 +102,16 @@ class Training:
         with self._opened() as run:
             return run.course(steps, seconds)
 
-    def descent(self, steps: int, rate: float | None, seconds: float) -> list[float]:
-        """The loss of its only target in that many steps, each with the random numbers of the first one, and after the
-        last: with Adam at this rate, or else with its own optimizer.
+    def descents(self, steps: int, rates: Sequence[float | None], until: float) -> Iterator[list[float]]:
+        """For each rate, from the same weights: the loss of its only target in that many steps, each with the random
+        numbers of the first one, and after the last. With Adam at this rate, or else with its own optimizer.
 
         Raises:
-            NotRepeatable: it cannot be trained, or only in more time.
+            NotRepeatable: it cannot be trained, or not until this time on the monotonic clock.
         """
-        with self._opened(descends=rate is not None) as run:
-            return run.descent(steps, rate, seconds)
+        with self._opened(descends=True) as run:
+            for rate in rates:
+                yield run.descent(steps, rate, until - time.monotonic())
 
     def with_batch(self, change: Callable[[Any], Any]) -> Training:
         """The same with other tensors in place of those that it was given or drew; it keeps what it captures."""
@@ -199,13 +200,14 @@ class _Run:
         self._copies = {number: copies[id(training.args[number])] for number in values}
         self._values = values
         self._args = [copies[id(each)].opened() if id(each) in copies else each for each in training.args]
+        self._first_args = list(self._args)
         self._trained = training.trained()
         # Such as a moving average: it would grow used to the one batch.
         self._state = training.state()
         self._draws = Draws(step)
         self._losses: dict[int, Cell] = {}
         self._gradients: list[tuple[str, Cell]] = []
-        self._whole_gradients: dict[int, Cell] = {}
+        self._gradients_whole: dict[int, Cell] = {}
         graphs = [place.graph for place in places(step)]
         added = [self._loss_left(target, loss) for target, loss in training.losses.items()]
         for target, call in enumerate(training.calls):
@@ -239,18 +241,21 @@ class _Run:
         return Course(curves, moved, gradients, values, self._varies)
 
     def descent(self, steps: int, rate: float | None, seconds: float) -> list[float]:
-        """See `Training.descent`."""
-        if rate is not None and not self._whole_gradients:
+        """One of `Training.descents`."""
+        trained = {} if rate is None else {number: _Adam(rate) for number in self._gradients_whole}
+        if rate is not None and not trained:
             raise NotRepeatable("its gradients are not known")
         losses: list[float] = []
-        descents = {number: _Adam(rate) for number in self._whole_gradients}
+        self._args = list(self._first_args)
+        self._restore(list(self._values))
         for _ in _in_time(steps + 1, seconds):
-            before = {number: self._now(number) for number in descents}
+            before = {number: self._now(number) for number in trained}
             self._draws.rewind()
             losses.append(self._step({}).get(0, np.nan))
-            for number, cell in self._whole_gradients.items():
-                if (gradient := cell.take()) is not None:
-                    self._put(number, descents[number].after(before[number], gradient.numpy()))
+            for number, cell in self._gradients_whole.items():
+                gradient = cell.take()
+                if number in trained and gradient is not None:
+                    self._put(number, trained[number].after(before[number], gradient.numpy()))
         return losses
 
     def losses_with(self, values: Mapping[str, Any]) -> dict[int, float]:
@@ -318,7 +323,7 @@ class _Run:
     def _whole_left(self, number: int, gradient: Gradient) -> Additions:
         additions = Additions(gradient.tensors[0].graph, f"whole_gradient_{number}")
         with additions.opened():
-            self._whole_gradients[number] = additions.leave(gradient.whole())
+            self._gradients_whole[number] = additions.leave(gradient.whole())
         return additions
 
     def _gradient_left(self, part: str, name: str, gradient: Any) -> Additions:
