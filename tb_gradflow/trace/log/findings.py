@@ -250,7 +250,8 @@ def _tried(ending: _Ending, *, goes_on: bool) -> Trials:
     if ending.share is not None:
         seconds = min(ending.share * (time.monotonic() - ending.began), _MOST_SECONDS)
         meter = ending.recorder.meter
-        if meter is None or seconds < _LEAST_TRACES * meter.cost().set_up:
+        traces = _LEAST_TRACES if ending.edits else 1
+        if meter is None or seconds < traces * meter.cost().set_up:
             return Trials(())
         until = time.monotonic() + seconds
     tried = ending.attempt.run(ending.step, until)
