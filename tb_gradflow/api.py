@@ -178,7 +178,7 @@ def explain(
         with told_if_long("trying the fixes on copies of the step"):
             if explained.training is not None and is_well(diagnosis):
                 fits = tuple(filter(None, [batch_fit_of(explained.training, 0)]))
-                explained = replace(explained, trace=replace(explained.trace, fits=fits, metrics=explained.metrics))
+                explained = replace(explained, trace=replace(explained.trace, fits=fits, metrics=explained.metrics()))
                 diagnosis = explained.diagnosis()
             else:
                 diagnosis = with_tried(seen(explained, diagnosis), again, called)

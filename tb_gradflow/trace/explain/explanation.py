@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,7 +25,7 @@ class Explained:
         examples: The gradient of each row of the batch; None if it was not requested.
         training: What can train the step; None if it was not requested, or if the step ran eagerly.
         raised: The error that it raises after it has taken a gradient; empty if none.
-        metrics: What the accuracies of the model say; none if they were not tried.
+        metrics: Returns what the accuracies of the model say; none if it is not known which these are.
     """
 
     session: Session
@@ -34,7 +35,7 @@ class Explained:
     examples: ExampleGradients | None = None
     training: Training | None = None
     raised: str = ""
-    metrics: tuple[MetricTrial, ...] = ()
+    metrics: Callable[[], tuple[MetricTrial, ...]] = tuple
 
     def diagnosis(self) -> Diagnosis:
         """What is wrong with the step, before any fix is tried."""

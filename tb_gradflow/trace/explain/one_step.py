@@ -24,7 +24,7 @@ from tb_gradflow.analyse.step.not_computed import ops_that_raise
 from tb_gradflow.analyse.step.status import states
 from tb_gradflow.errors import SetupError
 from tb_gradflow.record.report import ExampleGradients
-from tb_gradflow.record.schema import PYTHON, SNAPSHOT, VARIABLE_STATISTICS, StepRecord, Trace
+from tb_gradflow.record.schema import PYTHON, SNAPSHOT, VARIABLE_STATISTICS, MetricTrial, StepRecord, Trace
 from tb_gradflow.trace.capture.requested_tensors import user_frame, was_variable, written_sources
 from tb_gradflow.trace.custom_gradient_checks.step_checks import GradientChecks
 from tb_gradflow.trace.eager.compilability import decisions, kept_inside, sentence_of
@@ -104,15 +104,19 @@ def explain_batch(model: Any, batch: Any) -> Explained:
 
 
 def _with_batch(explained: Explained, plan: Plan, model: Any, rows: Sequence[Any]) -> Explained:
-    """The same; what trains it knows what the model is given, and what its predictions are compared with. If that is
-    to be trained, what its accuracies say."""
+    """The same; what trains it knows what the model is given, and what its predictions are compared with; with what the
+    accuracies of the model say."""
     inputs, labels = (
         [each for each in tf.nest.flatten(part) if isinstance(each, tf.Tensor)] for part in (rows[:1], rows[1:2])
     )
     if explained.training is None or len(tf.nest.flatten(rows[:1])) != len(inputs):
         return explained
-    with plan.undone():
-        metrics = metric_trials(model, rows)
+
+    @left_alone()
+    def metrics() -> tuple[MetricTrial, ...]:
+        with plan.undone():
+            return metric_trials(model, rows)
+
     return replace(explained, training=replace(explained.training, inputs=inputs, labels=labels), metrics=metrics)
 
 

@@ -48,7 +48,7 @@ def trials_of(explain: Callable[[], Explained], step: int, until: float | None, 
             if before.training is not None and is_well(before.diagnosis):
                 seconds = MOST_SECONDS if until is None else min(MOST_SECONDS, until - time.monotonic())
                 fit = batch_fit_of(before.training, step, seconds)
-                return Trials((), () if fit is None else (fit,), before.metrics)
+                return Trials((), () if fit is None else (fit,), before.metrics())
             offered = dict(_edits(before.diagnosis))
             left = dict(_edits(with_tried(before, run, until=until))) if offered else {}
         except Exception:

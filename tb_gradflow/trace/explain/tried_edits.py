@@ -99,7 +99,7 @@ class Seen:
     shapes: Mapping[int, Sequence[str]] | None
     training: Training | None
     raised: str = ""
-    metrics: tuple[MetricTrial, ...] = ()
+    metrics: Callable[[], tuple[MetricTrial, ...]] = tuple
 
 
 def seen(explained: Explained, diagnosis: Diagnosis) -> Seen:
