@@ -128,6 +128,10 @@ def explain(
     by Adam, whose rate for each is 1 % of the root mean square of its elements, but at least 0.001. A step that only
     runs eagerly, or that calls Python with values that change as it trains, is not trained.
 
+    If nothing above information is found, the step is trained for 50 steps on its batch instead, with its optimizer and
+    with Adam at several rates: `report.diagnosis.verdict` says whether the model learns it, and if it does not, whether
+    it is its inputs, or the size of its targets. Accuracies of the model are computed for predictions without an error.
+
     Edits of code that ran before the step, such as the code that builds the model, cannot be tried, and neither can
     edits in a `tf.compat.v1` graph.
 
@@ -139,8 +143,10 @@ def explain(
     If the loss is a sum, `report.terms` holds the gradient of each term for each variable. This takes one more backward
     pass for each term; `terms=False` avoids it.
     """
+    from tb_gradflow.trace.experiments.batch_fit import batch_fit_of
     from tb_gradflow.trace.explain.graph_tensors import is_graph_tensor
     from tb_gradflow.trace.explain.one_step import explain_function, explain_model
+    from tb_gradflow.trace.explain.trials import is_well
     from tb_gradflow.trace.explain.tried_edits import seen, variables_as_called, with_tried
     from tb_gradflow.trace.fidelity.rollback import drawing
     from tb_gradflow.trace.log.progress import told_if_long
@@ -170,7 +176,12 @@ def explain(
     elif try_fixes:
         called = variables_as_called(explained.trace, variables) if variables is not None else {}
         with told_if_long("trying the fixes on copies of the step"):
-            diagnosis = with_tried(seen(explained, diagnosis), again, called)
+            if explained.training is not None and is_well(diagnosis):
+                fits = tuple(filter(None, [batch_fit_of(explained.training, 0)]))
+                explained = replace(explained, trace=replace(explained.trace, fits=fits, metrics=explained.metrics()))
+                diagnosis = explained.diagnosis()
+            else:
+                diagnosis = with_tried(seen(explained, diagnosis), again, called)
     outliers = finding_of_outliers(explained.examples, len(explained.trace.targets) - 1)
     if outliers is not None:
         diagnosis = replace(diagnosis, findings=(*diagnosis.findings, outliers))

@@ -91,10 +91,66 @@ export interface Trial {
   readonly not_tried: string;
 }
 
+export const LEARNED = 0.5;
+
+export type BatchChange =
+  | "nothing"
+  | "inputs_alike"
+  | "targets_scaled";
+
+/** The same batch for some steps, with the same random numbers in each, rolled back. */
+export interface Descent {
+  /** own: the optimizer of the program. adam: Adam. */
+  readonly by: "own" | "adam";
+  /** The learning rate of Adam; null if the program's optimizer has its own. */
+  readonly rate: number | null;
+  /** What was different in the batch. */
+  readonly changed: BatchChange;
+  /** That of each step, and the one after the last; null if it was not finite. */
+  readonly losses: readonly (number | null)[];
+}
+
+/** Whether a model can learn one batch. */
+export interface BatchFit {
+  /** The step whose batch and weights were used. */
+  readonly step: number;
+  /** Number of rows of the batch; -1 if not known. */
+  readonly rows: number;
+  /** What was tried. */
+  readonly descents: readonly Descent[];
+  /** The mean of the first losses that were recorded; null if there is only this step. */
+  readonly began: number | null;
+  /** That of the last ones before this step; null likewise. */
+  readonly ended: number | null;
+}
+
+export const CERTAIN = 0.99;
+
+/** An accuracy of Keras's that a model was compiled with, computed for made-up predictions. */
+export interface MetricTrial {
+  /** Its name. */
+  readonly name: string;
+  /** For predictions without an error: those for which the loss is least. */
+  readonly right: number;
+  /** For predictions that name the right classes by a narrow margin; as `right` if there is no such margin. */
+  readonly close: number;
+  /** For the predictions of `right`, each for the next row. */
+  readonly wrong: number;
+  /**
+   * A metric that is 1 for both kinds of right predictions and less for wrong ones, as it is written; empty if there is
+   * none.
+   */
+  readonly instead: string;
+}
+
 /** What was tried in a session. */
 export interface Trials {
   /** The best first. */
   readonly trials: readonly Trial[];
+  /** Of a step whose loss had not fallen, or on request; none in older logs. */
+  readonly fits: readonly BatchFit[];
+  /** Likewise. */
+  readonly metrics: readonly MetricTrial[];
 }
 
 /**
@@ -709,6 +765,10 @@ export interface Trace {
   readonly passages: readonly Passage[];
   /** The edits that were tried: `StoredRun` adds those of `Trials`; some older logs hold them here. */
   readonly trials: readonly Trial[];
+  /** Whether a batch can be learned: `StoredRun` adds those of `Trials`. */
+  readonly fits: readonly BatchFit[];
+  /** What accuracies say: likewise. */
+  readonly metrics: readonly MetricTrial[];
   /** The terms of losses that are sums, if their gradients were measured; none in older logs. */
   readonly terms: readonly Term[];
   /** The gradients of each of these terms. */
@@ -994,6 +1054,7 @@ export type VerdictKind =
   | "labels"
   | "updates"
   | "terms"
+  | "batch"
   | "learned"
   | "nothing_found";
 
@@ -1029,4 +1090,6 @@ export interface Diagnosis {
   readonly terms: readonly TermReport[];
   /** What the run suffers from, if anything. */
   readonly verdict: OverallVerdict;
+  /** What experiments with one batch have found; null if there were none, or only later in the run. */
+  readonly fit: BatchFit | null;
 }

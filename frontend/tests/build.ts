@@ -95,7 +95,7 @@ export function diagnosis(base: Trace, statuses: Readonly<Record<string, Status>
     listed: true,
     written: "",
   }));
-  return {format: 1, step: 0, trace: 0, summary: "", variables, findings, unverified: [], terms: [], verdict: {kind: "nothing_found", text: "", ruled_out: []}};
+  return {format: 1, step: 0, trace: 0, summary: "", variables, findings, unverified: [], terms: [], verdict: {kind: "nothing_found", text: "", ruled_out: []}, fit: null};
 }
 
 /** A finding that blames the op called `culprit`, on a way given by the names of ops. */

@@ -25,6 +25,7 @@ from tb_gradflow.analyse.report.graph_edits import with_reason_in_graphs
 from tb_gradflow.analyse.report.of_terms import with_terms
 from tb_gradflow.analyse.report.summary import summary_of, unverified_in
 from tb_gradflow.analyse.report.unverified import unobserved
+from tb_gradflow.analyse.step.learnable import fit_in
 from tb_gradflow.analyse.step.measured import Measured
 from tb_gradflow.analyse.step.overall import after_a_long_step, overall_verdict
 from tb_gradflow.analyse.step.status import State, states, without_noise
@@ -83,6 +84,7 @@ def diagnose(
         unverified=unverified_in(measured, found, findings, told.inexact),
         terms=terms_in(measured),
         verdict=verdict,
+        fit=fit_in(measured),
     )
 
 

@@ -14,6 +14,7 @@ from tb_gradflow.record.codec import MalformedRecord
 from tb_gradflow.record.expected import is_pattern
 from tb_gradflow.record.experiments import Influence, Slope
 from tb_gradflow.record.schema import (
+    BatchFit,
     Edge,
     Op,
     Session,
@@ -269,6 +270,7 @@ def _check_code(trace: Trace) -> None:
     for number, passage in enumerate(trace.passages):
         _check_least(f"Trace.passages[{number}].line", passage.line, 1)
     _check_trials("Trace", trace.trials)
+    _check_fits("Trace", trace.fits)
     kept = sum(len(passage.text) + sum(map(len, passage.after)) for passage in trace.passages)
     if kept > MOST_CODE:
         raise _wrong("Trace.passages", f"at most {MOST_CODE} characters", kept)
@@ -277,6 +279,7 @@ def _check_code(trace: Trace) -> None:
 def check_trials(found: Trials) -> None:
     """Raises MalformedRecord if no program could have recorded them."""
     _check_trials("Trials", found.trials)
+    _check_fits("Trials", found.fits)
     written = sum(len(trial.after) for trial in found.trials)
     if written > MOST_CODE:
         raise _wrong("Trials.trials", f"at most {MOST_CODE} characters", written)
@@ -287,6 +290,12 @@ def _check_trials(of: str, trials: Sequence[Trial]) -> None:
         _check_least(f"{of}.trials[{number}].line", trial.line, 1)
         _check_least(f"{of}.trials[{number}].end_line", trial.end_line, trial.line)
         _check_least(f"{of}.trials[{number}].step", trial.step, 0)
+
+
+def _check_fits(of: str, fits: Sequence[BatchFit]) -> None:
+    for number, fit in enumerate(fits):
+        _check_least(f"{of}.fits[{number}].step", fit.step, 0)
+        _check_least(f"{of}.fits[{number}].rows", fit.rows, -1)
 
 
 def _check_indices(name: str, members: Iterable[Any], field: str, indexed: str, count: int, least: int) -> None:

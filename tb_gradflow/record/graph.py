@@ -121,15 +121,103 @@ class Trial:
     not_tried: str = ""
 
 
+LEARNED = 0.5
+"""A batch is learned if this part of its loss is left, or less. A model that only learns the mean of the targets leaves
+more, unless it began far from it."""
+
+BatchChange = Literal["nothing", "inputs_alike", "targets_scaled"]
+"""What was different in a batch: nothing; each row had the inputs of the first one; or the targets had been brought to
+a mean of zero and a standard deviation of one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Descent:
+    """The same batch for some steps, with the same random numbers in each, rolled back.
+
+    Attributes:
+        by: own: the optimizer of the program. adam: Adam.
+        rate: The learning rate of Adam; null if the program's optimizer has its own.
+        changed: What was different in the batch.
+        losses: That of each step, and the one after the last; null if it was not finite.
+    """
+
+    by: Literal["own", "adam"]
+    rate: float | None
+    changed: BatchChange
+    losses: tuple[float | None, ...]
+
+    @property
+    def first(self) -> float:
+        """The first loss; NaN if it was not finite."""
+        return float("nan") if not self.losses or self.losses[0] is None else self.losses[0]
+
+    @property
+    def best(self) -> float:
+        """The least loss; NaN if none was finite."""
+        return min((each for each in self.losses if each is not None), default=float("nan"))
+
+    @property
+    def left(self) -> float:
+        """Which part of the first loss is left at best; 1 if that says nothing, as of one that is not positive."""
+        return self.best / self.first if self.first > 0 else 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class BatchFit:
+    """Whether a model can learn one batch.
+
+    Attributes:
+        step: The step whose batch and weights were used.
+        rows: Number of rows of the batch; -1 if not known.
+        descents: What was tried.
+        began: The mean of the first losses that were recorded; null if there is only this step.
+        ended: That of the last ones before this step; null likewise.
+    """
+
+    step: int
+    rows: int
+    descents: tuple[Descent, ...]
+    began: float | None = None
+    ended: float | None = None
+
+
+CERTAIN = 0.99
+"""An accuracy that is less is not that of right predictions."""
+
+
+@dataclass(frozen=True, slots=True)
+class MetricTrial:
+    """An accuracy of Keras's that a model was compiled with, computed for made-up predictions.
+
+    Attributes:
+        name: Its name.
+        right: For predictions without an error: those for which the loss is least.
+        close: For predictions that name the right classes by a narrow margin; as `right` if there is no such margin.
+        wrong: For the predictions of `right`, each for the next row.
+        instead: A metric that is 1 for both kinds of right predictions and less for wrong ones, as it is written; empty
+            if there is none.
+    """
+
+    name: str
+    right: float
+    close: float
+    wrong: float
+    instead: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Trials:
     """What was tried in a session.
 
     Attributes:
         trials: The best first.
+        fits: Of a step whose loss had not fallen, or on request; none in older logs.
+        metrics: Likewise.
     """
 
     trials: tuple[Trial, ...]
+    fits: tuple[BatchFit, ...] = ()
+    metrics: tuple[MetricTrial, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from tb_gradflow.record.graph import Kept, Trained
+from tb_gradflow.record.graph import BatchFit, Kept, Trained
 from tb_gradflow.record.terms import TermKind
 
 REPORT_FORMAT = 1
@@ -302,9 +302,10 @@ class TermReport:
     kind: TermKind = "term"
 
 
-VerdictKind = Literal["gradient", "rate", "inputs", "labels", "updates", "terms", "learned", "nothing_found"]
+VerdictKind = Literal["gradient", "rate", "inputs", "labels", "updates", "terms", "batch", "learned", "nothing_found"]
 """What a run suffers from: missing or wrong gradients; steps that are too long or too short; what it is given; how the
-weights are updated; a term of the loss; nothing, because there is nothing left to learn, or because nothing was found.
+weights are updated; a term of the loss; a batch of which the model learns nothing; nothing, because there is nothing
+left to learn, or because nothing was found.
 """
 
 
@@ -337,6 +338,7 @@ class Diagnosis:
         terms: The summands of the losses whose gradients were measured separately; none if that was not requested, or
             no loss is a sum.
         verdict: What the run suffers from, if anything.
+        fit: What experiments with one batch have found; null if there were none, or only later in the run.
     """
 
     format: int
@@ -348,3 +350,4 @@ class Diagnosis:
     unverified: tuple[str, ...]
     terms: tuple[TermReport, ...] = ()
     verdict: OverallVerdict = OverallVerdict("nothing_found", "", ())
+    fit: BatchFit | None = None

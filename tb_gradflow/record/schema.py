@@ -40,11 +40,15 @@ from tb_gradflow.record.graph import COMPILED_EARLY as COMPILED_EARLY
 from tb_gradflow.record.graph import EAGER as EAGER
 from tb_gradflow.record.graph import PYTHON as PYTHON
 from tb_gradflow.record.graph import SNAPSHOT as SNAPSHOT
+from tb_gradflow.record.graph import BatchChange as BatchChange
+from tb_gradflow.record.graph import BatchFit as BatchFit
 from tb_gradflow.record.graph import Constant as Constant
+from tb_gradflow.record.graph import Descent as Descent
 from tb_gradflow.record.graph import Edge as Edge
 from tb_gradflow.record.graph import Given as Given
 from tb_gradflow.record.graph import Kept as Kept
 from tb_gradflow.record.graph import Layer as Layer
+from tb_gradflow.record.graph import MetricTrial as MetricTrial
 from tb_gradflow.record.graph import Op as Op
 from tb_gradflow.record.graph import Passage as Passage
 from tb_gradflow.record.graph import Passes as Passes
@@ -207,6 +211,8 @@ class Trace:
             older logs.
         passages: The parts of the user's files that edits are made from; none in older logs.
         trials: The edits that were tried: `StoredRun` adds those of `Trials`; some older logs hold them here.
+        fits: Whether a batch can be learned: `StoredRun` adds those of `Trials`.
+        metrics: What accuracies say: likewise.
         terms: The terms of losses that are sums, if their gradients were measured; none in older logs.
         term_gradients: The gradients of each of these terms.
         term_cosines: The angles between these gradients.
@@ -241,6 +247,8 @@ class Trace:
     dropped_masks: tuple[DroppedMask, ...] = ()
     passages: tuple[Passage, ...] = ()
     trials: tuple[Trial, ...] = ()
+    fits: tuple[BatchFit, ...] = ()
+    metrics: tuple[MetricTrial, ...] = ()
     terms: tuple[Term, ...] = ()
     term_gradients: tuple[TermGradient, ...] = ()
     term_cosines: tuple[TermCosines, ...] = ()

@@ -15,7 +15,7 @@ from typing import Protocol, TypeVar
 
 from tb_gradflow.errors import DamagedRecord, LogError
 from tb_gradflow.record.cost import Cost
-from tb_gradflow.record.schema import GRADIENT_STATISTICS, VARIABLE_STATISTICS, Session, StepValues, Trace, Trial
+from tb_gradflow.record.schema import GRADIENT_STATISTICS, VARIABLE_STATISTICS, Session, StepValues, Trace, Trials
 from tb_gradflow.record.upgrade import read_session, read_trace, read_trials, read_values
 from tb_gradflow.store.chunks import Array as Array
 from tb_gradflow.store.chunks import ChunkHead as ChunkHead
@@ -208,19 +208,28 @@ class StoredRun:
             trace = read_trace(value, written)
         if trace.index != tag.number:
             raise DamagedRecord(f"damaged log: {tag} holds the trace {trace.index}")
-        tried = [each for tag in self.tried_in(session, index) for each in self._trials(tag)]
-        return replace(trace, index=index, trials=(*tried, *trace.trials))
+        tried = [self._trials(tag) for tag in self.tried_in(session, index)]
+        trials = [each for known in tried for each in known.trials]
+        fits = [each for known in tried for each in known.fits]
+        metrics = [each for known in tried for each in known.metrics]
+        return replace(
+            trace,
+            index=index,
+            trials=(*trials, *trace.trials),
+            fits=(*fits, *trace.fits),
+            metrics=(*metrics, *trace.metrics),
+        )
 
-    def _trials(self, tag: Tag) -> tuple[Trial, ...]:
+    def _trials(self, tag: Tag) -> Trials:
         if tag in self._damaged:
-            return ()
+            return Trials(())
         try:
             value = self._json(tag)
             with _naming(tag):
-                return read_trials(value).trials
+                return read_trials(value)
         except DamagedRecord as damage:
             self._leave_out(tag, damage)
-            return ()
+            return Trials(())
 
     def packed_trace(self, session: str, index: int) -> bytes:
         """The same as it lies in the log, unchecked. Raises KeyError."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tb_gradflow.record.schema import Trial
+from tb_gradflow.record.schema import Trials
 from tb_gradflow.trace.capture.collector import Tensors
 from tb_gradflow.trace.fit.callback_base import KerasCallback
 from tb_gradflow.trace.fit.data_rows import DrawnRows
@@ -276,7 +276,7 @@ class GradFlowCallback(KerasCallback):
         assert self._steps is not None
         kept = self._steps.kept(STEP)
 
-        def attempt(step: int, until: float | None) -> list[Trial]:
+        def attempt(step: int, until: float | None) -> Trials:
             from tb_gradflow.trace.explain.one_step import explain_batch  # which takes long to load
             from tb_gradflow.trace.explain.trials import trials_of
 
@@ -340,7 +340,7 @@ class GradFlowCallback(KerasCallback):
 
 
 def _attempt_of_eager(model: Any, kept: KeptStep, batch: Any, losses: Sequence[float]) -> Attempt:
-    def attempt(step: int, until: float | None) -> list[Trial]:
+    def attempt(step: int, until: float | None) -> Trials:
         from tb_gradflow.trace.explain.one_step import explain_batch
         from tb_gradflow.trace.explain.trials import trials_of
 

@@ -36,6 +36,8 @@ MORE: dict[str, Json] = {
     ],
     "overrides": [{"type": "Floor", "gradient": "Identity", "source": 0, "used": True}],
     "trials": [{"file": "model.py", "line": 2, "end_line": 3, "after": "x = y", "works": True}],
+    "fits": [{"step": 3, "rows": 32, "descents": [{"by": "own", "rate": None, "changed": "nothing", "losses": [1.0]}]}],
+    "metrics": [{"name": "accuracy", "right": 0.0, "close": 0.0, "wrong": 0.0}],
     "terms": [
         {"target": 0, "name": "kl", "kind": "term", "op": 0, "source": 0, "row": 0, "trains": True},
     ],
@@ -147,6 +149,8 @@ WITHOUT_LIMIT = {
     "optimizers.*.accumulates",
     "passages.*.line",
     "trials.*.end_line",
+    "fits.*.step",
+    "fits.*.rows",
 }
 
 

@@ -1,6 +1,14 @@
-/** The losses of some steps with an edit and without it, as lines in a picture of one unit each way. */
+/** The losses of some steps with something and without it, as lines in a picture of one unit each way. */
 
-import type {Trained} from "../record.ts";
+import type {BatchFit, Descent, Trained} from "../record.ts";
+
+/** Two courses of a loss, and what each is of. */
+export interface Compared {
+  readonly steps: number;
+  readonly curve: readonly (number | null)[];
+  readonly curve_without: readonly (number | null)[];
+  readonly names: readonly [string, string];
+}
 
 export interface Curves {
   /** Points from the left, `[x, y]` with zero at the bottom; a loss that is not finite interrupts a line. */
@@ -18,7 +26,7 @@ export type Line = readonly (readonly [x: number, y: number])[];
 const APART = 100;
 
 /** Null if there is nothing to draw, such as in an older log. */
-export function curvesOf({curve, curve_without}: Trained): Curves | null {
+export function curvesOf({curve, curve_without}: Pick<Compared, "curve" | "curve_without">): Curves | null {
   const known = [...curve, ...curve_without].filter((loss) => loss !== null);
   if (curve.filter((loss) => loss !== null).length < 2) {
     return null;
@@ -39,4 +47,31 @@ export function curvesOf({curve, curve_without}: Trained): Curves | null {
     return found.filter((line) => line.length > 0);
   };
   return {withEdit: lines(curve), without: lines(curve_without), range, isLog};
+}
+
+export function comparedBy(trained: Trained): Compared {
+  return {...trained, names: ["with the edit", "without it"]};
+}
+
+/** The best course with one batch, and what it is compared with: the best one without the inputs, if there is one, or else that of the program's own optimizer. */
+export function comparedIn({descents}: BatchFit): Compared | null {
+  const of = (changed: Descent["changed"]): Descent[] => descents.filter((each) => each.changed === changed);
+  const best = bestOf(of("nothing"));
+  if (best === undefined) {
+    return null;
+  }
+  const alike = bestOf(of("inputs_alike"));
+  const own = of("nothing").find((each) => each.by === "own" && each !== best);
+  const name = best.rate === null ? "with its own optimizer" : `with Adam at a rate of ${best.rate}`;
+  return {
+    steps: best.losses.length - 1,
+    curve: best.losses,
+    curve_without: (alike ?? own)?.losses ?? [],
+    names: [name, alike === undefined ? "with its own optimizer" : "where each row has the inputs of the first one"],
+  };
+}
+
+function bestOf(descents: readonly Descent[]): Descent | undefined {
+  const least = (descent: Descent): number => Math.min(...descent.losses.filter((loss) => loss !== null));
+  return [...descents].sort((one, other) => least(one) - least(other))[0];
 }

@@ -1,25 +1,24 @@
-/** How a loss goes in some steps with an edit and without it, as a small picture. */
+/** How a loss goes in some steps with something and without it, as a small picture. */
 
 import {css, html, nothing, svg, type TemplateResult} from "lit";
-import {curvesOf, type Line} from "../model/curves.ts";
+import {type Compared, curvesOf, type Line} from "../model/curves.ts";
 import {formatNumber} from "../model/format.ts";
-import type {Trained} from "../record.ts";
 
-export function courses(trained: Trained): TemplateResult | typeof nothing {
-  const curves = curvesOf(trained);
+export function courses(compared: Compared): TemplateResult | typeof nothing {
+  const curves = curvesOf(compared);
   if (curves === null) {
     return nothing;
   }
   const [least, most] = curves.range;
   return html`<figure class="courses">
-    <svg viewBox="0 0 1000 1000" preserveAspectRatio="none" role="img" aria-label="The loss in ${trained.steps} steps with the edit and without it">
+    <svg viewBox="0 0 1000 1000" preserveAspectRatio="none" role="img" aria-label="The loss in ${compared.steps} steps ${compared.names.join(" and ")}">
       ${drawn(curves.without, "without")} ${drawn(curves.withEdit, "with")}
     </svg>
     <span class="most">${formatNumber(most)}</span>
     <span class="least">${formatNumber(least)}${curves.isLog ? " (logarithmic)" : ""}</span>
     <figcaption>
-      <span class="with">with the edit</span>
-      ${curves.without.length === 0 ? nothing : html`<span class="without">without it</span>`}
+      <span class="with">${compared.names[0]}</span>
+      ${curves.without.length === 0 ? nothing : html`<span class="without">${compared.names[1]}</span>`}
     </figcaption>
   </figure>`;
 }

@@ -3,6 +3,7 @@
 import {html, LitElement, nothing, type PropertyValues, type TemplateResult} from "lit";
 import {copyText} from "../host/clipboard.ts";
 import {contextOf, mentionedIn} from "../model/context.ts";
+import {comparedBy, comparedIn} from "../model/curves.ts";
 import {inOrder, keyOf} from "../model/findings.ts";
 import {fileName, plural} from "../model/format.ts";
 import {patchOf, shownLines, triedInWords, untriedInWords} from "../model/patch.ts";
@@ -80,7 +81,7 @@ export class FindingsPanel extends LitElement {
             <summary>${infos.length} ${SEVERITY.info.many}</summary>
             ${infos.map((finding) => this.#card(finding))}
           </details>`}
-      ${termsTable(this.diagnosis.terms)} ${this.#sentences("Ruled out", this.diagnosis.verdict.ruled_out)} ${this.#sentences("Not known", this.diagnosis.unverified)}
+      ${this.#fit()} ${termsTable(this.diagnosis.terms)} ${this.#sentences("Ruled out", this.diagnosis.verdict.ruled_out)} ${this.#sentences("Not known", this.diagnosis.unverified)}
     `;
   }
 
@@ -217,7 +218,7 @@ export class FindingsPanel extends LitElement {
         ${diff(old, fresh)}
       </div>
       <p class="tried">${prose(said.filter((sentence) => sentence !== "").join(" "))}</p>
-      ${tried === null || tried.trained === null ? nothing : courses(tried.trained)}
+      ${tried === null || tried.trained === null ? nothing : courses(comparedBy(tried.trained))}
     </div>`;
   }
 
@@ -238,6 +239,18 @@ export class FindingsPanel extends LitElement {
     if (await copyText(patchOf(edit, this.passages))) {
       this.copied = key;
     }
+  }
+
+  #fit(): TemplateResult | typeof nothing {
+    const fit = this.diagnosis?.fit ?? null;
+    const compared = fit === null ? null : comparedIn(fit);
+    if (fit === null || compared === null) {
+      return nothing;
+    }
+    return html`<details>
+      <summary>The batch of step ${fit.step} alone, for ${compared.steps} steps, rolled back</summary>
+      ${courses(compared)}
+    </details>`;
   }
 
   #sentences(label: string, sentences: readonly string[]): TemplateResult | typeof nothing {

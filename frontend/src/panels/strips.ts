@@ -4,9 +4,12 @@ import {html, nothing, type TemplateResult} from "lit";
 import type {Course} from "../api/routes.ts";
 import {inOrder, keyOf} from "../model/findings.ts";
 import {formatCount, plural} from "../model/format.ts";
-import type {Diagnosis} from "../record.ts";
+import type {Diagnosis, VerdictKind} from "../record.ts";
 import type {State} from "../state/state.ts";
 import {prose} from "./prose.ts";
+
+/** What else may be wrong if there is no finding. */
+const NOT_THE_GRADIENT: ReadonlySet<VerdictKind> = new Set<VerdictKind>(["rate", "labels", "batch"]);
 
 /** `chosen`: key of the shown finding; null for none. */
 export function summaryStrip(diagnosis: Diagnosis | null, chosen: string | null, go: (step: 1 | -1) => void): TemplateResult | typeof nothing {
@@ -18,7 +21,7 @@ export function summaryStrip(diagnosis: Diagnosis | null, chosen: string | null,
   }
   const at = inOrder(diagnosis.findings).findIndex((finding) => keyOf(finding) === chosen);
   const found = ["error", "warning"].find((severity) => diagnosis.findings.some((finding) => finding.severity === severity));
-  const worst = found ?? (diagnosis.verdict.kind === "rate" ? "warning" : undefined);
+  const worst = found ?? (NOT_THE_GRADIENT.has(diagnosis.verdict.kind) ? "warning" : undefined);
   const icon = worst === "error" ? "⊘" : worst === "warning" ? "△" : "✓";
   return html`<div class="summary ${worst ?? "healthy"}" role="status">
     <span class="icon" aria-hidden="true">${icon}</span>

@@ -20,6 +20,9 @@ _WEIGHT, _UPDATE = (VARIABLE_STATISTICS.index(name) for name in ("weight_norm", 
 _STEPS_OF_CLIP = 256
 _STEPS_OF_UPDATE = 32
 
+BY_THE_RATE = frozenset({"Adam", "AdamW", "Adamax", "Nadam", "RMSprop", "Lamb", "AdamOptimizer", "RMSPropOptimizer"})
+"""Their updates hardly depend on a factor of the gradient, as long as that is much larger than their epsilon."""
+
 # A norm that is exactly at the limit may be rounded to a little less.
 _CUT = 0.999
 

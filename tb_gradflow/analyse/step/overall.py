@@ -1,4 +1,5 @@
-"""What a run suffers from, if anything, and what was ruled out: is it the gradient, or the length of the steps?"""
+"""What a run suffers from, if anything, and what was ruled out: is it the gradient, the length of the steps, or what
+the model is to learn?"""
 
 from __future__ import annotations
 
@@ -7,6 +8,16 @@ from dataclasses import replace
 
 import numpy as np
 
+from tb_gradflow.analyse.step.learnable import (
+    fit_in,
+    has_not_fallen,
+    is_not_the_reason,
+    says_nothing,
+    steps_too_short,
+    targets_in,
+    targets_too_large,
+    teaches_nothing,
+)
 from tb_gradflow.analyse.step.measured import UPDATE_NORM, WEIGHT_NORM, Measured
 from tb_gradflow.analyse.step.status import State
 from tb_gradflow.record.report import Finding, OverallVerdict, VerdictKind
@@ -17,8 +28,12 @@ _MOST_FALL, _LEAST_GAIN = 1e-4, 0.01
 would lower it by a larger part than the second. A rate of 1e-5, common for fine-tuning, lowers it by more than the
 first; where a training has converged, no step lowers it by the second."""
 
-_GRADUAL = 30, 300
-"""A loss falls gradually if a hundred times the step lowers it about a hundred times as much."""
+_GRADUAL = {100: (30, 300), 10: (5, 20)}
+"""A loss falls gradually if a hundred times the step lowers it about a hundred times as much, or ten times it about ten
+times."""
+
+_LARGE_TARGETS = 100.0
+"""Outputs begin at about one."""
 
 _FALLEN = 0.2
 """By which part of it a loss has fallen since another step if that says nothing of now: batches differ."""
@@ -67,12 +82,24 @@ def overall_verdict(
     targets = {state.target for state in states if state.target >= 0}
     if targets and all(measured.is_small(target) for target in targets):
         return OverallVerdict("learned", summary, ruled_out)
+    fit = fit_in(measured)
+    if fit is not None and (said := targets_too_large(fit)):
+        return OverallVerdict("labels", f"Not the gradient, but the size of the targets: {said}", ruled_out)
     if search is not None and (said := _too_short(search)):
-        return OverallVerdict("rate", f"Not the gradient, but the step is too short: {when}{said}", ruled_out)
+        said = f"{when}{said}{_of_large_targets(measured, search.target)}"
+        return OverallVerdict("rate", f"Not the gradient, but the step is too short: {said}", ruled_out)
     if measured.rest is not None and not measured.rest.moved:
         return OverallVerdict("updates", summary, ruled_out)
+    if fit is not None and (said := steps_too_short(fit)):
+        return OverallVerdict("rate", f"Not the gradient, but the steps are too short: {said}", ruled_out)
+    if fit is not None and (said := teaches_nothing(fit)):
+        return OverallVerdict("batch", f"Not the gradient, and not the learning rate: {said}", ruled_out)
     if search is not None and search.after(1.0) < search.before:
         ruled_out += (_good_step(search),)
+    if fit is not None and (said := is_not_the_reason(fit)):
+        ruled_out += (said,)
+    said = says_nothing(measured) or ("" if fit is None else has_not_fallen(fit))
+    summary = f"{summary} {said}".rstrip()
     return OverallVerdict("nothing_found", summary, ruled_out)
 
 
@@ -154,7 +181,11 @@ def _too_short(search: LineSearch) -> str:
         return ""
     # Behind a rounding, the loss stays as it is for a while and then jumps, and the steps add up to that.
     gains = {each: before - search.after(each) for each in search.factors if before - search.after(each) > search.noise}
-    is_gradual = any(_GRADUAL[0] < gains.get(100 * each, 0.0) / gains[each] < _GRADUAL[1] for each in gains)
+    is_gradual = any(
+        low < gains.get(times * each, 0.0) / gains[each] < high
+        for times, (low, high) in _GRADUAL.items()
+        for each in gains
+    )
     if not is_gradual or not -search.noise <= fall < _MOST_FALL * abs(before):
         return ""
     does = f"leaves the loss of the step's own batch at {before:.3g}"
@@ -162,6 +193,17 @@ def _too_short(search: LineSearch) -> str:
         does = f"lowers the loss of the step's own batch by {fall:.2g}, from {before:.3g}"
     longer = f"a step {best:,.0f} times as long would lower it to {before - gain:.3g}"
     return f"{_rate(search)} {does}; {longer}."
+
+
+def _of_large_targets(measured: Measured, target: int) -> str:
+    """That the outputs have far to go; empty if they have not."""
+    targets = targets_in(measured, target)
+    if targets is None or max(map(abs, targets)) < _LARGE_TARGETS:
+        return ""
+    return (
+        f" The targets go from {targets[0]:.3g} to {targets[1]:.3g}, where outputs begin at about 1: rather than the "
+        "rate, change their unit, `(y - y.mean()) / y.std()` with the numbers of the training data."
+    )
 
 
 def _good_step(search: LineSearch) -> str:

@@ -205,6 +205,7 @@ def _interned(diagnoses: Sequence[Diagnosis]) -> Json:
             "unverified": list(each.unverified),
             "terms": [finite(encode(term)) for term in each.terms],
             "verdict": finite(encode(each.verdict)),
+            "fit": finite(encode(each.fit)),
         }
         for each in diagnoses
     ]

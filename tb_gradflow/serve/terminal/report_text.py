@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from tb_gradflow.plain import clean, one_line
-from tb_gradflow.record.report import Diagnosis, Edit, Finding, GradientReport, Status, VariableReport
+from tb_gradflow.record.report import Diagnosis, Edit, Finding, GradientReport, Status, VariableReport, VerdictKind
 from tb_gradflow.serve.terminal.patch import patch_of, tried_in_words, untried_in_words
 from tb_gradflow.serve.terminal.terms_text import term_lines
 from tb_gradflow.serve.terminal.text import Look, Role
@@ -36,6 +36,9 @@ STATUS_ROLES: dict[Status, Role] = {
 }
 
 
+_NOT_THE_GRADIENT: Collection[VerdictKind] = ("rate", "labels", "batch")
+"""Of these verdicts, it is of interest what was ruled out, if there is no finding."""
+
 WELL = tuple(status for status, role in STATUS_ROLES.items() if role in ("good", "dim"))
 """The statuses of variables that nothing is wrong with."""
 
@@ -52,7 +55,7 @@ def lines_of(diagnosis: Diagnosis, run: str, look: Look, began: Mapping[int, str
     yield ""
     yield from _variable_lines([each for each in diagnosis.variables if each.listed], diagnosis.findings, look)
     yield from term_lines(diagnosis.terms, look)
-    for sentence in diagnosis.verdict.ruled_out if diagnosis.verdict.kind == "rate" else ():
+    for sentence in diagnosis.verdict.ruled_out if _is_of_no_finding(diagnosis) else ():
         yield ""
         yield from look.prose(f"Ruled out: {sentence}")
     for sentence in diagnosis.unverified:
@@ -113,8 +116,14 @@ def _labelled(label: str, text: str, look: Look) -> list[str]:
 def _summary_lines(diagnosis: Diagnosis, look: Look) -> list[str]:
     severities = [finding.severity for finding in diagnosis.findings if finding.severity != "info"]
     lines = look.wrapped(diagnosis.summary)
-    worst = severities[0] if severities else "warning" if diagnosis.verdict.kind == "rate" else "good"
+    worst = severities[0] if severities else "warning" if _is_of_no_finding(diagnosis) else "good"
     return [look.paint(line, worst) for line in lines]
+
+
+def _is_of_no_finding(diagnosis: Diagnosis) -> bool:
+    """Whether something is wrong that is not the gradient."""
+    is_well = all(each.severity == "info" for each in diagnosis.findings)
+    return is_well and diagnosis.verdict.kind in _NOT_THE_GRADIENT
 
 
 def _variable_lines(variables: Sequence[VariableReport], findings: Sequence[Finding], look: Look) -> Iterator[str]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ from tb_gradflow.trace.engine.draws import Draws, is_random, is_shareable
 from tb_gradflow.trace.engine.effects import Effects, Giving
 from tb_gradflow.trace.engine.repeated import NotRepeatable
 from tb_gradflow.trace.engine.siblings import Added, Sibling
-from tb_gradflow.trace.experiments.loss_alone import Loss
+from tb_gradflow.trace.experiments.loss_alone import Gradient, Loss, gradients_of
 from tb_gradflow.trace.graph.gradient_call import Call
 from tb_gradflow.trace.graph.variables import Variables
 
@@ -77,6 +77,8 @@ class Training:
         losses: Those of its losses that are known, by target.
         descended: The arguments that are trained here, because the step has no optimizer: it returns their gradients,
             in this order, after the loss. `None` for what is no argument of the step.
+        inputs: The tensors of the batch that the model is given; none if they are not known.
+        labels: Those that its predictions are compared with; none likewise.
     """
 
     function: Any
@@ -88,6 +90,8 @@ class Training:
     calls: Sequence[Call]
     losses: Mapping[int, Loss]
     descended: Sequence[int | None] | None = None
+    inputs: Sequence[Any] = ()
+    labels: Sequence[Any] = ()
 
     def course(self, steps: int, seconds: float) -> Course:
         """Trains that many steps.
@@ -97,6 +101,24 @@ class Training:
         """
         with self._opened() as run:
             return run.course(steps, seconds)
+
+    def descents(self, steps: int, rates: Sequence[float | None], until: float) -> Iterator[list[float]]:
+        """For each rate, from the same weights: the loss of its only target in that many steps, each with the random
+        numbers of the first one, and after the last. With Adam at this rate, or else with its own optimizer.
+
+        Raises:
+            NotRepeatable: it cannot be trained, or not until this time on the monotonic clock.
+        """
+        with self._opened(descends=True) as run:
+            for rate in rates:
+                yield run.descent(steps, rate, until - time.monotonic())
+
+    def with_batch(self, change: Callable[[Any], Any]) -> Training:
+        """The same with other tensors in place of those that it was given or drew; it keeps what it captures."""
+        graph = self.function.graph
+        own = len(graph.inputs) - len(list(graph.captures))
+        args = [change(each) if number < own else each for number, each in enumerate(self.args)]
+        return replace(self, args=args, kept={output: change(value) for output, value in self.kept.items()})
 
     def losses_with(self, values: Mapping[str, Any]) -> dict[int, float]:
         """The losses of the step, by target, if variables have other values, by name.
@@ -108,14 +130,14 @@ class Training:
             return run.losses_with(values)
 
     @contextlib.contextmanager
-    def _opened(self) -> Iterator[_Run]:
+    def _opened(self, *, descends: bool = False) -> Iterator[_Run]:
         step = self.function._inference_function
         given = self.effects.given(self.kept, all_run=True, redraws=True)
         _check(step, given)
         values = {number: value_of(self.args[number], dtype) for number, dtype in variables_given(step).items()}
         # Whatever the user's tapes and callbacks see is part of the program.
         with unobserved(), record.stop_recording(), copied(step, self.args, values) as copies:
-            yield _Run(self, given, copies, values)
+            yield _Run(self, given, copies, values, descends=descends)
 
     def shapes(self) -> dict[int, list[str]]:
         """Those of what is differentiated, by target."""
@@ -162,28 +184,42 @@ def _check(step: Any, given: Giving) -> None:
 
 
 class _Run:
-    """One training. See `Training.course`."""
+    """One training. See `Training.course`. If it `descends`, its gradients are kept."""
 
     def __init__(
-        self, training: Training, given: Giving, copies: Mapping[int, Cell], values: Mapping[int, Any]
+        self,
+        training: Training,
+        given: Giving,
+        copies: Mapping[int, Cell],
+        values: Mapping[int, Any],
+        *,
+        descends: bool = False,
     ) -> None:
         step = training.function._inference_function
         self._training = training
         self._copies = {number: copies[id(training.args[number])] for number in values}
         self._values = values
         self._args = [copies[id(each)].opened() if id(each) in copies else each for each in training.args]
+        self._first_args = list(self._args)
         self._trained = training.trained()
         # Such as a moving average: it would grow used to the one batch.
         self._state = training.state()
         self._draws = Draws(step)
         self._losses: dict[int, Cell] = {}
         self._gradients: list[tuple[str, Cell]] = []
+        self._gradients_whole: dict[int, Cell] = {}
         graphs = [place.graph for place in places(step)]
         added = [self._loss_left(target, loss) for target, loss in training.losses.items()]
         for target, call in enumerate(training.calls):
             for number, gradient in call.given.items():
                 if gradient.dtype.is_floating and any(gradient.graph is graph for graph in graphs):
                     added.append(self._gradient_left(f"{target}_{number}", training.name_of(number), gradient))
+        if descends:
+            names = {each.name: number for number, each in enumerate(training.trace.variables)}
+            known = gradients_of(training.calls, training.trace, {id(graph) for graph in graphs})
+            for name, number in self._trained.items():
+                if (gradient := known.get((0, names[name]))) is not None:
+                    added.append(self._whole_left(number, gradient))
         self._sibling = Sibling(step, [self._draws, given, Added(added)], optimized=False)
         nodes = [node for place in places(step) for node in place.definition.node_def]
         self._varies = any(is_random(node) and not is_shareable(node) for node in nodes)
@@ -194,13 +230,8 @@ class _Run:
         losses: list[dict[int, float]] = []
         gradients: dict[str, list[float]] = {}
         before = {name: self._now(number) for name, number in self._trained.items()}
-        began = 0.0
-        for number in range(steps):
+        for _ in _in_time(steps, seconds):
             losses.append(self._step(gradients))
-            if number == 0:  # which TensorFlow has to prepare
-                began = time.monotonic()
-            elif (time.monotonic() - began) / number * (steps - 1) > seconds:
-                raise NotRepeatable(f"{steps} steps of it would take too long")
         values = {name: self._now(number) for name, number in self._trained.items()}
         moved = {name: _moved(before[name], after) for name, after in values.items()}
         last = self._loss_as_at_first()
@@ -208,6 +239,24 @@ class _Run:
             target: [*(each.get(target, np.nan) for each in losses), last.get(target, np.nan)] for target in losses[0]
         }
         return Course(curves, moved, gradients, values, self._varies)
+
+    def descent(self, steps: int, rate: float | None, seconds: float) -> list[float]:
+        """One of `Training.descents`."""
+        trained = {} if rate is None else {number: _Adam(rate) for number in self._gradients_whole}
+        if rate is not None and not trained:
+            raise NotRepeatable("its gradients are not known")
+        losses: list[float] = []
+        self._args = list(self._first_args)
+        self._restore(list(self._values))
+        for _ in _in_time(steps + 1, seconds):
+            before = {number: self._now(number) for number in trained}
+            self._draws.rewind()
+            losses.append(self._step({}).get(0, np.nan))
+            for number, cell in self._gradients_whole.items():
+                gradient = cell.take()
+                if number in trained and gradient is not None:
+                    self._put(number, trained[number].after(before[number], gradient.numpy()))
+        return losses
 
     def losses_with(self, values: Mapping[str, Any]) -> dict[int, float]:
         """See `Training.losses_with`."""
@@ -271,6 +320,12 @@ class _Run:
             self._losses[target] = additions.leave(loss.whole())
         return additions
 
+    def _whole_left(self, number: int, gradient: Gradient) -> Additions:
+        additions = Additions(gradient.tensors[0].graph, f"whole_gradient_{number}")
+        with additions.opened():
+            self._gradients_whole[number] = additions.leave(gradient.whole())
+        return additions
+
     def _gradient_left(self, part: str, name: str, gradient: Any) -> Additions:
         additions = Additions(gradient.graph, f"gradient_{part}")
         with additions.opened():
@@ -279,10 +334,23 @@ class _Run:
         return additions
 
 
-class _Adam:
-    """Adam for one variable. An optimizer of Keras's would change the names that the program's later ones get."""
+def _in_time(steps: int, seconds: float) -> Iterator[int]:
+    """Numbers the steps. Raises NotRepeatable if they would take longer."""
+    began = 0.0
+    for number in range(steps):
+        yield number
+        if number == 0:  # which TensorFlow has to prepare
+            began = time.monotonic()
+        elif (time.monotonic() - began) / number * (steps - 1) > seconds:
+            raise NotRepeatable(f"{steps} steps of it would take too long")
 
-    def __init__(self) -> None:
+
+class _Adam:
+    """Adam for one variable. An optimizer of Keras's would change the names that the program's later ones get. Without
+    a rate, see `RATE`."""
+
+    def __init__(self, rate: float | None = None) -> None:
+        self._rate = rate
         self._steps = 0
         self._mean: Any = 0.0
         self._square: Any = 0.0
@@ -290,7 +358,7 @@ class _Adam:
     def after(self, value: Any, gradient: Any) -> Any:
         """The value after a step."""
         self._steps += 1
-        if self._steps == 1:
+        if self._rate is None:
             self._rate = max(_LEAST_RATE, RATE * float(np.sqrt(np.mean(np.square(value.astype(np.float64))))))
         first, second = _BETAS
         gradient = gradient.astype(np.float64)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from tb_gradflow.analyse.diagnose import diagnose
 from tb_gradflow.record.report import Diagnosis, ExampleGradients
-from tb_gradflow.record.schema import GRADIENT_STATISTICS, VARIABLE_STATISTICS, Session, StepRecord, Trace
+from tb_gradflow.record.schema import GRADIENT_STATISTICS, VARIABLE_STATISTICS, MetricTrial, Session, StepRecord, Trace
 from tb_gradflow.trace.experiments.training import Training
 
 
@@ -24,6 +25,7 @@ class Explained:
         examples: The gradient of each row of the batch; None if it was not requested.
         training: What can train the step; None if it was not requested, or if the step ran eagerly.
         raised: The error that it raises after it has taken a gradient; empty if none.
+        metrics: Returns what the accuracies of the model say; none if it is not known which these are.
     """
 
     session: Session
@@ -33,6 +35,7 @@ class Explained:
     examples: ExampleGradients | None = None
     training: Training | None = None
     raised: str = ""
+    metrics: Callable[[], tuple[MetricTrial, ...]] = tuple
 
     def diagnosis(self) -> Diagnosis:
         """What is wrong with the step, before any fix is tried."""

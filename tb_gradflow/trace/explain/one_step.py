@@ -24,11 +24,12 @@ from tb_gradflow.analyse.step.not_computed import ops_that_raise
 from tb_gradflow.analyse.step.status import states
 from tb_gradflow.errors import SetupError
 from tb_gradflow.record.report import ExampleGradients
-from tb_gradflow.record.schema import PYTHON, SNAPSHOT, VARIABLE_STATISTICS, StepRecord, StepValues, Trace
+from tb_gradflow.record.schema import PYTHON, SNAPSHOT, VARIABLE_STATISTICS, MetricTrial, StepRecord, StepValues, Trace
 from tb_gradflow.trace.capture.requested_tensors import user_frame, was_variable, written_sources
 from tb_gradflow.trace.custom_gradient_checks.step_checks import GradientChecks
 from tb_gradflow.trace.eager.compilability import decisions, kept_inside, sentence_of
 from tb_gradflow.trace.engine.repeated import NotRepeatable
+from tb_gradflow.trace.experiments.metric_trials import metric_trials
 from tb_gradflow.trace.experiments.training import Training
 from tb_gradflow.trace.explain.examples import gradients_of_rows
 from tb_gradflow.trace.explain.explanation import Explained
@@ -85,7 +86,7 @@ def explain_model(
     rows = _first_rows((x, y, sample_weight), batch_size)
     _build(model, rows)
     plan = _plan_of(model, keras.utils.pack_x_y_sample_weight(*rows), terms=terms, trains=trains)
-    found = _explained(plan, eagerly=bool(model.run_eagerly))
+    found = _with_batch(_explained(plan, eagerly=bool(model.run_eagerly)), plan, model, rows)
     found = found if model.run_eagerly else _with_kept_numbers(found)
     return replace(found, examples=_examples_of_model(plan, model, rows)) if examples else found
 
@@ -105,7 +106,29 @@ def explain_batch(model: Any, batch: Any) -> Explained:
     can train it."""
     _check_model(model)
     give_first_values(model)
-    return _explained(_plan_of(model, batch, terms=False, trains=True), eagerly=False)
+    try:
+        rows = keras.utils.unpack_x_y_sample_weight(batch)
+    except ValueError:  # a batch in the user's own form
+        rows = ()
+    plan = _plan_of(model, batch, terms=False, trains=True)
+    return _with_batch(_explained(plan, eagerly=False), plan, model, rows)
+
+
+def _with_batch(explained: Explained, plan: Plan, model: Any, rows: Sequence[Any]) -> Explained:
+    """The same; what trains it knows what the model is given, and what its predictions are compared with; with what the
+    accuracies of the model say."""
+    inputs, labels = (
+        [each for each in tf.nest.flatten(part) if isinstance(each, tf.Tensor)] for part in (rows[:1], rows[1:2])
+    )
+    if explained.training is None or len(tf.nest.flatten(rows[:1])) != len(inputs):
+        return explained
+
+    @left_alone()
+    def metrics() -> tuple[MetricTrial, ...]:
+        with plan.undone():
+            return metric_trials(model, rows)
+
+    return replace(explained, training=replace(explained.training, inputs=inputs, labels=labels), metrics=metrics)
 
 
 @left_alone()

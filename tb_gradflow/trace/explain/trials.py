@@ -7,14 +7,16 @@ import logging
 import os
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from tb_gradflow.record.report import Diagnosis, Edit, Tried
-from tb_gradflow.record.schema import Trial, TrialNorm
+from tb_gradflow.record.schema import Trial, TrialNorm, Trials
 from tb_gradflow.trace.engine.repeated import NotRepeatable
+from tb_gradflow.trace.experiments.batch_fit import MOST_SECONDS, batch_fit_of
 from tb_gradflow.trace.explain.explanation import Explained
 from tb_gradflow.trace.explain.outside import nothing_outside
 from tb_gradflow.trace.explain.tried_edits import Seen, seen, with_tried
@@ -22,11 +24,9 @@ from tb_gradflow.trace.fidelity.rollback import drawing
 from tb_gradflow.trace.log.findings import untried
 
 
-def trials_of(
-    explain: Callable[[], Explained], step: int, until: float | None, losses: Sequence[float] = ()
-) -> list[Trial]:
-    """What the edits of a recorded step do, for its log, the best first. `explain` runs it; it had these losses, if
-    they are known.
+def trials_of(explain: Callable[[], Explained], step: int, until: float | None, losses: Sequence[float] = ()) -> Trials:
+    """What the edits of a recorded step do, for its log, the best first; if it has no finding, whether its batch can be
+    learned. `explain` runs it; it had these losses, if they are known.
 
     Raises:
         NotRepeatable: it cannot be run, or its Python code does something that lasts.
@@ -45,6 +45,10 @@ def trials_of(
             if losses and not _are_close(before.losses, losses) and not _may_be_drawn(losses, before.losses, run):
                 again = f"{before.losses[0]:.3g}" if before.losses else "unknown"
                 raise NotRepeatable(f"its loss would be {again} instead of {losses[0]:.3g}")
+            if before.training is not None and is_well(before.diagnosis):
+                seconds = MOST_SECONDS if until is None else min(MOST_SECONDS, until - time.monotonic())
+                fit = batch_fit_of(before.training, step, seconds)
+                return Trials((), () if fit is None else (fit,), before.metrics())
             offered = dict(_edits(before.diagnosis))
             left = dict(_edits(with_tried(before, run, until=until))) if offered else {}
         except Exception:
@@ -53,7 +57,13 @@ def trials_of(
         if refused:
             raise NotRepeatable(f"its Python code would {refused[0]} again")
     found = [_trial(edit, tried, reason, step) for edit, (tried, reason) in left.items() if tried or reason]
-    return [*found, *(_trial(edit, Tried(False, (), ()), "", step) for edit in offered if edit not in left)]
+    found += [_trial(edit, Tried(False, (), ()), "", step) for edit in offered if edit not in left]
+    return Trials(tuple(found))
+
+
+def is_well(diagnosis: Diagnosis) -> bool:
+    """Whether nothing above information was found."""
+    return all(each.severity == "info" for each in diagnosis.findings)
 
 
 def _may_be_drawn(losses: Sequence[float], first: Sequence[float], run: Callable[[int], Seen]) -> bool:

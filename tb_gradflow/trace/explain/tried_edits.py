@@ -25,7 +25,7 @@ from tb_gradflow.analyse.report.quoted import with_code_of
 from tb_gradflow.analyse.user_code.code import program_of
 from tb_gradflow.analyse.user_code.definitions import definition_of_variable
 from tb_gradflow.record.report import Alternative, Diagnosis, Edit, Finding, Tried, VariableNorm
-from tb_gradflow.record.schema import Kept, Trace, Trained
+from tb_gradflow.record.schema import Kept, MetricTrial, Trace, Trained
 from tb_gradflow.trace.engine.repeated import NotRepeatable
 from tb_gradflow.trace.experiments.training import Course, Training
 from tb_gradflow.trace.explain.edited_code import RUN_BEFORE, CannotApplyError, Ran, edited
@@ -90,6 +90,7 @@ class Seen:
         shapes: Those of what is differentiated, by target; `None` if they are not known.
         training: What trains it; `None` if it ran eagerly.
         raised: The error that it raises; empty if none.
+        metrics: As of `Explained`.
     """
 
     diagnosis: Diagnosis
@@ -98,6 +99,7 @@ class Seen:
     shapes: Mapping[int, Sequence[str]] | None
     training: Training | None
     raised: str = ""
+    metrics: Callable[[], tuple[MetricTrial, ...]] = tuple
 
 
 def seen(explained: Explained, diagnosis: Diagnosis) -> Seen:
@@ -105,7 +107,7 @@ def seen(explained: Explained, diagnosis: Diagnosis) -> Seen:
     losses = explained.record.losses if explained.record is not None else ()
     training = explained.training
     shapes = None if training is None else training.shapes()
-    return Seen(diagnosis, losses, explained.trace, shapes, training, explained.raised)
+    return Seen(diagnosis, losses, explained.trace, shapes, training, explained.raised, explained.metrics)
 
 
 def with_tried(

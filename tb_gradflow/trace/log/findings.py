@@ -1,5 +1,6 @@
 """What follows from the findings of recorded steps while the program trains: somebody is told, and the step is kept in
-which their edits are tried when the program has ended."""
+which their edits are tried when the program has ended. If there are none and the loss does not fall, it is tried then
+whether the batch can be learned."""
 
 from __future__ import annotations
 
@@ -9,8 +10,9 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from operator import attrgetter
 from types import FrameType, MethodType
 from typing import Any, Literal
 
@@ -19,6 +21,7 @@ import keras as keras
 from tb_gradflow.record.report import Diagnosis, Edit, Finding
 from tb_gradflow.record.schema import Trial, Trials
 from tb_gradflow.trace.engine.repeated import NotRepeatable
+from tb_gradflow.trace.log.fall import Fall
 from tb_gradflow.trace.protection.foreign import faults
 from tb_gradflow.trace.protection.warning import warn
 from tb_gradflow.trace.source.user_line import is_users
@@ -39,7 +42,7 @@ _LEAST_TRACES = 2
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """Tries the edits of a step that was kept.
+    """Tries the edits of a step that was kept, or whether its batch can be learned.
 
     Attributes:
         run: Does so, for the step with this number; until this time on the monotonic clock, if it is given. Raises
@@ -48,9 +51,11 @@ class Attempt:
             objects of the program.
     """
 
-    run: Callable[[int, float | None], list[Trial]]
+    run: Callable[[int, float | None], Trials]
     repeats_python: bool = False
 
+
+Fell = tuple[float, float] | tuple[()]
 
 Keep = Callable[[], Attempt]
 """Keeps the step that was recorded last. Raises NotRepeatable if that is impossible."""
@@ -58,7 +63,7 @@ Keep = Callable[[], Attempt]
 
 @dataclass(frozen=True, slots=True)
 class _Ending:
-    """A step to try edits in.
+    """A step to try something in.
 
     Attributes:
         recorder: The log.
@@ -67,6 +72,8 @@ class _Ending:
         share: The part of the time since then that this may take; None if it may take as long as it takes.
         attempt: Tries its edits.
         edits: Those of its findings.
+        fell: `None` if edits are to be tried, otherwise whether the batch can be learned: if the loss has not fallen
+            until then, from what to what; empty if it has.
     """
 
     recorder: Any
@@ -75,6 +82,7 @@ class _Ending:
     share: float | None
     attempt: Attempt
     edits: Collection[Edit]
+    fell: Fell | None = None
 
 
 _endings: list[_Ending] = []
@@ -103,11 +111,24 @@ class Findings:
         self._began = time.monotonic()
         self._known: set[tuple[object, ...]] = set()
         self._kept: set[Edit] = set()
+        self._fall = Fall()
 
     @property
     def follows_all(self) -> bool:
         """Whether every recorded step is diagnosed, not only the first one and one that is not finite."""
         return self._on_finding is not None or self._try_fixes is True
+
+    def recorded(self, recorder: Any, step: int, losses: Sequence[float]) -> None:
+        """A step was recorded with these losses."""
+        is_missing = self._fall.is_missing(losses) if self._try_fixes else None
+        if is_missing is None:
+            return
+        # Copies of weights: that of an earlier step is let go first.
+        _endings[:] = [each for each in _endings if each.recorder is not recorder or each.fell is None]
+        is_told = any(each.recorder is recorder for each in _endings)
+        if (is_missing or self._try_fixes is True) and not is_told and _has_room(asked=False):
+            fell: Fell = (self._fall.began, self._fall.ended) if is_missing else ()
+            self._keep_now(recorder, step, (), fell)
 
     def diagnosed(self, recorder: Any, step: int, diagnosis: Diagnosis) -> None:
         """A recorded step has this diagnosis."""
@@ -138,27 +159,28 @@ class Findings:
         except (Exception, SystemExit) as error:  # of the user's, which is none of the training's
             warn(f"tb_gradflow: on_finding raised {type(error).__name__}: {error}. The training goes on.")
 
-    def _keep_now(self, recorder: Any, step: int, edits: Collection[Edit]) -> None:
+    def _keep_now(self, recorder: Any, step: int, edits: Collection[Edit], fell: Fell | None = None) -> None:
         try:
             keep = self._keep()
             if keep is None:
                 return
             attempt = keep()
         except NotRepeatable as reason:
-            if self._try_fixes is True:
+            if self._try_fixes is True and edits:
                 warn(f"tb_gradflow: the fixes for this step are not tried: {reason}.")
             _untried.extend((recorder, trial) for trial in _not_run(edits, reason, step))
             return
         except faults() as fault:
-            warn(f"tb_gradflow: the fixes are not tried. Please report this: {type(fault).__name__}: {fault}")
+            if edits:
+                warn(f"tb_gradflow: the fixes are not tried. Please report this: {type(fault).__name__}: {fault}")
             return
-        _endings.append(_Ending(recorder, step, self._began, self._share, attempt, edits))
+        _endings.append(_Ending(recorder, step, self._began, self._share, attempt, edits, fell))
 
 
 def _has_room(*, asked: bool) -> bool:
     """Whether another step can be kept; for one that is `asked` for, another one is given up if need be."""
     if asked and len(_endings) >= MOST_KEPT:
-        unasked = next((each for each in _endings if each.share is not None), None)
+        unasked = next((each for each in _endings if each.share is not None or each.fell is not None), None)
         _endings[:] = [each for each in _endings if each is not unasked]
     return len(_endings) < MOST_KEPT
 
@@ -181,11 +203,11 @@ def try_fixes(*, goes_on: bool = False) -> None:
     """Tries the edits of the steps that were kept: when the program has ended, so that nothing in it is changed, or
     between two trainings of one that `goes_on`, such as a notebook."""
     listed, _endings[:] = list(_endings), []
-    found, _untried[:] = list(_untried), []
+    found, _untried[:] = [(recorder, Trials((trial,))) for recorder, trial in _untried], []
     if os.getpid() != _process or getattr(sys, "last_type", None) is KeyboardInterrupt:
         return  # another process has the log, or somebody is waiting for the end
     if listed and _others_run():
-        if any(each.share is None for each in listed):
+        if any(each.share is None and each.edits for each in listed):
             warn("tb_gradflow: the fixes are not tried: another thread of the program runs, and may use its weights.")
         listed = []
     for ending in listed:
@@ -194,13 +216,20 @@ def try_fixes(*, goes_on: bool = False) -> None:
         except KeyboardInterrupt:
             break
         except NotRepeatable as reason:
-            trials = _not_run(ending.edits, reason, ending.step)
+            trials = Trials(tuple(_not_run(ending.edits, reason, ending.step)))
         except Exception as fault:
-            warn(f"tb_gradflow: the fixes were not tried. Please report this: {type(fault).__name__}: {fault}")
+            if ending.edits:
+                warn(f"tb_gradflow: the fixes were not tried. Please report this: {type(fault).__name__}: {fault}")
             continue
-        found += ((ending.recorder, trial) for trial in trials)
+        found.append((ending.recorder, trials))
     for recorder in {id(each): each for each, _ in found}.values():
-        recorder.add_trials(Trials(tuple(trial for each, trial in found if each is recorder)))
+        known = [trials for each, trials in found if each is recorder]
+        tried = Trials(*(sum(parts, ()) for parts in zip(*map(_PARTS, known), strict=True)))
+        if tried != Trials(()):
+            recorder.add_trials(tried)
+
+
+_PARTS = attrgetter("trials", "fits", "metrics")
 
 
 def _others_run() -> bool:
@@ -214,17 +243,22 @@ def _others_run() -> bool:
     return False
 
 
-def _tried(ending: _Ending, *, goes_on: bool) -> list[Trial]:
+def _tried(ending: _Ending, *, goes_on: bool) -> Trials:
     until = None
     if goes_on and ending.share is not None and ending.attempt.repeats_python:
         raise NotRepeatable("the program goes on, and its Python code would run again")
     if ending.share is not None:
         seconds = min(ending.share * (time.monotonic() - ending.began), _MOST_SECONDS)
         meter = ending.recorder.meter
-        if meter is None or seconds < _LEAST_TRACES * meter.cost().set_up:
-            return []
+        traces = _LEAST_TRACES if ending.edits else 1
+        if meter is None or seconds < traces * meter.cost().set_up:
+            return Trials(())
         until = time.monotonic() + seconds
-    return ending.attempt.run(ending.step, until)
+    tried = ending.attempt.run(ending.step, until)
+    if ending.fell is None:
+        return Trials(tried.trials)
+    began, ended = ending.fell or (None, None)
+    return Trials((), tuple(replace(each, began=began, ended=ended) for each in tried.fits), tried.metrics)
 
 
 # Handlers that are registered later run before this one, and must not see what it does: so this is as early as

@@ -181,6 +181,8 @@ class Recorder:
             self._pinned.append(step)
         if writer.is_full and self._may_thin:
             self._thin(writer)
+        if self.findings is not None:
+            self.findings.recorded(self, step, record.losses)
         if tell or not self._told or (self.findings is not None and self.findings.follows_all):
             gradients = np.frombuffer(record.gradients, "<f4").reshape(-1, len(GRADIENT_STATISTICS))
             known, losses, values = self._traces[trace], record.losses, record.values

@@ -21,7 +21,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.eager import record
 
-from tb_gradflow.record.schema import Trace, Trial
+from tb_gradflow.record.schema import Trace, Trials
 from tb_gradflow.trace.eager.loop_body import Opened, body_of, opened_in
 from tb_gradflow.trace.graph.variables import Variables
 from tb_gradflow.trace.log.findings import Attempt
@@ -445,7 +445,7 @@ class Loop:
         kept = step_of_statements([kept() for _, kept in self._known], self._before)
         name, losses = self._name, self._losses
 
-        def attempt(step: int, until: float | None) -> list[Trial]:
+        def attempt(step: int, until: float | None) -> Trials:
             from tb_gradflow.trace.explain.one_step import explain_statements  # which takes long to load
             from tb_gradflow.trace.explain.trials import trials_of
 

@@ -15,7 +15,9 @@ from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
 from tb_gradflow.analyse.evidence.zeros import PRODUCTS
 from tb_gradflow.analyse.graph.op_sets import LOOPS
 from tb_gradflow.analyse.graph.paths import walked
+from tb_gradflow.analyse.over_time.updates import BY_THE_RATE
 from tb_gradflow.analyse.step.birth import is_bad, is_infinite, values_of
+from tb_gradflow.analyse.step.learnable import targets_in
 from tb_gradflow.analyse.words.fields import SIZE, Template
 from tb_gradflow.analyse.words.names import Group, Text
 from tb_gradflow.analyse.words.phrases import CHECK
@@ -28,6 +30,9 @@ def rule(suspect: Suspect) -> Verdict | None:
     scaled = scaled_by_hand(suspect)
     if scaled is not None:
         return Verdict("exploding_recurrence", scaled[2], scaled[0])
+    if targets_of(suspect) is not None:
+        kinds = {each.type for each in suspect.topology.trace.optimizers}
+        return Verdict("exploding_recurrence", "info" if kinds and kinds <= BY_THE_RATE else "warning", NO_OP)
     worst = min(course_of(suspect).values(), key=lambda share: share.total, default=None)
     place = inside_loop(suspect, worst.least[1]) if worst is not None else suspect.culprit
     return Verdict("exploding_recurrence", "warning", place)
@@ -48,6 +53,21 @@ def scaled_by_hand(suspect: Suspect) -> tuple[int, float, Severity] | None:
             return place, factor, "info" if math.frexp(factor)[0] == 0.5 else "warning"
         place = next((edge.op for edge in ops[place].inputs), -1)
     return None
+
+
+def targets_of(suspect: Suspect) -> tuple[float, float] | None:
+    """The range of the targets, if the gradient is huge because they are: the model's errors are about as large as
+    these, and with targets of about one, the gradient would not be huge."""
+    measured, gradient, target = suspect.measured, suspect.state.gradient, suspect.target
+    if gradient is None or not measured.knows_loss(target):
+        return None
+    targets, loss = targets_in(measured, target), measured.losses[target]
+    size = max(map(abs, targets)) if targets is not None else 0.0
+    return targets if size > 1 and gradient.max_abs / size < _HUGE and abs(loss) <= _AS_LARGE * size**2 else None
+
+
+# Of the squared targets: a loss above that has predictions that are larger than these.
+_AS_LARGE = 2.0
 
 
 def given_huge(suspect: Suspect) -> Verdict | None:
@@ -268,6 +288,21 @@ def message_and_fix(group: Group) -> Text:
             else "Use a smaller factor. For a loss scale, a power of two such as `2.0**15` rounds nothing; divide the "
             "gradients by it before they are clipped and applied.",
         )(group)
+    if (targets := targets_of(suspect)) is not None:
+        kinds = sorted({each.type for each in suspect.topology.trace.optimizers} & BY_THE_RATE)
+        still = (
+            ""
+            if not kinds
+            else (
+                f"{kinds[0]} divides by the size of the gradient, so that its steps are no longer for it, "
+                "but the outputs have further to go. "
+            )
+        )
+        return Template(
+            SIZE + f"the targets of this step go from {targets[0]:.3g} to {targets[1]:.3g}, and so do the errors.",
+            f"{still}Train with targets of around 1, `(y - y.mean()) / y.std()` with the numbers of "
+            "the training data, and turn predictions back.",
+        )(group)
     if group.op is not None and group.op.type in ("RealDiv", "Div", "Reciprocal", "Xdivy") and _alone(group):
         return Template(
             SIZE + "{op} divides by a value close to zero.",
@@ -302,8 +337,9 @@ CAUSE = Cause(
     meaning="the largest element is above 1e4, and the finding names the op that contributes most; or it is not finite "
     "behind a loop, or behind eight products in a row, that multiply by the same weight with nothing that bounds the "
     "state; or the loss is not finite and gradients of the step reach 1e19 while the batch does not: the training "
-    "diverges. Or the loss is multiplied by a large number",
-    severity="warning; error where it is not finite; info for a loss times a power of two, which is a loss scale",
+    "diverges. Or the loss is multiplied by a large number, or its targets are as large",
+    severity="warning; error where it is not finite; info for a loss times a power of two, which is a loss scale, and "
+    "for large targets and an optimizer that divides by the size of the gradient",
     fix="clip, scale; a bounded state; a lower learning rate",
     text=message_and_fix,
     text_of_given=message_and_fix_of_given,

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from statistics import median
 
 from tb_gradflow.analyse.causes.cause import Cause
-from tb_gradflow.analyse.over_time.updates import ClipSeen
+from tb_gradflow.analyse.over_time.updates import BY_THE_RATE, ClipSeen
 from tb_gradflow.analyse.step.measured import Measured
 from tb_gradflow.analyse.step.updates import FAR, PROPORTIONAL, USUAL, Update, has_hardly_fallen, updates_of
 from tb_gradflow.record.report import Finding, SourceReport
@@ -22,9 +22,6 @@ _ALMOST_NOTHING = 1e-3
 
 # After fewer recorded steps, it may be the beginning, where gradients are large.
 _ENOUGH = 20
-
-# Their updates hardly depend on a factor of the gradient, as long as that is much larger than their epsilon.
-_BY_THE_RATE = frozenset({"Adam", "AdamW", "Adamax", "Nadam", "RMSprop", "Lamb", "AdamOptimizer", "RMSPropOptimizer"})
 
 
 def findings_of_clips(measured: Measured, told: Collection[str]) -> Iterator[Finding]:
@@ -82,7 +79,7 @@ def _is_reason(measured: Measured, seen: ClipSeen, optimizer: Optimizer, share: 
     size = sum(math.prod(shape) for shape in shapes if min(shape, default=1) > 0)
     element = seen.before / math.sqrt(max(size, 1))
     epsilon = _epsilon(optimizer)
-    return optimizer.type in _BY_THE_RATE and element * seen.factor < epsilon < element
+    return optimizer.type in BY_THE_RATE and element * seen.factor < epsilon < element
 
 
 def _epsilon(optimizer: Optimizer) -> float:
