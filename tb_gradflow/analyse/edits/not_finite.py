@@ -9,9 +9,10 @@ from tb_gradflow.analyse.edits.soft import is_choice
 from tb_gradflow.analyse.user_code.candidate import Candidate, candidates
 from tb_gradflow.analyse.user_code.code import FUNCTIONS, Code
 from tb_gradflow.analyse.user_code.draft import Draft, is_plain
+from tb_gradflow.analyse.user_code.library import Library
 from tb_gradflow.analyse.user_code.place import Place, argument_of, is_number, name_of, place_of_group
-from tb_gradflow.analyse.words.names import Group
-from tb_gradflow.analyse.words.seen import is_mostly_negative
+from tb_gradflow.analyse.words.names import Group, made_by
+from tb_gradflow.analyse.words.seen import is_mostly_negative, share_of_zeros
 from tb_gradflow.record.report import Edit
 
 _BOUNDED = "Values below the bound are raised to it, and get no gradient."
@@ -36,7 +37,7 @@ _LOGARITHMS = ("log",)
 def bounded_root(group: Group) -> Iterator[Candidate]:
     """For the root of zero, whose derivative is infinite."""
     place = _place(group)
-    if place is None:
+    if place is None or share_of_zeros(group) == 1.0:
         return
     call, library = place.call, place.library
     if library is None or place.subject is None:
@@ -67,7 +68,11 @@ def _norm(place: Place, call: ast.Call) -> Edit | None:
 def bounded_power(group: Group) -> Iterator[Candidate]:
     """For zero to a power below one. A norm has one inside too, but its input may be negative."""
     place = _place(group)
-    if place is None or (place.call is not None and name_of(place.call.func) not in ("pow", "power")):
+    if (
+        place is None
+        or share_of_zeros(group) == 1.0
+        or (place.call is not None and name_of(place.call.func) not in ("pow", "power"))
+    ):
         return
     base = place.node.left if isinstance(place.node, ast.BinOp) else place.argument(0, "x")
     if base is not None and not isinstance(base, ast.Constant):
@@ -87,10 +92,13 @@ def bounded_logarithm(group: Group) -> Iterator[Candidate]:
             rest = [place.code.written(each) for each in made.args]
             rest += [f"{each.arg}={place.code.written(each.value)}" for each in made.keywords]
             yield from candidates(_SAME, place.draft().replace(place.call, place.library(own, *rest)).edit())
-        yield from candidates(_SAME, _of_a_sigmoid(place))
+        yield from candidates(_SAME, _of_a_sigmoid(place), _in_log_space(place))
     outputs = group.op.outputs if group.op is not None else ()
-    if (not outputs or outputs[0].shape != ()) and not is_mostly_negative(group):
-        # For a single number the bound would leave no gradient at all.
+    # For a single number, or if all are zero, the bound would leave no gradient at all. A softmax or a sigmoid whose
+    # output is mostly zero is flat.
+    most = 0.5 if made_by(group, ("Softmax", "Sigmoid")) else 1.0
+    leaves_some = (not outputs or outputs[0].shape != ()) and share_of_zeros(group) < most
+    if leaves_some and not is_mostly_negative(group):
         least = f"-1.0 + {_EPSILON}" if group.op is not None and group.op.type == "Log1p" else _EPSILON
         several = _all_bounded(place) or _each_bounded(group, place, least)
         yield from candidates(_BOUNDED, several or _bounded(place, place.subject, least))
@@ -148,6 +156,56 @@ def _of_a_sigmoid(place: Place) -> Edit | None:
             given = code.operand(sigmoid.args[0]) if sign else code.written(sigmoid.args[0])
             draft.replace(node, library("log_sigmoid", f"{sign}{given}"))
     return draft.edit()
+
+
+def _in_log_space(place: Place) -> Edit | None:
+    """`log(sum(w * exp(a)))` is `logsumexp(log(w) + a)`, in which nothing underflows."""
+    code, library, call = place.code, place.library, place.call
+    assert library is not None and call is not None and place.subject is not None
+    total = _made_of(code, place.subject)
+    if not isinstance(total, ast.Call) or _name(total) not in ("reduce_sum", "sum") or not total.args:
+        return None
+    if total is not place.subject and not _reads_what_it_read(code, total):
+        return None
+    terms = _logarithm(code, library, total.args[0])
+    if terms is None:
+        return None
+    rest = _rest(code, total, total.args[0])
+    return place.draft().replace(call, library("logsumexp", terms, *rest)).edit()
+
+
+def _logarithm(code: Code, library: Library, node: ast.expr) -> str | None:
+    """The logarithm of an expression, written without the exponentials in it; `None` if there are none."""
+    made = _made_of(code, node)
+    if made is not node and not _reads_what_it_read(code, made):
+        return None
+    if _name(made) == "exp" and isinstance(made, ast.Call) and len(made.args) == 1:
+        return code.operand(made.args[0])
+    if _name(made) == "softmax" and isinstance(made, ast.Call) and made.args:
+        return library("log_softmax", code.written(made.args[0]), *_rest(code, made, made.args[0]))
+    if not isinstance(made, ast.BinOp) or not isinstance(made.op, (ast.Mult, ast.Div)):
+        return None
+    sides = [_logarithm(code, library, each) for each in (made.left, made.right)]
+    if sides == [None, None]:
+        return None
+    left, right = (
+        found if found is not None else library("log", code.written(each))
+        for found, each in zip(sides, (made.left, made.right), strict=True)
+    )
+    if isinstance(made.op, ast.Mult):
+        return f"{left} + {right}"
+    return f"{left} - ({right})" if isinstance(_made_of(code, made.right), ast.BinOp) else f"{left} - {right}"
+
+
+def _reads_what_it_read(code: Code, value: ast.AST) -> bool:
+    """Whether the names in an expression stand for the same later on: each is bound once in the function."""
+    stores = [
+        each.arg if isinstance(each, ast.arg) else each.id
+        for each in ast.walk(code.scope(value))
+        if isinstance(each, ast.arg) or (isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store))
+    ]
+    read = {each.id for each in ast.walk(value) if isinstance(each, ast.Name)}
+    return all(stores.count(each) <= 1 for each in read)
 
 
 def _sigmoid_in(code: Code, logarithm: ast.Call) -> ast.Call | None:

@@ -284,6 +284,14 @@ def is_mostly_negative(group: Group) -> bool:
     return value is not None and 2 * value.negative > prod(value.shape)
 
 
+def share_of_zeros(group: Group) -> float:
+    """Which part of the measured input of a function of positive numbers is zero: with a lower bound, it would get no
+    gradient. None of it if that is not known, or if the input is a single number."""
+    value = argument_of(group)
+    count = prod(value.shape) if value is not None else 1
+    return value.zeros / count if value is not None and count > 1 else 0.0
+
+
 def words_of_argument(group: Group, undefined: str, at_zero: str, either: str) -> str:
     """Whether the measured input of a function of positive numbers was below zero, zero, or is not known."""
     value = argument_of(group)
