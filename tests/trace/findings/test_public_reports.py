@@ -1355,3 +1355,51 @@ def test_a_head_in_a_branch_that_the_step_does_not_run(of_class: type[TwoPhases]
 
     assert (finding.severity, finding.variables) == (severity, (model.views.kernel.path, model.views.bias.path))
     assert ("only where its code tests `self.condition ==" in finding.message) == (severity == "info")
+
+
+def test_the_row_and_the_column_of_the_largest_pixel() -> None:
+    """As in a loss of key points: only the quotient and the remainder of the index are used."""
+    kernel = tf.Variable(RANDOM.normal(size=(4, 12)), dtype=tf.float32, name="kernel")
+
+    def loss() -> tf.Tensor:
+        heat = X @ kernel
+        best = tf.argmax(heat, axis=-1)
+        row, column = best // 4, best % 4
+        return tf.reduce_mean(tf.square(tf.cast(tf.stack([row, column], -1), tf.float32) - 1.5))
+
+    [finding] = loud(tb_gradflow.explain(loss, variables=[kernel], try_fixes=True))
+
+    assert (finding.cause, finding.tried and finding.tried.works) == ("nondiff_index", True)
+    assert finding.edit is not None
+    assert "best" not in finding.edit.after
+
+
+def test_a_model_is_not_called_twice_by_the_advice_to_draw_a_relaxed_sample() -> None:
+    policy = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3)])
+    rewards = tf.constant([[0.1, 0.5, 0.2]])
+
+    def loss() -> tf.Tensor:
+        action = tf.random.categorical(policy(X, training=True), 1)
+        return tf.reduce_mean(tf.gather(rewards, action[:, 0], axis=1))
+
+    [finding] = loud(tb_gradflow.explain(loss, variables=policy.trainable_variables))
+
+    assert finding.cause == "nondiff_sampling"
+    assert "`scores = policy(X, training=True)`: `u = tf.random.uniform(tf.shape(scores)," in finding.fix
+    assert finding.fix.count("policy(") == 1
+
+
+def test_a_line_that_only_stops_the_gradient_is_removed() -> None:
+    weight = tf.Variable(0.5, name="weight")
+
+    def loss() -> tf.Tensor:
+        made = tf.tanh(weight)
+        made = tf.stop_gradient(made)
+        return made * made
+
+    [finding] = loud(tb_gradflow.explain(loss, variables=[weight], try_fixes=True))
+
+    assert (finding.cause, finding.tried and finding.tried.works) == ("stop_gradient_misuse", True)
+    assert finding.edit is not None
+    assert "stop_gradient" in finding.edit.before
+    assert "made = made" not in finding.edit.after
