@@ -12,7 +12,7 @@ from tb_gradflow.analyse.user_code.draft import Draft, is_plain
 from tb_gradflow.analyse.user_code.library import Library
 from tb_gradflow.analyse.user_code.place import Place, argument_of, is_number, name_of, place_of_group
 from tb_gradflow.analyse.words.names import Group, made_by
-from tb_gradflow.analyse.words.seen import is_mostly_negative, share_of_zeros
+from tb_gradflow.analyse.words.seen import is_beyond, is_mostly_negative, share_of_zeros
 from tb_gradflow.record.report import Edit
 
 _BOUNDED = "Values below the bound are raised to it, and get no gradient."
@@ -303,8 +303,8 @@ def bounded_exponential(group: Group) -> Iterator[Candidate]:
     place = _place(group)
     if place is None or place.call is None or place.subject is None or place.library is None:
         return
-    name = name_of(place.call.func)
-    if name in ("cosh", "sinh"):
+    name, leaves_some = name_of(place.call.func), not is_beyond(float(_LARGE), group)
+    if name in ("cosh", "sinh") and leaves_some:
         both = place.library("clip", place.code.written(place.subject), f"-{_LARGE}", _LARGE)
         yield from candidates(_CUT, place.draft().replace(place.subject, both).edit())
     if name not in ("exp", "expm1"):
@@ -313,7 +313,8 @@ def bounded_exponential(group: Group) -> Iterator[Candidate]:
     draft, bounded = place.draft(), place.library("minimum", place.code.written(place.subject), _LARGE)
     for each in _subjects(place):
         draft.replace(each, bounded)
-    yield from candidates(_CUT, draft.edit())
+    if leaves_some:
+        yield from candidates(_CUT, draft.edit())
 
 
 def _subjects(place: Place) -> list[ast.expr]:

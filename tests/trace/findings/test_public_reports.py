@@ -1222,13 +1222,16 @@ def test_no_bound_is_offered_that_would_leave_no_gradient() -> None:
     def length() -> tf.Tensor:
         return tf.reduce_sum(tf.sqrt(tf.square(width)))
 
+    def distance() -> tf.Tensor:
+        return tf.reduce_sum(tf.math.log(tf.cosh(100.0 + width)))
+
     findings = [
         loud(tb_gradflow.explain(loss, variables=[variable]))[0]
-        for loss, variable in ((cross_entropy, scores), (length, width))
+        for loss, variable in ((cross_entropy, scores), (length, width), (distance, width))
     ]
 
-    assert [each.cause for each in findings] == ["log_zero", "sqrt_at_zero"]
-    assert [each.edit for each in findings] == [None, None]
+    assert [each.cause for each in findings] == ["log_zero", "sqrt_at_zero", "exp_overflow"]
+    assert [each.edit for each in findings] == [None, None, None]
 
 
 def test_the_penalty_of_a_slope_behind_a_resized_image() -> None:
