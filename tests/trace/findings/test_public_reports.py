@@ -1211,7 +1211,7 @@ def test_a_mixture_whose_densities_underflow_is_summed_in_log_space(divides: boo
 
 
 def test_no_bound_is_offered_that_would_leave_no_gradient() -> None:
-    scores = tf.Variable(100.0 * RANDOM.normal(size=(8, 4)), dtype=tf.float32, name="scores")
+    scores = tf.Variable(10_000.0 * RANDOM.normal(size=(8, 4)), dtype=tf.float32, name="scores")
     width = tf.Variable(tf.zeros([4]), name="width")
     of_class = tf.one_hot([0, 1, 2, 3, 0, 1, 2, 3], 4)
     predict = keras.Sequential([keras.Input((4,)), keras.layers.Softmax()])
