@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from tb_gradflow.analyse.edits.soft import is_choice
+from tb_gradflow.analyse.evidence.course import is_the_only_way
 from tb_gradflow.analyse.user_code.candidate import Candidate, candidates
 from tb_gradflow.analyse.user_code.code import FUNCTIONS, Code
 from tb_gradflow.analyse.user_code.draft import Draft, is_plain
@@ -34,10 +35,20 @@ _STANDARD_DEVIATIONS = ("std", "reduce_std")
 _LOGARITHMS = ("log",)
 
 
+def _is_all_bounded(group: Group) -> bool:
+    """Whether a bound would leave no gradient: every path to the loss passes here, and all is at the bound or beyond
+    it. A softmax or a sigmoid whose output is mostly zero is flat."""
+    most = 0.5 if made_by(group, ("Softmax", "Sigmoid")) else 1.0
+    is_beyond_all = share_of_zeros(group) >= most or (
+        group.verdict.cause == "exp_overflow" and is_beyond(float(_LARGE), group)
+    )
+    return is_beyond_all and is_the_only_way(group.suspect, group.culprit)
+
+
 def bounded_root(group: Group) -> Iterator[Candidate]:
     """For the root of zero, whose derivative is infinite."""
     place = _place(group)
-    if place is None or share_of_zeros(group) == 1.0:
+    if place is None or _is_all_bounded(group):
         return
     call, library = place.call, place.library
     if library is None or place.subject is None:
@@ -94,11 +105,8 @@ def bounded_logarithm(group: Group) -> Iterator[Candidate]:
             yield from candidates(_SAME, place.draft().replace(place.call, place.library(own, *rest)).edit())
         yield from candidates(_SAME, _of_a_sigmoid(place), _in_log_space(place))
     outputs = group.op.outputs if group.op is not None else ()
-    # For a single number, or if all are zero, the bound would leave no gradient at all. A softmax or a sigmoid whose
-    # output is mostly zero is flat.
-    most = 0.5 if made_by(group, ("Softmax", "Sigmoid")) else 1.0
-    leaves_some = (not outputs or outputs[0].shape != ()) and share_of_zeros(group) < most
-    if leaves_some and not is_mostly_negative(group):
+    # For a single number the bound would leave no gradient at all.
+    if (not outputs or outputs[0].shape != ()) and not is_mostly_negative(group) and not _is_all_bounded(group):
         least = f"-1.0 + {_EPSILON}" if group.op is not None and group.op.type == "Log1p" else _EPSILON
         several = _all_bounded(place) or _each_bounded(group, place, least)
         yield from candidates(_BOUNDED, several or _bounded(place, place.subject, least))
@@ -170,7 +178,9 @@ def _in_log_space(place: Place) -> Edit | None:
     terms = _logarithm(code, library, total.args[0])
     if terms is None:
         return None
-    rest = _rest(code, total, total.args[0])
+    made, rest = _made_of(code, total.args[0]), _rest(code, total, total.args[0])
+    if isinstance(made, ast.Call) and _name(made) == "exp":
+        terms = code.written(made.args[0])
     return place.draft().replace(call, library("logsumexp", terms, *rest)).edit()
 
 
@@ -303,7 +313,7 @@ def bounded_exponential(group: Group) -> Iterator[Candidate]:
     place = _place(group)
     if place is None or place.call is None or place.subject is None or place.library is None:
         return
-    name, leaves_some = name_of(place.call.func), not is_beyond(float(_LARGE), group)
+    name, leaves_some = name_of(place.call.func), not _is_all_bounded(group)
     if name in ("cosh", "sinh") and leaves_some:
         both = place.library("clip", place.code.written(place.subject), f"-{_LARGE}", _LARGE)
         yield from candidates(_CUT, place.draft().replace(place.subject, both).edit())

@@ -1234,6 +1234,19 @@ def test_no_bound_is_offered_that_would_leave_no_gradient() -> None:
     assert [each.edit for each in findings] == [None, None, None]
 
 
+def test_a_bound_is_offered_where_another_term_trains_what_it_leaves_out() -> None:
+    """As in a group lasso whose weights start at zero."""
+    weight = tf.Variable(tf.zeros([4, 3]), name="weight")
+
+    def loss() -> tf.Tensor:
+        lengths = tf.sqrt(tf.reduce_sum(tf.square(weight), axis=1))
+        return tf.reduce_mean(tf.square(X @ weight - 1.0)) + 0.1 * tf.reduce_sum(lengths)
+
+    [finding] = loud(tb_gradflow.explain(loss, variables=[weight], try_fixes=True))
+
+    assert (finding.cause, finding.tried and finding.tried.works) == ("sqrt_at_zero", True)
+
+
 def test_the_penalty_of_a_slope_behind_a_resized_image() -> None:
     """TensorFlow cannot differentiate the gradient of a bicubic resize; a product with two matrices is the same."""
     kernel = tf.Variable(RANDOM.normal(size=(3, 3, 1, 2)), dtype=tf.float32, name="kernel")
