@@ -1,10 +1,11 @@
-"""Fixes for image functions that have no gradient: the same result from functions that have one."""
+"""Fixes for image functions that have no gradient, or no second one: the same result from functions that have one."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 
+from tb_gradflow.analyse.graph.inner_gradients import forward_of
 from tb_gradflow.analyse.user_code.candidate import Candidate, candidates, in_place_of
 from tb_gradflow.analyse.user_code.code import Code
 from tb_gradflow.analyse.user_code.library import Library
@@ -43,6 +44,43 @@ def sampled_between(group: Group) -> Iterator[Candidate]:
         exact = isinstance(nearest, ast.Constant) and str(nearest.value).lower() == "bilinear"
         cost = _SAMPLED if exact or (nearest is None and name == "affine_transform") else f"{_BETWEEN} {_SAMPLED}"
         yield from candidates(cost, _projected(place, place.call))
+
+
+def resized_by_products(group: Group) -> Iterator[Candidate]:
+    """For the second derivative of a resized image: resizing is linear in rows and columns, and a product with two
+    constant matrices can be differentiated as often as needed."""
+    op = forward_of(group.trace, group.culprit) if group.op is not None else -1
+    place = place_of_group(group, op) if op >= 0 and group.trace.ops[op].type.startswith("Resize") else None
+    if place is None or place.call is None or place.library is None or place.library.is_keras:
+        return
+    shape = group.trace.ops[op].outputs[0].shape
+    if name_of(place.call.func) == "resize" and shape is not None and len(shape) == 4:
+        yield from candidates(_SAME, _resized(place, place.call))
+
+
+def _resized(place: Place, call: ast.Call) -> Edit | None:
+    code, library, statement = place.code, place.library, place.statement
+    given, size = argument_of(call, 0, "images"), argument_of(call, 1, "size")
+    if library is None or statement is None or given is None or not isinstance(size, (ast.List, ast.Tuple)):
+        return None
+    known = {"images", "size", "method", "antialias"}
+    if len(size.elts) != 2 or len(call.args) > 3 or any(each.arg not in known for each in call.keywords):
+        return None
+    others = [code.written(each) for each in call.args[2:]]
+    others += [f"{each.arg}={code.written(each.value)}" for each in call.keywords if each.arg not in ("images", "size")]
+    draft = place.draft()
+    image = draft.computed_before(given, "image", "images")
+    if not image or not code.starts_a_line(statement) or not code.is_evaluated_once(call):
+        return None
+    names = draft.free_name(call, "rows"), draft.free_name(call, "columns")
+    resize = code.written(call.func)
+    for axis, (name, count) in enumerate(zip(names, size.elts, strict=True), 1):
+        kept = f"{image}.shape[{axis}]"
+        whole = f"{library('eye', kept)}[..., None]"
+        matrix = ", ".join([whole, f"[{code.written(count)}, {kept}]", *others])
+        draft.insert_before(statement, f"{name} = {resize}({matrix})[..., 0]")
+    product = library("einsum", '"ri,cj,bijd->brcd"', *names, image)
+    return draft.replace(call, product).edit()
 
 
 _SAME = "The forward values do not change."

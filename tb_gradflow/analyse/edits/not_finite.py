@@ -6,12 +6,14 @@ import ast
 from collections.abc import Iterator
 
 from tb_gradflow.analyse.edits.soft import is_choice
+from tb_gradflow.analyse.evidence.course import is_the_only_way
 from tb_gradflow.analyse.user_code.candidate import Candidate, candidates
 from tb_gradflow.analyse.user_code.code import FUNCTIONS, Code
 from tb_gradflow.analyse.user_code.draft import Draft, is_plain
+from tb_gradflow.analyse.user_code.library import Library
 from tb_gradflow.analyse.user_code.place import Place, argument_of, is_number, name_of, place_of_group
-from tb_gradflow.analyse.words.names import Group
-from tb_gradflow.analyse.words.seen import is_mostly_negative
+from tb_gradflow.analyse.words.names import Group, made_by
+from tb_gradflow.analyse.words.seen import is_beyond, is_mostly_negative, share_of_zeros
 from tb_gradflow.record.report import Edit
 
 _BOUNDED = "Values below the bound are raised to it, and get no gradient."
@@ -33,10 +35,20 @@ _STANDARD_DEVIATIONS = ("std", "reduce_std")
 _LOGARITHMS = ("log",)
 
 
+def _is_all_bounded(group: Group) -> bool:
+    """Whether a bound would leave no gradient: every path to the loss passes here, and all is at the bound or beyond
+    it. A softmax or a sigmoid whose output is mostly zero is flat."""
+    most = 0.5 if made_by(group, ("Softmax", "Sigmoid")) else 1.0
+    is_beyond_all = share_of_zeros(group) >= most or (
+        group.verdict.cause == "exp_overflow" and is_beyond(float(_LARGE), group)
+    )
+    return is_beyond_all and is_the_only_way(group.suspect, group.culprit)
+
+
 def bounded_root(group: Group) -> Iterator[Candidate]:
     """For the root of zero, whose derivative is infinite."""
     place = _place(group)
-    if place is None:
+    if place is None or _is_all_bounded(group):
         return
     call, library = place.call, place.library
     if library is None or place.subject is None:
@@ -67,7 +79,11 @@ def _norm(place: Place, call: ast.Call) -> Edit | None:
 def bounded_power(group: Group) -> Iterator[Candidate]:
     """For zero to a power below one. A norm has one inside too, but its input may be negative."""
     place = _place(group)
-    if place is None or (place.call is not None and name_of(place.call.func) not in ("pow", "power")):
+    if (
+        place is None
+        or share_of_zeros(group) == 1.0
+        or (place.call is not None and name_of(place.call.func) not in ("pow", "power"))
+    ):
         return
     base = place.node.left if isinstance(place.node, ast.BinOp) else place.argument(0, "x")
     if base is not None and not isinstance(base, ast.Constant):
@@ -87,33 +103,16 @@ def bounded_logarithm(group: Group) -> Iterator[Candidate]:
             rest = [place.code.written(each) for each in made.args]
             rest += [f"{each.arg}={place.code.written(each.value)}" for each in made.keywords]
             yield from candidates(_SAME, place.draft().replace(place.call, place.library(own, *rest)).edit())
-        yield from candidates(_SAME, _of_a_sigmoid(place), _of_exponentials(place, made))
+        yield from candidates(_SAME, _of_a_sigmoid(place), _in_log_space(place))
     outputs = group.op.outputs if group.op is not None else ()
-    if (not outputs or outputs[0].shape != ()) and not is_mostly_negative(group):
-        # For a single number the bound would leave no gradient at all.
+    # For a single number the bound would leave no gradient at all.
+    if (not outputs or outputs[0].shape != ()) and not is_mostly_negative(group) and not _is_all_bounded(group):
         least = f"-1.0 + {_EPSILON}" if group.op is not None and group.op.type == "Log1p" else _EPSILON
         several = _all_bounded(place) or _each_bounded(group, place, least)
         yield from candidates(_BOUNDED, several or _bounded(place, place.subject, least))
 
 
 _SUMS = {"reduce_sum": "logsumexp", "sum": "logsumexp", "cumsum": "cumulative_logsumexp"}
-
-
-def _of_exponentials(place: Place, made: ast.AST) -> Edit | None:
-    """`log(sum(exp(x)))` in one function, in which the exponentials cannot all be zero."""
-    code, library = place.code, place.library
-    assert library is not None and place.call is not None
-    function = _SUMS.get(_name(made), "")
-    if not function or not isinstance(made, ast.Call) or not isinstance(made.func, ast.Attribute) or not made.args:
-        return None
-    summed = _made_of(code, made.args[0])
-    if not isinstance(summed, ast.Call) or _name(summed) != "exp" or len(summed.args) != 1 or summed.keywords:
-        return None
-    if library.is_keras and function == "cumulative_logsumexp":
-        return None
-    rest = [code.written(each) for each in made.args[1:]]
-    rest += [f"{each.arg}={code.written(each.value)}" for each in made.keywords]
-    return place.draft().replace(place.call, library(function, code.written(summed.args[0]), *rest)).edit()
 
 
 def _all_bounded(place: Place) -> Edit | None:
@@ -168,6 +167,59 @@ def _of_a_sigmoid(place: Place) -> Edit | None:
             given = code.operand(sigmoid.args[0]) if sign else code.written(sigmoid.args[0])
             draft.replace(node, library("log_sigmoid", f"{sign}{given}"))
     return draft.edit()
+
+
+def _in_log_space(place: Place) -> Edit | None:
+    """`log(sum(w * exp(a)))` is `logsumexp(log(w) + a)`, in which nothing underflows; a cumulative sum likewise."""
+    code, library, call = place.code, place.library, place.call
+    assert library is not None and call is not None and place.subject is not None
+    total = _made_of(code, place.subject)
+    function = _SUMS.get(_name(total), "") if isinstance(total, ast.Call) and total.args else ""
+    if not isinstance(total, ast.Call) or not function or (library.is_keras and function == "cumulative_logsumexp"):
+        return None
+    if total is not place.subject and not _reads_what_it_read(code, total):
+        return None
+    terms = _logarithm(code, library, total.args[0])
+    if terms is None:
+        return None
+    made, rest = _made_of(code, total.args[0]), _rest(code, total, total.args[0])
+    if isinstance(made, ast.Call) and _name(made) == "exp":
+        terms = code.written(made.args[0])
+    return place.draft().replace(call, library(function, terms, *rest)).edit()
+
+
+def _logarithm(code: Code, library: Library, node: ast.expr) -> str | None:
+    """The logarithm of an expression, written without the exponentials in it; `None` if there are none."""
+    made = _made_of(code, node)
+    if made is not node and not _reads_what_it_read(code, made):
+        return None
+    if _name(made) == "exp" and isinstance(made, ast.Call) and len(made.args) == 1:
+        return code.operand(made.args[0])
+    if _name(made) == "softmax" and isinstance(made, ast.Call) and made.args:
+        return library("log_softmax", code.written(made.args[0]), *_rest(code, made, made.args[0]))
+    if not isinstance(made, ast.BinOp) or not isinstance(made.op, (ast.Mult, ast.Div)):
+        return None
+    sides = [_logarithm(code, library, each) for each in (made.left, made.right)]
+    if sides == [None, None]:
+        return None
+    left, right = (
+        found if found is not None else library("log", code.written(each))
+        for found, each in zip(sides, (made.left, made.right), strict=True)
+    )
+    if isinstance(made.op, ast.Mult):
+        return f"{left} + {right}"
+    return f"{left} - ({right})" if isinstance(_made_of(code, made.right), ast.BinOp) else f"{left} - {right}"
+
+
+def _reads_what_it_read(code: Code, value: ast.AST) -> bool:
+    """Whether the names in an expression stand for the same later on: each is bound once in the function."""
+    stores = [
+        each.arg if isinstance(each, ast.arg) else each.id
+        for each in ast.walk(code.scope(value))
+        if isinstance(each, ast.arg) or (isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store))
+    ]
+    read = {each.id for each in ast.walk(value) if isinstance(each, ast.Name)}
+    return all(stores.count(each) <= 1 for each in read)
 
 
 def _sigmoid_in(code: Code, logarithm: ast.Call) -> ast.Call | None:
@@ -265,8 +317,8 @@ def bounded_exponential(group: Group) -> Iterator[Candidate]:
     place = _place(group)
     if place is None or place.call is None or place.subject is None or place.library is None:
         return
-    name = name_of(place.call.func)
-    if name in ("cosh", "sinh"):
+    name, leaves_some = name_of(place.call.func), not _is_all_bounded(group)
+    if name in ("cosh", "sinh") and leaves_some:
         both = place.library("clip", place.code.written(place.subject), f"-{_LARGE}", _LARGE)
         yield from candidates(_CUT, place.draft().replace(place.subject, both).edit())
     if name not in ("exp", "expm1"):
@@ -275,7 +327,8 @@ def bounded_exponential(group: Group) -> Iterator[Candidate]:
     draft, bounded = place.draft(), place.library("minimum", place.code.written(place.subject), _LARGE)
     for each in _subjects(place):
         draft.replace(each, bounded)
-    yield from candidates(_CUT, draft.edit())
+    if leaves_some:
+        yield from candidates(_CUT, draft.edit())
 
 
 def _subjects(place: Place) -> list[ast.expr]:

@@ -11,7 +11,7 @@ from tb_gradflow.analyse.edits.soft import name_of_call, summed
 from tb_gradflow.analyse.evidence.discrete import are_probabilities, is_at_limits_of_logarithm
 from tb_gradflow.analyse.evidence.suspects import discrete_part
 from tb_gradflow.analyse.user_code.candidate import Candidate, candidates, in_place_of
-from tb_gradflow.analyse.user_code.draft import Draft
+from tb_gradflow.analyse.user_code.draft import Draft, is_plain
 from tb_gradflow.analyse.user_code.library import Library
 from tb_gradflow.analyse.user_code.place import Place, argument_of, is_number, name_of, place_of_group
 from tb_gradflow.analyse.words.names import Group
@@ -137,6 +137,9 @@ def _of_a_choice(group: Group, place: Place) -> Iterator[Candidate]:
     part = discrete_part(group.suspect)
     consumers = {use.consumer for use in part.uses}
     kinds = {group.trace.ops[op].type for op in consumers}
+    if kinds == {"Cast"} and not {"FloorDiv", "FloorMod"}.isdisjoint(group.trace.ops[op].type for op in part.ops):
+        yield from candidates(_MEAN, _mean_row_and_column(group, place))
+        return
     if len(consumers) != 1:
         return
     back = place_of_group(group, next(iter(consumers)))
@@ -285,14 +288,51 @@ def _mean_position(group: Group, place: Place, back: Place) -> Edit | None:
     return draft.replace(back.node, mean).edit()
 
 
+def _mean_row_and_column(group: Group, place: Place) -> Edit | None:
+    """For the position of the largest pixel of a flat image, of which only `position // width` and `position % width`
+    are used: the means of both."""
+    code, library, call, given = place.code, place.library, place.call, place.subject
+    statement = code.statement(call) if call is not None else None
+    if library is None or call is None or given is None or (axis := _axis_of_choice(place)) is None:
+        return None
+    if not isinstance(statement, ast.Assign) or statement.value is not call or not code.starts_a_line(statement):
+        return None
+    parts = [code.parent(each) for each in _uses(place, statement)]
+    draft = place.draft()
+    value = draft.computed_before(given, "scores", "logits")
+    if not value or not parts:
+        return None
+    weights = draft.free_name(call, "weights", "soft")
+    positions = library("arange", library.size(value, axis))
+    name = code.written(statement.targets[0])
+    for part in parts:
+        is_part = isinstance(part, ast.BinOp) and isinstance(part.op, (ast.FloorDiv, ast.Mod))
+        if (
+            not isinstance(part, ast.BinOp)
+            or not is_part
+            or code.written(part.left) != name
+            or not is_plain(part.right)
+        ):
+            return None
+        sign = "//" if isinstance(part.op, ast.FloorDiv) else "%"
+        which = library("cast", f"{positions} {sign} {code.written(part.right)}", f"{value}.dtype")
+        draft.replace(part, library("tensordot", weights, which, f"axes=[[{axis}], [0]]"))
+    soft = _weights(group, library, call, value, value, axis)
+    return draft.replace(statement, f"{weights} = {soft}").edit()
+
+
+def _axis_of_choice(place: Place) -> str | None:
+    """The axis of an `argmax`, as written; `None` if it is over all elements."""
+    given = place.argument(1, "axis")
+    if given is not None:
+        return place.code.written(given)
+    return None if place.library is None or place.library.is_keras else "0"
+
+
 def _mean(group: Group, place: Place, draft: Draft) -> str | None:
     """The mean position under a softmax; the draft gets the statements that it needs before it."""
     library, call, given = place.library, place.call, place.subject
-    if library is None or call is None or given is None:
-        return None
-    axis_given = argument_of(call, 1, "axis")
-    axis = place.code.written(axis_given) if axis_given is not None else ("-1" if library.is_keras else "0")
-    if axis_given is None and library.is_keras:
+    if library is None or call is None or given is None or (axis := _axis_of_choice(place)) is None:
         return None
     value = draft.computed_before(given, "scores", "logits")
     if not value:

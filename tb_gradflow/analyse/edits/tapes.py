@@ -656,7 +656,11 @@ def not_stopped(group: Group) -> Iterator[Candidate]:
         # `v + stop_gradient(q - v)` passes the gradient of `v`: without the stop it would be that of `q`.
         return
     cost = "The gradient passes through. If you stopped it on purpose, keep it and list the variables in `expected`."
-    text = place.code.operand(place.subject)
+    text, statement = place.code.operand(place.subject), place.statement
+    is_whole = isinstance(statement, ast.Assign) and statement.value is place.call
+    targets = [place.code.written(each) for each in statement.targets] if isinstance(statement, ast.Assign) else []
+    if statement is not None and is_whole and targets == [text] and len(place.code.block(statement)) > 1:
+        yield from candidates(cost, _without_statement(place.code, statement))
     yield from candidates(cost, place.draft().replace(place.call, text).edit())
 
 

@@ -20,6 +20,7 @@ from tb_gradflow.analyse.user_code.definitions import (
 )
 from tb_gradflow.analyse.user_code.draft import Draft, is_plain
 from tb_gradflow.analyse.user_code.inside import Inside
+from tb_gradflow.analyse.user_code.kept_values import kept_in_step
 from tb_gradflow.analyse.user_code.place import Place, argument_of, name_of, place_of_group
 from tb_gradflow.analyse.words.names import Group
 from tb_gradflow.record.report import Edit
@@ -400,20 +401,9 @@ def computed_in_the_step(group: Group) -> Iterator[Candidate]:
         reads = {home.written(each) for each in ast.walk(value) if isinstance(each, (ast.Name, ast.Attribute))}
         if reads.isdisjoint(known):
             continue
-        draft = place.draft()
-        kept = _kept_as_attributes(draft, home, value)
-        writer = Inside(tensorflow_of(place) or "")
-        inside = _Renamed(kept).visit(writer.visit(copy.deepcopy(value)))
-        if writer.stuck or (writer.changed and not tensorflow_of(place)):
-            return
-        text = home.operand(value) if isinstance(value, (ast.BinOp, ast.UnaryOp)) else home.written(value)
-        if writer.changed or kept:
-            text = ast.unparse(inside)
-            text = text if isinstance(inside, ast.Call) else in_place_of(code, node, text)
-        for use in ast.walk(function) if function is not None else ():
-            if isinstance(use, type(node)) and code.written(use) == code.written(node):
-                draft.replace(use, text)
-        yield from candidates("The tensor is now computed in every step.", draft.edit())
+        if function is not None:
+            edit = _computed_in(code, function, node, (home, value), tensorflow_of(place))
+            yield from candidates(_EVERY_STEP, edit)
         return
     yield from candidates("The object is now created anew in every step.", _made_inside(place, known))
 
@@ -442,6 +432,54 @@ class _Renamed(ast.NodeTransformer):
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
         return ast.parse(self._names[node.id], mode="eval").body if node.id in self._names else node
+
+
+_EVERY_STEP = "The tensor is now computed in every step."
+
+
+def _computed_in(
+    code: Code, function: ast.AST, node: ast.expr, given: tuple[Code, ast.expr], tensorflow: str | None
+) -> Edit | None:
+    """The value of a name in a function, with TensorFlow, in the place of the name."""
+    home, value = given
+    draft = Draft(code)
+    kept = _kept_as_attributes(draft, home, value)
+    writer = Inside(tensorflow or "")
+    inside = _Renamed(kept).visit(writer.visit(copy.deepcopy(value)))
+    if writer.stuck or (writer.changed and not tensorflow):
+        return None
+    text = home.operand(value) if isinstance(value, (ast.BinOp, ast.UnaryOp)) else home.written(value)
+    if writer.changed or kept:
+        text = ast.unparse(inside)
+        text = text if isinstance(inside, ast.Call) else in_place_of(code, node, text)
+    for use in ast.walk(function):
+        if isinstance(use, type(node)) and code.written(use) == code.written(node):
+            draft.replace(use, text)
+    return draft.edit()
+
+
+def computed_where_it_is_read(group: Group) -> Iterator[Candidate]:
+    """The same for a value that only the user's code shows: the step contains neither the variable nor a tensor that is
+    known to be computed from it."""
+    found = {kept_in_step(group.suspect, each) for each in group.variables} if group.op is None else set()
+    program, read = program_of(group.trace), found.pop() if len(found) == 1 else None
+    if read is None:
+        return
+    kept, line = read
+    code, home = program.at(kept.file, line), program.at(kept.file, kept.line)
+    made = next(iter(home.statements_at(kept.line)), None) if home is not None else None
+    if code is None or home is None or not isinstance(made, ast.Assign):
+        return
+    stores = [node for node in ast.walk(home.tree) if isinstance(getattr(node, "ctx", None), ast.Store)]
+    if sum(home.written(node) == kept.name for node in stores) != 1:
+        return
+    bound = {defined.bound_to for name in group.names if (defined := _defined(group, name)) is not None}
+    reads = [node for node in code.parts_at(line) if isinstance(node, ast.expr) and code.written(node) == kept.name]
+    function = next((each for each in code.around(reads[0]) if isinstance(each, FUNCTIONS)), None) if reads else None
+    if function is None or not bound <= _reads(home, made.value):
+        return
+    tensorflow = next((name for name, of in program.modules(kept.file).items() if of == "tensorflow"), None)
+    yield from candidates(_EVERY_STEP, _computed_in(code, function, reads[0], (home, made.value), tensorflow))
 
 
 def _made_inside(place: Place, known: AbstractSet[str]) -> Edit | None:

@@ -6,9 +6,11 @@ import ast
 from collections.abc import Collection, Iterator, Sequence, Set
 from dataclasses import dataclass
 
-from tb_gradflow.analyse.user_code.code import FUNCTIONS, Code, Program
+from tb_gradflow.analyse.evidence.suspects import Suspect
+from tb_gradflow.analyse.user_code.code import FUNCTIONS, Code, Program, program_of
 from tb_gradflow.analyse.user_code.definitions import definition_of_variable
 from tb_gradflow.analyse.user_code.place import name_of
+from tb_gradflow.record.schema import Trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +40,36 @@ _NOT_VALUES = frozenset({"shape", "dtype", "ndim", "name", "device"})
 _OF_SHAPE = frozenset({"shape", "ndim", "size", "zeros_like", "ones_like", "empty_like"})
 
 
+def kept_in_step(suspect: Suspect, number: int) -> tuple[KeptValue, int] | None:
+    """What was computed from a variable that the step does not read, and is read by a function that computes the loss;
+    and the line that reads it. What is computed from data alone is not in a trace, but the rest of the function is."""
+    topology, target = suspect.topology, suspect.target
+    variable = topology.trace.variables[number]
+    if target < 0 or variable.computed or topology.readers[number]:
+        return None
+    hops = topology.influence(target).hops
+    ran = {op.source for place, op in enumerate(topology.trace.ops) if op.source is not None and hops[place] >= 0}
+    sources = [topology.trace.sources[each] for each in ran]
+    # A loss that nothing in the step computes is such a value itself.
+    is_given = topology.trace.targets[target].op < 0
+    for kept in kept_from(topology.trace, number):
+        lines = {each.line for each in sources if each.file == kept.file}
+        for line, function in kept.reads:
+            if is_given or not lines.isdisjoint(function):
+                return kept, line
+    return None
+
+
+def kept_from(trace: Trace, number: int) -> Iterator[KeptValue]:
+    """What is computed from a variable of a trace."""
+    variable = trace.variables[number]
+    owner = variable.name.rpartition("/")[0].rpartition("/")[2]
+    types = {layer.type for layer in trace.layers if layer.name.rpartition("/")[2] == owner}
+    return kept_values(program_of(trace), variable.written or variable.name, types)
+
+
 def kept_values(program: Program, variable: str, types: Collection[str]) -> Iterator[KeptValue]:
-    """Those that are computed where the variable is created, in the same method or at the top level of the file.
+    """Those that are computed where the variable is created, in the same function or at the top level of the file.
 
     `types` are the classes of its layer.
     """
@@ -63,9 +93,9 @@ def kept_values(program: Program, variable: str, types: Collection[str]) -> Iter
                 continue
             name = passage.written(target)
             taken.add(name)
-            if home is None or isinstance(target, ast.Attribute):
-                line = statement.lineno + passage.passage.line - 1
-                yield KeptValue(name, file, line, tuple(_reads(passages, name, home)))
+            line = statement.lineno + passage.passage.line - 1
+            inside = home if isinstance(target, ast.Name) else None
+            yield KeptValue(name, file, line, tuple(_reads(passages, name, home, inside)))
 
 
 def _takes(code: Code, value: ast.expr, variable: str, modules: Set[str]) -> bool:
@@ -86,10 +116,16 @@ def _operands(code: Code, node: ast.BinOp | ast.UnaryOp) -> set[str]:
     return {code.written(each) for each in sides}
 
 
-def _reads(passages: Sequence[Code], name: str, home: ast.AST | None) -> Iterator[tuple[int, range]]:
+def _reads(
+    passages: Sequence[Code], name: str, home: ast.AST | None, inside: ast.AST | None
+) -> Iterator[tuple[int, range]]:
+    """The functions other than `home` that read a name; if it is a local one, those `inside` the function that has it
+    that do not use the name for something else."""
     for code in passages:
         before = code.passage.line - 1
         for function in (each for each in ast.walk(code.tree) if isinstance(each, FUNCTIONS) and each is not home):
+            if inside is not None and (inside not in code.around(function) or name in _bound_by(function)):
+                continue
             lines = [
                 node.lineno
                 for node in ast.walk(function)
@@ -99,6 +135,12 @@ def _reads(passages: Sequence[Code], name: str, home: ast.AST | None) -> Iterato
             if lines:
                 last = function.end_lineno or function.lineno
                 yield min(lines) + before, range(function.lineno + before, last + before + 1)
+
+
+def _bound_by(function: ast.AST) -> set[str]:
+    parts = list(ast.walk(function))
+    stores = {each.id for each in parts if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
+    return stores | {each.arg for each in parts if isinstance(each, ast.arg)}
 
 
 def _written(code: Code, node: ast.AST) -> set[str]:

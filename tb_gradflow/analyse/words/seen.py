@@ -284,6 +284,21 @@ def is_mostly_negative(group: Group) -> bool:
     return value is not None and 2 * value.negative > prod(value.shape)
 
 
+def share_of_zeros(group: Group) -> float:
+    """Which part of the measured input of a function of positive numbers is zero: with a lower bound, it would get no
+    gradient. None of it if that is not known, or if the input is a single number."""
+    value = argument_of(group)
+    count = prod(value.shape) if value is not None else 1
+    return value.zeros / count if value is not None and count > 1 else 0.0
+
+
+def is_beyond(limit: float, group: Group) -> bool:
+    """Whether all of the measured input of an exponential is above a limit, or all of it below its negative: with the
+    limit as a bound, none of it would get a gradient."""
+    value = argument_of(group)
+    return value is not None and (value.smallest > limit or value.largest < -limit)
+
+
 def words_of_argument(group: Group, undefined: str, at_zero: str, either: str) -> str:
     """Whether the measured input of a function of positive numbers was below zero, zero, or is not known."""
     value = argument_of(group)

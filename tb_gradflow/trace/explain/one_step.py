@@ -339,12 +339,14 @@ def _in_step(tensor: Any) -> Any:
 
 def _differentiable(loss: Any) -> Any:
     """The return value of a loss function in the form that a tape accepts: a Python number is treated like one that was
-    converted to a tensor again, and a variable stays a variable.
+    converted to a tensor again, a tensor from before the step like a copy of it, and a variable stays a variable.
     """
     if isinstance(raw_variable(loss), tf.Variable):
         return raw_variable(loss)
     if tf.executing_eagerly() and not isinstance(loss, tf.Tensor):
         return tf.identity(tf.cast(loss, tf.float32))
+    if not tf.executing_eagerly() and isinstance(loss, tf.__internal__.EagerTensor):
+        return tf.identity(loss)
     return loss
 
 

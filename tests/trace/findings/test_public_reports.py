@@ -1578,3 +1578,239 @@ def test_a_deviation_that_a_relu_makes_zero_is_followed_to_it_through_a_factor()
     assert finding.cause == "zero_over_zero"
     assert "Its input comes from `Relu` (in layer " in finding.message
     assert finding.fix.startswith('Make the divisor positive: use `activation="softplus"`')
+
+
+@pytest.mark.parametrize("divides", [True, False])
+def test_a_mixture_whose_densities_underflow_is_summed_in_log_space(divides: bool) -> None:
+    """With a lower bound, the logarithm of zeros would be finite, and have no gradient."""
+    made = tf.Variable(0.1 * RANDOM.normal(size=(4, 9)), dtype=tf.float32, name="made")
+
+    def quotient() -> tf.Tensor:
+        weights, means, scales = tf.split(X @ made, 3, axis=-1)
+        weights = tf.nn.softmax(weights)
+        scale = tf.exp(scales)
+        density = tf.exp(-0.5 * tf.square((50.0 - means) / scale)) / (scale * 2.5066)
+        return -tf.reduce_mean(tf.math.log(tf.reduce_sum(weights * density, axis=-1)))
+
+    def product() -> tf.Tensor:
+        scores, means, _ = tf.split(X @ made, 3, axis=-1)
+        likelihood = tf.reduce_sum(tf.nn.softmax(scores) * tf.exp(-tf.square(50.0 - means)), axis=-1)
+        return -tf.reduce_mean(tf.math.log(likelihood))
+
+    [finding] = loud(tb_gradflow.explain(quotient if divides else product, variables=[made], try_fixes=True))
+
+    assert (finding.cause, finding.tried and finding.tried.works) == ("log_zero", True)
+    assert finding.edit is not None
+    assert "tf.reduce_logsumexp(" in finding.edit.after
+    assert "scale * 2.5066" not in finding.edit.after
+
+
+def test_no_bound_is_offered_that_would_leave_no_gradient() -> None:
+    scores = tf.Variable(10_000.0 * RANDOM.normal(size=(8, 4)), dtype=tf.float32, name="scores")
+    width = tf.Variable(tf.zeros([4]), name="width")
+    of_class = tf.one_hot([0, 1, 2, 3, 0, 1, 2, 3], 4)
+    predict = keras.Sequential([keras.Input((4,)), keras.layers.Softmax()])
+
+    def cross_entropy() -> tf.Tensor:
+        return -tf.reduce_sum(of_class * tf.math.log(predict(scores)))
+
+    def length() -> tf.Tensor:
+        return tf.reduce_sum(tf.sqrt(tf.square(width)))
+
+    def distance() -> tf.Tensor:
+        return tf.reduce_sum(tf.math.log(tf.cosh(100.0 + width)))
+
+    findings = [
+        loud(tb_gradflow.explain(loss, variables=[variable]))[0]
+        for loss, variable in ((cross_entropy, scores), (length, width), (distance, width))
+    ]
+
+    assert [each.cause for each in findings] == ["log_zero", "sqrt_at_zero", "exp_overflow"]
+    assert [each.edit for each in findings] == [None, None, None]
+
+
+def test_a_bound_is_offered_where_another_term_trains_what_it_leaves_out() -> None:
+    """As in a group lasso whose weights start at zero."""
+    weight = tf.Variable(tf.zeros([4, 3]), name="weight")
+
+    def loss() -> tf.Tensor:
+        lengths = tf.sqrt(tf.reduce_sum(tf.square(weight), axis=1))
+        return tf.reduce_mean(tf.square(X @ weight - 1.0)) + 0.1 * tf.reduce_sum(lengths)
+
+    [finding] = loud(tb_gradflow.explain(loss, variables=[weight], try_fixes=True))
+
+    assert (finding.cause, finding.tried and finding.tried.works) == ("sqrt_at_zero", True)
+
+
+def test_the_penalty_of_a_slope_behind_a_resized_image() -> None:
+    """TensorFlow cannot differentiate the gradient of a bicubic resize; a product with two matrices is the same."""
+    kernel = tf.Variable(RANDOM.normal(size=(3, 3, 1, 2)), dtype=tf.float32, name="kernel")
+    images = tf.constant(RANDOM.normal(size=(2, 5, 4, 1)), tf.float32)
+
+    def loss() -> tf.Tensor:
+        with tf.GradientTape() as tape:
+            tape.watch(images)
+            large = tf.image.resize(images, [9, 7], method="bicubic")
+            score = tf.reduce_sum(tf.tanh(tf.nn.conv2d(large, kernel, 1, "VALID")))
+        return tf.reduce_sum(tf.square(tape.gradient(score, images)))
+
+    [finding] = loud(tb_gradflow.explain(loss, variables=[kernel], try_fixes=True))
+
+    assert (finding.cause, finding.tried and finding.tried.works) == ("second_order_missing", True)
+
+
+def test_a_term_that_is_computed_and_not_added_is_added_where_the_loss_is_made() -> None:
+    inputs = keras.Input((4,))
+    model = keras.Model(inputs, [keras.layers.Dense(4, name=name)(inputs) for name in ("mean", "spread")])
+
+    def returned() -> tf.Tensor:
+        mean, spread = model(X)
+        kl = -0.5 * tf.reduce_mean(1.0 + spread - tf.exp(spread))
+        fit = tf.reduce_mean(tf.square(mean - X))
+        assert kl.shape == ()
+        return fit
+
+    [finding] = loud(tb_gradflow.explain(returned, variables=model.trainable_variables, try_fixes=True))
+
+    assert (finding.cause, finding.tried and finding.tried.works) == ("output_not_used", True)
+    assert finding.edit is not None
+    assert finding.edit.after.strip() == "return fit + kl"
+
+
+class Decoder(keras.Model):
+    """A decoder of which a head is called with what it should not read."""
+
+    def __init__(self, units: int) -> None:
+        super().__init__()
+        self.skipping = keras.layers.Dense(4, name="skipping")
+        self.rising = keras.layers.Dense(units, name="rising")
+        self.head = keras.layers.Dense(1, name="head")
+
+    def call(self, given: tf.Tensor) -> tf.Tensor:
+        skip = self.skipping(given)
+        up = self.rising(skip)
+        result = self.head(skip)
+        del up
+        return result
+
+
+@pytest.mark.parametrize(("units", "written"), [(4, "result = self.head(up)"), (3, None)])
+def test_a_value_that_nothing_reads_is_read_in_the_place_of_its_input(units: int, written: str | None) -> None:
+    """Of another shape, it may be a second head."""
+    model = Decoder(units)
+    model(X)
+
+    def loss() -> tf.Tensor:
+        return tf.reduce_mean(tf.square(model(X) - 1.0))
+
+    [finding] = loud(tb_gradflow.explain(loss, variables=model.trainable_variables, try_fixes=True))
+
+    assert finding.cause == "output_not_used"
+    assert (finding.edit.after.strip() if finding.edit is not None else None) == written
+
+
+def test_a_loss_that_was_computed_before_the_step() -> None:
+    """As in `optimizer.minimize(lambda: cost, [rates])`: the step computes nothing."""
+    rates = tf.Variable([1.0, 2.0, 3.0], name="rates")
+    cost = tf.reduce_mean(rates - 3.0 * tf.math.log(rates))
+
+    def loss() -> tf.Tensor:
+        return cost
+
+    [finding] = loud(tb_gradflow.explain(loss, variables=[rates]))
+
+    assert (finding.cause, finding.severity, finding.variables) == ("python_snapshot", "error", ("rates",))
+    assert "the step uses `cost`" in finding.message
+    assert finding.edit is not None
+    assert finding.edit.after.strip() == "return tf.reduce_mean(rates - 3.0 * tf.math.log(rates))"
+
+
+class TwoPhases(keras.Model):
+    """A model with a head for each of two phases."""
+
+    def __init__(self, condition: str) -> None:
+        super().__init__()
+        self.encoder = keras.layers.Dense(4, name="encoder")
+        self.views = keras.layers.Dense(3, name="views")
+        self.classes = keras.layers.Dense(2, name="classes")
+        self.views.build((None, 4))
+        self.condition = condition
+
+    def call(self, given: tf.Tensor, training: bool = False) -> tf.Tensor:
+        encoded = self.encoder(given)
+        if self.condition == "pretraining":
+            return self.views(encoded)
+        return self.classes(encoded)
+
+
+class OnlyInTraining(TwoPhases):
+    """A model whose other head is for training."""
+
+    def call(self, given: tf.Tensor, training: bool = False) -> tf.Tensor:
+        encoded = self.encoder(given)
+        if training:
+            return self.views(encoded)
+        return self.classes(encoded)
+
+
+@pytest.mark.parametrize(("of_class", "severity"), [(TwoPhases, "info"), (OnlyInTraining, "error")])
+def test_a_head_in_a_branch_that_the_step_does_not_run(of_class: type[TwoPhases], severity: str) -> None:
+    """Which phase it is, the program decides; that a step trains and does not say so is a mistake."""
+    model = of_class("fine-tuning")
+    model(X)
+
+    def loss() -> tf.Tensor:
+        return tf.reduce_mean(tf.square(model(X)))
+
+    [finding] = tb_gradflow.explain(loss, variables=model.trainable_variables).findings
+
+    assert (finding.severity, finding.variables) == (severity, (model.views.kernel.path, model.views.bias.path))
+    assert ("only where its code tests `self.condition ==" in finding.message) == (severity == "info")
+
+
+def test_the_row_and_the_column_of_the_largest_pixel() -> None:
+    """As in a loss of key points: only the quotient and the remainder of the index are used."""
+    kernel = tf.Variable(RANDOM.normal(size=(4, 12)), dtype=tf.float32, name="kernel")
+
+    def loss() -> tf.Tensor:
+        heat = X @ kernel
+        best = tf.argmax(heat, axis=-1)
+        row, column = best // 4, best % 4
+        return tf.reduce_mean(tf.square(tf.cast(tf.stack([row, column], -1), tf.float32) - 1.5))
+
+    [finding] = loud(tb_gradflow.explain(loss, variables=[kernel], try_fixes=True))
+
+    assert (finding.cause, finding.tried and finding.tried.works) == ("nondiff_index", True)
+    assert finding.edit is not None
+    assert "best" not in finding.edit.after
+
+
+def test_a_model_is_not_called_twice_by_the_advice_to_draw_a_relaxed_sample() -> None:
+    policy = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3)])
+    rewards = tf.constant([[0.1, 0.5, 0.2]])
+
+    def loss() -> tf.Tensor:
+        action = tf.random.categorical(policy(X, training=True), 1)
+        return tf.reduce_mean(tf.gather(rewards, action[:, 0], axis=1))
+
+    [finding] = loud(tb_gradflow.explain(loss, variables=policy.trainable_variables))
+
+    assert finding.cause == "nondiff_sampling"
+    assert "`scores = policy(X, training=True)`: `u = tf.random.uniform(tf.shape(scores)," in finding.fix
+    assert finding.fix.count("policy(") == 1
+
+
+def test_a_line_that_only_stops_the_gradient_is_removed() -> None:
+    weight = tf.Variable(0.5, name="weight")
+
+    def loss() -> tf.Tensor:
+        made = tf.tanh(weight)
+        made = tf.stop_gradient(made)
+        return made * made
+
+    [finding] = loud(tb_gradflow.explain(loss, variables=[weight], try_fixes=True))
+
+    assert (finding.cause, finding.tried and finding.tried.works) == ("stop_gradient_misuse", True)
+    assert finding.edit is not None
+    assert "stop_gradient" in finding.edit.before
+    assert "made = made" not in finding.edit.after

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from tb_gradflow.analyse.causes.cause import Cause
-from tb_gradflow.analyse.edits.variables import compiled_later, computed_in_the_step
+from tb_gradflow.analyse.edits.variables import compiled_later, computed_in_the_step, computed_where_it_is_read
 from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
-from tb_gradflow.analyse.user_code.code import program_of
-from tb_gradflow.analyse.user_code.kept_values import KeptValue, kept_values
+from tb_gradflow.analyse.user_code.kept_values import kept_from, kept_in_step
 from tb_gradflow.analyse.words.fields import Template, fields
 from tb_gradflow.analyse.words.names import Group, Text, place_of, source_of
 from tb_gradflow.record.schema import COMPILED_EARLY, SNAPSHOT
@@ -22,40 +19,14 @@ def rule(suspect: Suspect) -> Verdict | None:
 def kept_before(suspect: Suspect) -> Verdict | None:
     """The step does not read the variable. A function that computes the loss reads what the user's code computed from
     it where it was created."""
-    kept = _kept(suspect, suspect.state.variable)
+    kept = kept_in_step(suspect, suspect.state.variable)
     return Verdict("python_snapshot", "error", NO_OP) if kept is not None else None
-
-
-def _kept(suspect: Suspect, number: int) -> tuple[KeptValue, int] | None:
-    """That value, and the line that reads it. What is computed from data alone is not in a trace, but the rest of the
-    function is."""
-    topology, target = suspect.topology, suspect.target
-    variable = topology.trace.variables[number]
-    if target < 0 or variable.computed or topology.readers[number]:
-        return None
-    hops = topology.influence(target).hops
-    ran = {op.source for place, op in enumerate(topology.trace.ops) if op.source is not None and hops[place] >= 0}
-    sources = [topology.trace.sources[each] for each in ran]
-    for kept in _kept_of(suspect, number):
-        lines = {each.line for each in sources if each.file == kept.file}
-        for line, function in kept.reads:
-            if not lines.isdisjoint(function):
-                return kept, line
-    return None
-
-
-def _kept_of(suspect: Suspect, number: int) -> Iterator[KeptValue]:
-    trace = suspect.topology.trace
-    variable = trace.variables[number]
-    owner = variable.name.rpartition("/")[0].rpartition("/")[2]
-    types = {layer.type for layer in trace.layers if layer.name.rpartition("/")[2] == owner}
-    return kept_values(program_of(trace), variable.written or variable.name, types)
 
 
 def message_and_fix(group: Group) -> Text:
     names = fields(group)
     if group.op is None or group.op.type != SNAPSHOT:
-        found = [kept for each in group.variables if (kept := _kept(group.suspect, each)) is not None]
+        found = [kept for each in group.variables if (kept := kept_in_step(group.suspect, each)) is not None]
         values = dict.fromkeys(
             (f"`{value.name}` (line {read_at})", f"`{value.name}`", value.line) for value, read_at in found
         )
@@ -100,7 +71,7 @@ def _line_of(group: Group) -> str:
     if source is None:
         return ""
     for number in group.variables:
-        for kept in _kept_of(group.suspect, number):
+        for kept in kept_from(group.suspect.topology.trace, number):
             if kept.file == source.file and any(line == source.line for line, _ in kept.reads):
                 return f" (line {kept.line})"
     return ""
@@ -117,5 +88,5 @@ CAUSE = Cause(
     text=message_and_fix,
     verb="blocks it",
     subject="a tensor from before the step",
-    edits=(compiled_later, computed_in_the_step),
+    edits=(compiled_later, computed_in_the_step, computed_where_it_is_read),
 )

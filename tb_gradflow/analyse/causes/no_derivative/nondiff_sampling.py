@@ -126,7 +126,12 @@ def message_and_fix(group: Group) -> Text:
             f"Draw from a normal distribution with the same mean and variance, `{n} * {p} + tf.sqrt({n} * {p} * (1 - "
             f"{p})) * tf.random.normal(tf.shape({n} * {p}))`, or use the log-likelihood of the counts as the loss.",
         )
-    return Text(message, filled(_GUMBEL, fields(group)))
+    names = fields(group)
+    if "(" not in names["x"]:
+        return Text(message, filled(_GUMBEL, names))
+    # A call of a model, written twice, would run twice.
+    fix = filled(_GUMBEL, {**names, "x": "scores", "bx": "scores"})
+    return Text(message, fix.replace("sample: `u =", f"sample of `scores = {names['x']}`: `u ="))
 
 
 _RELAXED = {

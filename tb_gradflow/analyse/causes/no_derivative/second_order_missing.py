@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.edits.images import resized_by_products
 from tb_gradflow.analyse.edits.settings import curved
 from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
 from tb_gradflow.analyse.evidence.zeros import PRODUCTS, second_derivatives
@@ -138,5 +139,5 @@ CAUSE = Cause(
     verb="is missing",
     shows_forward_op=True,
     explains_one_path=True,
-    edits=(curved,),
+    edits=(curved, resized_by_products),
 )

@@ -10,6 +10,7 @@ from tb_gradflow.analyse.graph.dead_terms import term_in_vain
 from tb_gradflow.analyse.graph.op_sets import scopes_of
 from tb_gradflow.analyse.graph.same_named import twin_in_use
 from tb_gradflow.analyse.graph.topology import Topology
+from tb_gradflow.analyse.user_code.skipped_branches import condition_of
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import Group, Text
 
@@ -26,7 +27,7 @@ def rule(suspect: Suspect) -> Verdict | None:
     name = suspect.topology.trace.variables[suspect.state.variable].name.lower()
     named = any(word in name for word in _IDLE_BY_DESIGN) and not _is_missed(suspect)
     idle = named or _is_end_of_stream(suspect)
-    idle = idle or (suspect.culprit < 0 and (stands_for_masked(name) or bool(_elsewhere(suspect))))
+    idle = idle or (suspect.culprit < 0 and (stands_for_masked(name) or bool(_elsewhere(suspect) or _skipped(suspect))))
     return Verdict("unused_by_design", "info") if idle else None
 
 
@@ -41,6 +42,13 @@ def _elsewhere(suspect: Suspect) -> str:
     no other task: it computes what the model is for."""
     method = suspect.topology.trace.variables[suspect.state.variable].elsewhere
     return "" if method == "call" else method
+
+
+def _skipped(suspect: Suspect) -> str:
+    """The condition under which alone the model uses the variable, if this step does not meet it."""
+    topology, number = suspect.topology, suspect.state.variable
+    name = topology.trace.variables[number].name
+    return "" if topology.readers[number] else condition_of(topology.trace, name)
 
 
 def stands_for_masked(name: str) -> bool:
@@ -77,6 +85,13 @@ def message_and_fix(group: Group) -> Text:
             "it. This is harmless if the method belongs to another phase of the training.",
             'Nothing to fix in that case; `expected=["{pattern}"]` silences this.',
         )(group)
+    if group.culprit < 0 and (condition := _skipped(group.suspect)):
+        written = " ".join(condition.split()).replace("{", "{{").replace("}", "}}")
+        return Template(
+            f"{{they_are}} unused: the model uses {{them}} only where its code tests `{written}`, and this step runs "
+            "the other branch. This is harmless if that branch belongs to another phase of the training.",
+            'Nothing to fix in that case; `expected=["{pattern}"]` silences this.',
+        )(group)
     if group.culprit < 0 and all(map(stands_for_masked, group.names)):
         return Template(
             "{they_are} unused: nothing is masked in this step. This is harmless if masking belongs to another phase "
@@ -92,8 +107,9 @@ def message_and_fix(group: Group) -> Text:
 CAUSE = Cause(
     name="unused_by_design",
     meaning="no path leads to the loss from a part that published models contain for other uses, recognised by its "
-    "name: a pooler, a projection head; or from variables that are used only by a method which the step does not call; "
-    "or from the output of the last of several equal blocks that only the next block would use",
+    "name: a pooler, a projection head; or from variables that are used only by a method which the step does not call, "
+    "or only in a branch of the model's code that it does not run; or from the output of the last of several equal "
+    "blocks that only the next block would use",
     severity="info",
     fix="nothing",
     text=message_and_fix,
