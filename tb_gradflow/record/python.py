@@ -29,6 +29,17 @@ def expression_of(code: str) -> ast.expr:
     return tree.body
 
 
+_LIVE = ("py_function", "numpy_function", "py_func")
+
+
+def live_in(node: ast.AST) -> set[ast.AST]:
+    """The parts of a function that are Python code which a compiled step runs each time: what such calls are given."""
+    calls = [each for each in ast.walk(node) if isinstance(each, ast.Call)]
+    given: set[ast.AST] = {part for each in calls if ast.unparse(each.func).endswith(_LIVE) for part in each.args[:1]}
+    names = {each.id for each in given if isinstance(each, ast.Name)}
+    return given | {each for each in ast.walk(node) if isinstance(each, ast.FunctionDef) and each.name in names}
+
+
 def _check_nesting(tree: ast.AST) -> None:
     level: list[ast.AST] = [tree]
     for _ in range(MOST_NESTED):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 
 import pytest
 
@@ -54,6 +55,17 @@ def test_what_is_no_python_afterwards_is_no_edit() -> None:
     code = code_of("y = tf.round(x)")
 
     assert Draft(code).replace(call_in(code, "round"), "(").edit() is None
+
+
+@pytest.mark.parametrize("insert", [Draft.insert_before, Draft.insert_after])
+def test_nothing_is_inserted_beside_a_statement_that_does_not_begin_its_line(
+    insert: Callable[[Draft, ast.stmt, str], Draft],
+) -> None:
+    code = code_of("a = made(); n = 1\nb = 2")
+    _, second, last = code.tree.body
+
+    assert insert(Draft(code), second, "c = n").edit() is None
+    assert insert(Draft(code), last, "c = n").edit() is not None
 
 
 def test_changes_that_overlap_are_no_edit() -> None:

@@ -26,6 +26,9 @@ _MOVES = 0.8
 _SETTLED = 0.02
 """A loss that falls by a smaller part in the last quarter of the steps has come to its end."""
 
+_STEADY = 0.15
+"""Of the whole fall; one that has far to go falls by a quarter of it in a quarter of the steps."""
+
 
 def fit_in(measured: Measured) -> BatchFit | None:
     """That of the run, if it is known in this step; `None` otherwise."""
@@ -70,7 +73,8 @@ def _compared_without_inputs(fit: BatchFit) -> tuple[float, float] | None:
 def _is_settled(descent: Descent) -> bool:
     known = [each for each in descent.losses if each is not None]
     then = min(known[: 3 * len(known) // 4], default=descent.first)
-    return then - descent.best <= _SETTLED * abs(then)
+    fall, rounding = then - descent.best, _SAME * abs(then)
+    return fall <= _SETTLED * abs(then) and (fall <= rounding or fall <= _STEADY * (descent.first - descent.best))
 
 
 def targets_too_large(fit: BatchFit) -> str:
@@ -115,14 +119,23 @@ def has_not_fallen(fit: BatchFit) -> str:
     empty otherwise."""
     if fit.began is None:
         return ""
+    if (constant := _best_constant(fit)) is not None:
+        first = _of(fit, "nothing")[0].first
+        return (
+            f"{_course(fit).capitalize()} But the model has learned from its inputs before: the loss of that batch is "
+            f"{first:.3g}, and {constant:.3g} at best where each row has the inputs of the first one. What is left may "
+            "be noise."
+        )
     if is_not_the_reason(fit):
+        if _is_too_early(fit):
+            return ""
         return (
             f"But {_course(fit)} The model can learn the batch of that step by heart, so what it learns from one batch "
             "does not help with the next: check that each target belongs to its inputs, and that these say something "
             "of it."
         )
     found = _compared_without_inputs(fit)
-    if found is not None and found[0] > _LITTLE * found[1]:
+    if found is not None and found[0] > _LITTLE * found[1] > 0:
         return (
             f"But {_course(fit)} {_steps(fit)} lower it {_at_best(fit)}; and to {found[1]:.4g} where each row has the "
             "inputs of the first one: the inputs say little of the targets, or the model cannot compute how. Without "
@@ -145,6 +158,32 @@ def says_nothing(measured: Measured) -> str:
             instead = f"`metrics=[{metric.instead}]` is 1 for them"
         return f"But do not go by the metric `{metric.name}`: {why}; {instead}."
     return ""
+
+
+def _best_constant(fit: BatchFit) -> float | None:
+    """The least loss without inputs, if a model that was not trained on the batch alone is better; `None` if it is not,
+    or if that is not known."""
+    tried, alike = _of(fit, "nothing"), _of(fit, "inputs_alike")
+    best = min(alike, key=lambda each: each.best, default=None)
+    if not tried or best is None or not _is_settled(best) or not 0 < tried[0].first < _BETTER * best.best:
+        return None
+    return best.best
+
+
+_BETTER = 0.75
+"""By chance, a model that has learned nothing is better than a constant by less."""
+
+
+def _is_too_early(fit: BatchFit) -> bool:
+    """Whether the run has been short: other batches help each other later than one batch helps itself."""
+    own = _own(fit)
+    if own is None:
+        return True
+    moved = (at for at, loss in enumerate(own.losses) if loss is not None and loss < _MOVES * own.first)
+    return fit.step < _LATER * next(moved, len(own.losses))
+
+
+_LATER = 10
 
 
 def _course(fit: BatchFit) -> str:

@@ -18,6 +18,7 @@ class Draft:
         self.code = code
         self._changes: list[tuple[int, int, str]] = []
         self._names: set[str] = set()
+        self._fits = True
 
     def free_name(self, node: ast.AST, *wanted: str) -> str:
         """A new name that neither the function around a node nor the draft uses so far."""
@@ -36,7 +37,8 @@ class Draft:
         return self
 
     def insert_before(self, statement: ast.stmt, *lines: str) -> Draft:
-        """Inserts statements before one that is the first on its line, at its indentation."""
+        """Inserts statements before one, at its indentation. It must be the first on its line, or there is no edit."""
+        self._fits &= self.code.starts_a_line(statement)
         start, _ = self.code.span(statement)
         decorators = getattr(statement, "decorator_list", [])
         if decorators:
@@ -46,7 +48,8 @@ class Draft:
         return self
 
     def insert_after(self, statement: ast.stmt, *lines: str) -> Draft:
-        """Inserts statements after one."""
+        """Inserts statements after one, likewise."""
+        self._fits &= self.code.starts_a_line(statement)
         _, end = self.code.span(statement)
         newline = self.code.text.find("\n", end)
         end = len(self.code.text) if newline < 0 else newline
@@ -69,7 +72,7 @@ class Draft:
     def edit(self) -> Edit | None:
         """The edit; `None` if it changes nothing, or the result is not valid Python."""
         text, changes = self.code.text, sorted(self._changes, key=lambda change: change[:2])
-        if not changes or any(left[1] > right[0] for left, right in itertools.pairwise(changes)):
+        if not changes or not self._fits or any(left[1] > right[0] for left, right in itertools.pairwise(changes)):
             return None
         changed, place = [], 0
         for start, end, written in changes:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterator
 
+from tb_gradflow.record.python import live_in
+
 _ASSIGNMENTS = (ast.Assign, ast.AugAssign, ast.AnnAssign)
 
 
@@ -32,12 +34,13 @@ _UPDATES = (
     "set_weights",
     "apply_gradients",
     "minimize",
-    "update",
+    "update_",
     "sync",
-    "copy",
+    "copy_",
     "soft_update",
     "hard_update",
 )
+_OF_METRICS = "update_state"
 
 
 def updates_under(node: ast.AST, name: str) -> bool:
@@ -46,7 +49,8 @@ def updates_under(node: ast.AST, name: str) -> bool:
     for each in ast.iter_child_nodes(node):
         if isinstance(each, ast.If):
             calls = (part.func for inner in each.body for part in ast.walk(inner) if isinstance(part, ast.Call))
-            updates = any(call.attr.startswith(_UPDATES) for call in calls if isinstance(call, ast.Attribute))
+            names = [call.attr for call in calls if isinstance(call, ast.Attribute)]
+            updates = any(each.startswith(_UPDATES) and each != _OF_METRICS for each in names)
             if updates and _reads(each.test) == {name}:
                 return True
         elif updates_under(each, name):
@@ -81,8 +85,10 @@ def _lines(node: ast.stmt) -> range:
 
 
 def _reads(node: ast.AST) -> set[str]:
-    """The names and attributes that a node reads, without those that are only called, or a part of an attribute."""
-    nodes = list(ast.walk(node))
+    """The names and attributes that a node reads, without those that are only called, a part of an attribute, or read
+    by Python code that runs in each step."""
+    live = {part for each in live_in(node) for part in ast.walk(each)}
+    nodes = [each for each in ast.walk(node) if each not in live]
     parts = {each.func for each in nodes if isinstance(each, ast.Call)}
     parts |= {each.value for each in nodes if isinstance(each, ast.Attribute)}
     read = (each for each in nodes if isinstance(getattr(each, "ctx", None), ast.Load) and each not in parts)

@@ -3,6 +3,7 @@ with Adam at several rates. What does it learn, and is it the inputs that it lea
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -53,8 +54,13 @@ def _descents(training: Training, until: float) -> Iterator[Descent]:
         left = min(left, found.left)
         if left <= LEARNED:
             break
-    if left > LEARNED and (change := _alike(training)) is not None:
-        yield from _tried(training.with_batch(change), _RATES, until, "inputs_alike")
+    if (change := _alike(training)) is not None:
+        alike = _tried(training.with_batch(change), _RATES, until, "inputs_alike")
+        if left > LEARNED:
+            yield from alike
+        else:
+            with contextlib.suppress(NotRepeatable):  # what is known by now does not depend on it
+                yield from alike
     if own is not None and own.left > _LITTLE and (change := _scaled(training)) is not None:
         yield from _tried(training.with_batch(change), [None], until, "targets_scaled")
 

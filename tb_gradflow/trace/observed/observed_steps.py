@@ -292,7 +292,9 @@ class ObservedSteps:
                 forms = self._made(function, observation)
                 self._traces += 1
                 self._on_trace(forms.measurements.trace, None)
-                self._numbers[id(function)] = KeptNumbers(forms.measurements.trace)
+                self._numbers[id(function)] = KeptNumbers(
+                    forms.measurements.trace, [outside for outside, _ in function.graph.captures]
+                )
                 self._forms[id(function)] = function, observation, forms
         return self._forms[id(function)]
 

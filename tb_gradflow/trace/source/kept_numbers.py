@@ -7,16 +7,18 @@ modules of the program, whose attributes are only looked up, never called.
 from __future__ import annotations
 
 import ast
+import gc
 import math
 import sys
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import FrameType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
 
-from tb_gradflow.record.python import module_of
+from tb_gradflow.record.python import live_in, module_of
 from tb_gradflow.record.schema import KeptNumber, Trace
 from tb_gradflow.trace.protection.foreign import suppressed
 from tb_gradflow.trace.protection.living_objects import functions, instances_of
@@ -48,19 +50,30 @@ class _Read:
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
+    """The values of what is read, with all objects that may be the one that is."""
+
     read: _Read
-    now: Callable[[], Mapping[str, Any]]
-    value: float
+    values: Sequence[tuple[Callable[[], Mapping[str, Any]], float]]
+
+    def news(self) -> tuple[float, float] | None:
+        """The value when the step was compiled, and that of now, if it is another one, or if the step should change it.
+        Which of several objects the step reads is not known: all have changed, or nothing is said."""
+        there = ((value, _number(now().get(self.read.name))) for now, value in self.values)
+        known = [(value, now) for value, now in there if now is not None]
+        if not known or not (self.read.is_updated or all(now != value for value, now in known)):
+            return None
+        return known[0]
 
 
 class KeptNumbers:
     """The numbers that the functions of a step read, as they were when it was compiled."""
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: Trace, captured: Collection[Any] = ()) -> None:
+        """`captured` is what the step reads from outside, such as the handles of its variables."""
         self._kept: list[_Kept] = []
         self._told = set[tuple[str, str]]()
         with suppressed():  # the user's classes may be anything
-            self._kept = list(_kept(trace))
+            self._kept = list(_kept(trace, {id(each) for each in captured}))
 
     def news(self) -> tuple[KeptNumber, ...]:
         """Those that are others by now, and those that the step itself should change, each once; none if the same ones
@@ -68,11 +81,10 @@ class KeptNumbers:
         found: dict[tuple[str, str], KeptNumber] = {}
         with suppressed():
             for each in self._kept:
-                read = each.read
-                now = _number(each.now().get(read.name))
-                if now is not None and (read.is_updated or now != each.value):
+                read, values = each.read, each.news()
+                if values is not None:
                     name = f"self.{read.name}" if read.owner else read.name
-                    found.setdefault((read.file, name), KeptNumber(name, read.file, read.line, each.value, now))
+                    found.setdefault((read.file, name), KeptNumber(name, read.file, read.line, *values))
         is_known = self._told.issuperset(found)
         self._told.update(found)
         return () if is_known else tuple(found.values())
@@ -83,7 +95,7 @@ def _number(value: Any) -> float | None:
     return float(value) if issubclass(type(value), _NUMBERS) and math.isfinite(value) else None
 
 
-def _kept(trace: Trace) -> Iterator[_Kept]:
+def _kept(trace: Trace, captured: Collection[int]) -> Iterator[_Kept]:
     reads = list(_reads(trace))
     modules = _modules({each.file for each in reads})
     kinds = {(each.owner, each.file): modules.get(each.file, {}).get(each.owner) for each in reads if each.owner}
@@ -91,10 +103,29 @@ def _kept(trace: Trace) -> Iterator[_Kept]:
     for read in reads:
         kind = kinds.get((read.owner, read.file))
         own = [each for each in instances if isinstance(kind, type) and issubclass(type(each), kind)]
+        own = [each for each in own if _holds(each, captured)] or own
         module = modules.get(read.file, {})
-        for now in map(_attributes, own[:_MOST_INSTANCES]) if read.owner else [lambda module=module: module]:
-            if (value := _number(now().get(read.name))) is not None:
-                yield _Kept(read, now, value)
+        holders = [*map(_attributes, own[:_MOST_INSTANCES])] if read.owner else [lambda module=module: module]
+        known = [(now, value) for now in holders if (value := _number(now().get(read.name))) is not None]
+        if known:
+            yield _Kept(read, known)
+
+
+def _holds(instance: Any, captured: Collection[int]) -> bool:
+    """Whether an object holds one of these: another model of the same class holds none of the step's variables."""
+    known, reached = set[int](), [instance]
+    while reached and len(known) < _MOST_HELD:
+        new = {id(each): each for each in gc.get_referents(*reached) if not isinstance(each, _OF_ALL)}
+        if not captured or not new.keys().isdisjoint(captured):
+            return bool(captured)
+        reached = [each for number, each in new.items() if number not in known]
+        known.update(new)
+    return False
+
+
+_MOST_HELD = 10_000
+_OF_ALL = (type, ModuleType, FunctionType, MethodType, FrameType)
+"""What refers to objects that others hold."""
 
 
 def _attributes(instance: Any) -> Callable[[], Mapping[str, Any]]:
@@ -123,39 +154,120 @@ def _modules(files: set[str]) -> dict[str, dict[str, Any]]:
 
 def _reads(trace: Trace) -> Iterator[_Read]:
     for passage in trace.passages:
-        lines = {each.line - passage.line + 1 for each in trace.sources if each.file == passage.file}
+        ran = {each.line - passage.line + 1 for each in trace.sources if each.file == passage.file}
         try:
             tree = module_of(passage.text)
         except SyntaxError:
             continue
-        for owner, function in _functions(tree):
-            if not lines.isdisjoint(range(function.lineno, (function.end_lineno or function.lineno) + 1)):
-                for name, (line, is_updated) in _read_in(function, of_self=bool(owner)).items():
+        listed = list(_functions(tree))
+        running = [each for each in listed if not ran.isdisjoint(_own_lines(each[1]))]
+        inner = {function.name for _, function, _ in running if not function.decorator_list}
+        within = _with_called(running, listed)
+        around = [each for each in listed if not inner.isdisjoint(_called_in(each[1]))]
+        for owner, function, outer in running:
+            for name, (line, is_updated) in _read_in(function, outer, of_self=bool(owner)).items():
+                # What a step sets has no value from before. What calls its parts may be the loop around it: a counter
+                # that is set there may count what is done in one step.
+                setting = [*within, *around] if is_updated else within
+                if not any(of == owner and name in _set_anew(each, of_self=bool(owner)) for of, each, _ in setting):
                     yield _Read(owner, name, passage.file, line + passage.line - 1, is_updated)
 
 
-def _functions(tree: ast.Module) -> Iterator[tuple[str, ast.FunctionDef]]:
+_FunctionHere = tuple[str, ast.FunctionDef, frozenset[str]]
+
+
+def _with_called(functions: Sequence[_FunctionHere], listed: Sequence[_FunctionHere]) -> list[_FunctionHere]:
+    """With those that they may call, and so on."""
+    found = list(functions)
+    for _, function, _ in found:  # grows
+        called = _called_in(function)
+        found += (each for each in listed if each[1].name in called and each not in found)
+    return found
+
+
+def _functions(tree: ast.Module) -> Iterator[_FunctionHere]:
+    """With their class, and the names of the functions around them."""
     for node in tree.body:
         if isinstance(node, ast.FunctionDef):
-            yield "", node
+            yield from _with_inner("", node, frozenset())
         elif isinstance(node, ast.ClassDef):
-            yield from ((node.name, each) for each in node.body if isinstance(each, ast.FunctionDef))
+            for each in node.body:
+                if isinstance(each, ast.FunctionDef):
+                    yield from _with_inner(node.name, each, frozenset())
 
 
-def _read_in(function: ast.FunctionDef, *, of_self: bool) -> dict[str, tuple[int, bool]]:
-    """What a function reads: attributes of `self`, or else names that are not its own. For each the first line that
-    does, and whether the function updates it. What is called, or only read to be updated, counts for nothing."""
+def _with_inner(owner: str, function: ast.FunctionDef, outer: frozenset[str]) -> Iterator[_FunctionHere]:
+    yield owner, function, outer
+    names = outer | _names_of(function)
+    for each in _inner(function):
+        yield from _with_inner(owner, each, names)
+
+
+def _inner(node: ast.AST) -> Iterator[ast.FunctionDef]:
+    for each in ast.iter_child_nodes(node):
+        if isinstance(each, ast.FunctionDef):
+            yield each
+        elif not isinstance(each, ast.ClassDef):
+            yield from _inner(each)
+
+
+def _own_lines(function: ast.FunctionDef) -> set[int]:
+    """Without those of functions inside."""
+    lines = set(range(function.lineno, (function.end_lineno or function.lineno) + 1))
+    for each in _inner(function):
+        lines -= set(range(each.lineno, (each.end_lineno or each.lineno) + 1))
+    return lines
+
+
+def _names_of(function: ast.FunctionDef) -> set[str]:
+    """The names that belong to a function, or to one inside."""
     nodes = list(ast.walk(function))
     shared = {name for each in nodes if isinstance(each, (ast.Global, ast.Nonlocal)) for name in each.names}
-    own = set[str]()
-    if not of_self:
-        own |= {each.arg for each in nodes if isinstance(each, ast.arg)}
-        own |= {each.id for each in nodes if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)} - shared
-    called = {each.func for each in nodes if isinstance(each, ast.Call)}
+    own = {each.arg for each in nodes if isinstance(each, ast.arg)}
+    return own | {each.id for each in nodes if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)} - shared
+
+
+def _called_in(function: ast.FunctionDef) -> set[str]:
+    return {ast.unparse(each.func).rpartition(".")[2] for each in _calls(function)}
+
+
+def _calls(function: ast.FunctionDef) -> Iterator[ast.Call]:
+    return (each for each in ast.walk(function) if isinstance(each, ast.Call))
+
+
+def _set_anew(function: ast.FunctionDef, *, of_self: bool) -> set[str]:
+    """What a function sets whenever it runs, and has not read before, such as a counter that begins at zero. What an
+    `__init__` sets is from before all steps."""
+    found, read = set[str](), set[str]()
+
+    def visit(statements: Sequence[ast.stmt]) -> None:
+        for statement in statements:
+            if isinstance(statement, ast.With):
+                visit(statement.body)
+                continue
+            names = {name for each in ast.walk(statement) if (name := _name(each, of_self=of_self))}
+            if isinstance(statement, ast.Assign):
+                read.update(name for each in ast.walk(statement.value) if (name := _name(each, of_self=of_self)))
+                found.update({_name(each, of_self=of_self) for each in statement.targets} - read)
+            read.update(names)
+
+    if function.name not in ("__init__", "build"):
+        visit(function.body)
+    return found - {""}
+
+
+def _read_in(function: ast.FunctionDef, outer: Collection[str], *, of_self: bool) -> dict[str, tuple[int, bool]]:
+    """What a function reads: attributes of `self`, or else names that are not its own, or those of the functions around
+    it. For each the first line that does, and whether the function updates it. What is called, only read to be updated,
+    or read by Python code that runs in each step, counts for nothing."""
+    own = set[str]() if of_self else {*outer, *_names_of(function)}
+    called, live = {each.func for each in _calls(function)}, live_in(function)
     first: dict[str, int] = {}
     updated = set[str]()
 
     def visit(node: ast.AST, targets: frozenset[str]) -> None:
+        if node in live:
+            return
         if isinstance(node, (ast.Assign, ast.AugAssign)):
             listed = node.targets if isinstance(node, ast.Assign) else [node.target]
             targets = frozenset(name for each in listed if (name := _name(each, of_self=of_self)))
@@ -170,8 +282,6 @@ def _read_in(function: ast.FunctionDef, *, of_self: bool) -> dict[str, tuple[int
             visit(each, targets)
 
     for statement in function.body:
-        if isinstance(statement, ast.Assign):  # what is set anew each time has no value from before
-            own |= {_name(each, of_self=of_self) for each in statement.targets} - {*first, *updated}
         visit(statement, frozenset())
     return {name: (line, name in updated) for name, line in first.items() if name not in own}
 

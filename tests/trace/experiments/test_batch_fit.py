@@ -143,7 +143,8 @@ def test_unasked_it_takes_a_small_part_of_the_time_of_the_run(tmp_path: Path, ho
 def test_targets_without_relation_to_the_inputs_of_other_batches(tmp_path: Path) -> None:
     x, y = RANDOM.normal(size=(640, 6)).astype("float32"), RANDOM.integers(0, 2, (640, 1)).astype("float32")
     recorder = tb_gradflow.GradFlowCallback(tmp_path, try_fixes=True)
-    classifier().fit(x, y, batch_size=32, epochs=2, verbose=0, callbacks=[recorder])
+    optimizer = keras.optimizers.Adam(1e-2)
+    classifier(optimizer=optimizer).fit(x, y, batch_size=32, epochs=10, verbose=0, callbacks=[recorder])
 
     ends.try_fixes()
 
@@ -151,6 +152,36 @@ def test_targets_without_relation_to_the_inputs_of_other_batches(tmp_path: Path)
     assert verdict.kind == "nothing_found"
     assert "But the loss has not fallen" in verdict.text
     assert "can learn the batch of that step by heart" in verdict.text
+
+
+def test_a_run_that_has_just_begun_is_not_judged(tmp_path: Path) -> None:
+    """In a few steps with a usual rate, the loss of many batches has hardly fallen, whatever there is to learn."""
+    x = RANDOM.normal(size=(640, 6)).astype("float32")
+    recorder = tb_gradflow.GradFlowCallback(tmp_path, try_fixes=True)
+    classifier().fit(x, (x[:, 0] * x[:, 1] > 0) * 1.0, batch_size=32, verbose=0, callbacks=[recorder])
+
+    ends.try_fixes()
+
+    assert tb_gradflow.open_log(tmp_path).report().diagnosis.verdict.text.startswith("Healthy")
+    assert "not fallen" not in tb_gradflow.open_log(tmp_path).report().diagnosis.verdict.text
+    [fit] = trace_in(tmp_path).fits
+    assert fit.began is not None
+    assert is_not_the_reason(fit)
+
+
+def test_a_model_that_had_learned_before_has_nothing_more_to_learn(tmp_path: Path) -> None:
+    x = RANDOM.normal(size=(640, 6)).astype("float32")
+    y = (x[:, :1] + x[:, 1:2] + 0.6 * RANDOM.normal(size=(640, 1))).astype("float32")
+    model = regressor(keras.optimizers.Adam(1e-2))
+    model.fit(x, y, epochs=30, verbose=0)
+    recorder = tb_gradflow.GradFlowCallback(tmp_path, try_fixes=True)
+    model.fit(x, y, epochs=10, verbose=0, callbacks=[recorder])
+
+    ends.try_fixes()
+
+    verdict = tb_gradflow.open_log(tmp_path).report().diagnosis.verdict
+    assert "But the model has learned from its inputs before" in verdict.text
+    assert "each target belongs" not in verdict.text
 
 
 def test_an_eager_step_with_a_tape_of_its_own_is_trained_too() -> None:
@@ -223,10 +254,11 @@ def descent(*losses: float, rate: float | None = 0.01, changed: BatchChange = "n
 
 
 def test_steps_that_have_not_settled_say_nothing_of_the_inputs() -> None:
-    falling = tuple(1.0 - 0.01 * number for number in range(40))
-    fit = BatchFit(9, 32, (descent(*falling), descent(*falling, changed="inputs_alike")))
+    for part in (0.01, 0.001):
+        falling = tuple(1.0 - part * number for number in range(40))
+        fit = BatchFit(9, 32, (descent(*falling), descent(*falling, changed="inputs_alike")), 1.0, 1.0)
 
-    assert teaches_nothing(fit) == ""
+        assert teaches_nothing(fit) == has_not_fallen(fit) == ""
 
 
 def test_an_optimizer_that_does_not_move_while_another_learns() -> None:
@@ -243,6 +275,15 @@ def test_a_loss_that_is_not_positive_is_not_judged(losses: tuple[float, ...]) ->
     fit = BatchFit(9, 32, (descent(*losses),), 1.0, 1.0)
 
     assert is_not_the_reason(fit) == has_not_fallen(fit) == ""
+
+
+@pytest.mark.parametrize(("own", "without"), [((-0.1, -0.2), (0.3, 0.2)), ((-1.0, -1.8), (-1.0, -1.9, -1.9, -1.9))])
+def test_of_a_loss_that_is_not_positive_no_part_is_compared(own: tuple[float, ...], without: tuple[float, ...]) -> None:
+    """As that of a policy gradient."""
+    alike = descent(*without, without[-1], without[-1], changed="inputs_alike")
+    fit = BatchFit(9, 32, (descent(*own, own[-1], own[-1], own[-1], own[-1]), alike), 0.0, 0.0)
+
+    assert has_not_fallen(fit) == ""
 
 
 LOGITS = keras.losses.BinaryCrossentropy(from_logits=True)
