@@ -23,6 +23,9 @@ _STANDS_STILL, _HARDLY_MOVES = 0.99, 0.9
 _MOVES = 0.8
 """If a smaller part is left, it does."""
 
+_TIMES = 4
+"""So many times as many steps as one batch takes."""
+
 _SETTLED = 0.02
 """A loss that falls by a smaller part in the last quarter of the steps has come to its end."""
 
@@ -116,6 +119,10 @@ def has_not_fallen(fit: BatchFit) -> str:
     if fit.began is None:
         return ""
     if is_not_the_reason(fit):
+        own = _own(fit)
+        # Only a run that was long enough to have learned several batches can show that it has not.
+        if own is None or own.left > LEARNED or fit.step < _TIMES * _count(fit):
+            return ""
         return (
             f"But {_course(fit)} The model can learn the batch of that step by heart, so what it learns from one batch "
             "does not help with the next: check that each target belongs to its inputs, and that these say something "
@@ -149,7 +156,7 @@ def says_nothing(measured: Measured) -> str:
 
 def _course(fit: BatchFit) -> str:
     return (
-        f"the loss has not fallen: it was {fit.began:.3g} in the first steps, and {fit.ended:.3g} in the last ones "
+        f"the loss has hardly fallen: it was {fit.began:.3g} in the first steps, and {fit.ended:.3g} in the last ones "
         f"until step {fit.step}."
     )
 
@@ -166,10 +173,13 @@ def _best(fit: BatchFit) -> Descent | None:
     return min(_of(fit, "nothing"), key=lambda each: each.left, default=None)
 
 
+def _count(fit: BatchFit) -> int:
+    return max((len(each.losses) - 1 for each in fit.descents), default=0)
+
+
 def _steps(fit: BatchFit) -> str:
-    count = max((len(each.losses) - 1 for each in fit.descents), default=0)
     rows = f"the {fit.rows} rows" if fit.rows > 0 else "the batch"
-    return f"{count} steps with {rows} of step {fit.step} alone"
+    return f"{_count(fit)} steps with {rows} of step {fit.step} alone"
 
 
 def _percent(descent: Descent) -> str:
