@@ -121,7 +121,7 @@ def has_not_fallen(fit: BatchFit) -> str:
     if is_not_the_reason(fit):
         own = _own(fit)
         # Only a run that was long enough to have learned several batches can show that it has not.
-        if own is None or own.left > LEARNED or fit.step < _TIMES * _count(fit):
+        if own is None or own.left > _MOVES or fit.step < _TIMES * _count(fit):
             return ""
         return (
             f"But {_course(fit)} The model can learn the batch of that step by heart, so what it learns from one batch "
