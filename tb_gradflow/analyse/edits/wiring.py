@@ -48,8 +48,9 @@ def in_one_shape(group: Group) -> Iterator[Candidate]:
     from_variables = group.suspect.topology.of_variables
     learned = [edge for edge in op.inputs if edge.op >= 0 and passes_gradient(edge) and from_variables[edge.op]]
     shape = shape_along(group.trace, learned[0]) if len(learned) == 1 else None
+    result = op.outputs[0].shape if op.outputs else None
     # With several outputs for one target, it is not the shape that is wrong.
-    if shape is None or (len(shape) > 1 and shape[-1] != 1):
+    if shape is None or result is None or (len(shape) == len(result) and shape[1] != 1):
         return
     prediction, labels = sides[learned[0].input], sides[1 - learned[0].input]
     draft = place.draft()

@@ -23,6 +23,9 @@ _STANDS_STILL, _HARDLY_MOVES = 0.99, 0.9
 _MOVES = 0.8
 """If a smaller part is left, it does."""
 
+_TIMES = 4
+"""So many times as many steps as one batch is trained for."""
+
 _SETTLED = 0.02
 """A loss that falls by a smaller part in the last quarter of the steps has come to its end."""
 
@@ -122,9 +125,8 @@ def has_not_fallen(fit: BatchFit) -> str:
     if (constant := _best_constant(fit)) is not None:
         first = _of(fit, "nothing")[0].first
         return (
-            f"{_course(fit).capitalize()} But the model has learned from its inputs before: the loss of that batch is "
-            f"{first:.3g}, and {constant:.3g} at best where each row has the inputs of the first one. What is left may "
-            "be noise."
+            f"{_course(fit).capitalize()} But the model has learned from its inputs: the loss of that batch is "
+            f"{first:.3g}, and {constant:.3g} at best where each row has the inputs of the first one."
         )
     if is_not_the_reason(fit):
         if _is_too_early(fit):
@@ -175,20 +177,21 @@ _BETTER = 0.75
 
 
 def _is_too_early(fit: BatchFit) -> bool:
-    """Whether the run has been short: other batches help each other later than one batch helps itself."""
+    """Whether the run has been too short to have learned several batches, at the pace of its optimizer with one."""
     own = _own(fit)
     if own is None:
         return True
     moved = (at for at, loss in enumerate(own.losses) if loss is not None and loss < _MOVES * own.first)
-    return fit.step < _LATER * next(moved, len(own.losses))
+    return fit.step < max(_TIMES * _count(fit), _LATER * next(moved, len(own.losses)))
 
 
 _LATER = 10
+"""So many times as many steps as move the loss of one batch: what fits one batch need not fit the next."""
 
 
 def _course(fit: BatchFit) -> str:
     return (
-        f"the loss has not fallen: it was {fit.began:.3g} in the first steps, and {fit.ended:.3g} in the last ones "
+        f"the loss has hardly fallen: it was {fit.began:.3g} in the first steps, and {fit.ended:.3g} in the last ones "
         f"until step {fit.step}."
     )
 
@@ -205,10 +208,13 @@ def _best(fit: BatchFit) -> Descent | None:
     return min(_of(fit, "nothing"), key=lambda each: each.left, default=None)
 
 
+def _count(fit: BatchFit) -> int:
+    return max((len(each.losses) - 1 for each in fit.descents), default=0)
+
+
 def _steps(fit: BatchFit) -> str:
-    count = max((len(each.losses) - 1 for each in fit.descents), default=0)
     rows = f"the {fit.rows} rows" if fit.rows > 0 else "the batch"
-    return f"{count} steps with {rows} of step {fit.step} alone"
+    return f"{_count(fit)} steps with {rows} of step {fit.step} alone"
 
 
 def _percent(descent: Descent) -> str:

@@ -1814,3 +1814,20 @@ def test_a_line_that_only_stops_the_gradient_is_removed() -> None:
     assert finding.edit is not None
     assert "stop_gradient" in finding.edit.before
     assert "made = made" not in finding.edit.after
+
+
+def test_one_step_for_each_row_is_not_compared_with_all_rows(tmp_path: Path) -> None:
+    """A recurrent layer that returns a sequence of one step, and targets without an axis of time."""
+
+    def squared(y: Any, prediction: Any) -> Any:
+        return tf.reduce_mean(tf.square(y - prediction))
+
+    keras.utils.set_random_seed(0)
+    model = keras.Sequential([keras.Input((4,)), keras.layers.RepeatVector(1), keras.layers.Dense(3)])
+    model.compile("adam", squared)
+    model.fit(X.numpy(), X.numpy()[:, :3], verbose=0, callbacks=[tb_gradflow.GradFlowCallback(tmp_path)])
+    [finding] = tb_gradflow.open_log(tmp_path).report().findings
+    assert finding.cause == "labels_broadcast"
+    assert "[batch, 1, 3] and the other has shape [batch, 3]" in finding.message
+    assert finding.edit is not None
+    assert "tf.reshape(y, tf.shape(prediction)) - prediction" in finding.edit.after

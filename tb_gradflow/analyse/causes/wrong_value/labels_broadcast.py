@@ -102,20 +102,22 @@ def _from_variables(topology: Topology) -> set[int]:
 
 
 def _is_spread(topology: Topology, op: int, side: Edge) -> bool:
-    """Whether a batch is compared with a batch, and one of the two has an additional last axis of length one. If the
-    batch size is known only at run time, the two shapes decide: labels of the shape `[?, ?]` may be `[batch, 1]`, those
-    of the shape `[?]` are not.
+    """Whether a batch is compared with a batch, and one of the two has an additional axis of length one behind it. If
+    the batch size is known only at run time, the two shapes decide: labels of the shape `[?, ?]` may be `[batch, 1]`,
+    those of the shape `[?]` are not.
     """
     difference = topology.trace.ops[op]
     result = difference.outputs[0].shape if difference.outputs else None
     if difference.input_count != 2 or difference.constants or result is None:
         return False
-    if len(result) != 2 or result[0] != result[1] or result[0] in (0, 1):
+    if len(result) < 2 or result[0] != result[1] or result[0] in (0, 1):
         return False
-    batch, shape, other = result[0], shape_along(topology.trace, side), _shape_beside(topology, op, side)
+    batch, rest = result[0], result[2:]
+    shape, other = shape_along(topology.trace, side), _shape_beside(topology, op, side)
+    spread, plain = (batch, 1, *rest), (batch, *rest)
     if other is None:
-        return batch > 0 and shape in ((batch, 1), (batch,))
-    return (shape, other) in (((batch, 1), (batch,)), ((batch,), (batch, 1)))
+        return batch > 0 and not rest and shape in (spread, plain)
+    return (shape, other) in ((spread, plain), (plain, spread))
 
 
 def _shape_beside(topology: Topology, op: int, side: Edge) -> Shape:
@@ -144,19 +146,21 @@ def message_and_fix(group: Group) -> Text:
             "activation.",
         )(group)
     told = ", ".join("batch" if size < 0 else str(size) for size in shape or ())
+    rest = "".join(f", {size}" for size in (shape or ())[2:])
+    spread, plain = f"[batch, 1{rest}]", f"[batch{rest}]"
     if group.op is not None and group.op.type in PRODUCTS:
         return Template(
             "{they_get} a gradient that mixes the rows of the batch: {op} computes a result of shape "
-            f"[{told}], every row of one side with every row of the other, because one has shape [batch, 1] and the "
-            "other has shape [batch]. After the mean, each row counts with the average of all labels or weights "
+            f"[{told}], every row of one side with every row of the other, because one has shape {spread} and "
+            f"the other has shape {plain}. After the mean, each row counts with the average of all labels or weights "
             "instead of its own.",
             "Give both the same shape before you combine them, `tf.reshape(y, tf.shape(prediction))` or "
             "`tf.squeeze(prediction, -1)`.",
         )(group)
     return Template(
         "{they_get} a gradient that trains towards the mean of all labels: {op} computes a difference of shape "
-        f"[{told}], every prediction minus every label, because one of the two has shape [batch, 1] and the other has "
-        "shape [batch].",
+        f"[{told}], every prediction minus every label, because one of the two has shape {spread} and the other has "
+        f"shape {plain}.",
         "Give both the same shape before you compare them, `y = tf.reshape(y, tf.shape(prediction))`; in Keras 3 the "
         "functions of `keras.losses` do that for you.",
     )(group)
