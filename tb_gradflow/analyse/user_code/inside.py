@@ -178,7 +178,7 @@ class Inside(ast.NodeTransformer):
         ):
             return node.func.value
         if isinstance(node.func, ast.Attribute) and node.func.attr == "get_weights" and not node.args:
-            return ast.Attribute(node.func.value, "trainable_variables", ast.Load())
+            return ast.Attribute(node.func.value, "weights", ast.Load())  # the same ones, in this order
         if isinstance(node.func, ast.Attribute) and node.func.attr in ("predict", "predict_on_batch") and node.args:
             return ast.Call(node.func.value, node.args[:1], [])
         if name == "float" and self._tensors is not None and not self._is_given_a_tensor(node):

@@ -1332,7 +1332,7 @@ def test_a_class_number_that_is_compared_with_all_outputs_is_not_reshaped(tmp_pa
 
 
 def test_what_numpy_adds_to_the_loss_trains_nothing(tmp_path: Path) -> None:
-    """A penalty of `get_weights()`, which returns arrays."""
+    """A penalty of `get_weights()`, which returns arrays: those of all weights, also of such as are not trained."""
 
     class Penalised(keras.Model):
         def __init__(self) -> None:
@@ -1359,9 +1359,9 @@ def test_what_numpy_adds_to_the_loss_trains_nothing(tmp_path: Path) -> None:
     [finding] = tb_gradflow.open_log(tmp_path).report().findings
     assert (finding.cause, finding.severity) == ("python_escape", "warning")
     assert "Added to the loss, it trains nothing." in finding.message
-    assert "tf.reduce_sum(weight ** 2) for weight in self.trainable_variables" in finding.fix
+    assert "tf.reduce_sum(weight ** 2) for weight in self.weights" in finding.fix
     assert finding.edit is not None
-    assert "tf.reduce_sum(weight ** 2) for weight in self.trainable_variables" in finding.edit.after
+    assert "tf.reduce_sum(weight ** 2) for weight in self.weights" in finding.edit.after
 
 
 def test_an_infinite_loss_is_told_where_the_gradient_is_zero(tmp_path: Path) -> None:
