@@ -115,7 +115,7 @@ def _holds(instance: Any, captured: Collection[int]) -> bool:
     """Whether an object holds one of these: another model of the same class holds none of the step's variables."""
     known, reached = set[int](), [instance]
     while reached and len(known) < _MOST_HELD:
-        new = {id(each): each for each in gc.get_referents(*reached) if not isinstance(each, _OF_ALL)}
+        new = {id(each): each for each in gc.get_referents(*reached) if not issubclass(type(each), _OF_ALL)}
         if not captured or not new.keys().isdisjoint(captured):
             return bool(captured)
         reached = [each for number, each in new.items() if number not in known]
