@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Iterator
 
 from tb_gradflow.analyse.edits.soft import is_choice
 from tb_gradflow.analyse.evidence.course import is_the_only_way
-from tb_gradflow.analyse.user_code.candidate import Candidate, candidates
+from tb_gradflow.analyse.user_code.candidate import Candidate, candidates, in_place_of
 from tb_gradflow.analyse.user_code.code import FUNCTIONS, Code
 from tb_gradflow.analyse.user_code.draft import Draft, is_plain
 from tb_gradflow.analyse.user_code.library import Library
@@ -318,6 +319,8 @@ def bounded_exponential(group: Group) -> Iterator[Candidate]:
     if place is None or place.call is None or place.subject is None or place.library is None:
         return
     name, leaves_some = name_of(place.call.func), not _is_all_bounded(group)
+    if name == "cosh":
+        yield from candidates(_SAME, _logarithm_of_cosh(place))
     if name in ("cosh", "sinh") and leaves_some:
         both = place.library("clip", place.code.written(place.subject), f"-{_LARGE}", _LARGE)
         yield from candidates(_CUT, place.draft().replace(place.subject, both).edit())
@@ -342,6 +345,21 @@ def _subjects(place: Place) -> list[ast.expr]:
         if isinstance(node, ast.Call) and node.args and code.written(node) == code.written(call)
     ]
     return found or [place.subject]
+
+
+def _logarithm_of_cosh(place: Place) -> Edit | None:
+    """`log(cosh(x))` is `x + softplus(-2 x) - log 2`."""
+    code, library, call = place.code, place.library, place.call
+    assert library is not None and call is not None and place.subject is not None
+    outer, draft = code.parent(call), place.draft()
+    if not isinstance(outer, ast.Call) or _name(outer) not in _LOGARITHMS or len(outer.args) != 1:
+        return None
+    x = draft.computed_before(place.subject, "error", "x")
+    if not x:
+        return None
+    operand = x if x.isidentifier() else code.operand(place.subject)
+    text = f"{operand} + {library('softplus', f'-2.0 * {operand}')} - {math.log(2):.6f}"
+    return draft.replace(outer, in_place_of(code, outer, text)).edit()
 
 
 def _softplus(place: Place) -> Edit | None:

@@ -748,10 +748,13 @@ def test_derivatives_with_respect_to_the_inputs_train_nothing(tmp_path: Path) ->
     assert not report.findings
 
 
-def test_a_term_that_numpy_computes_beside_another_may_be_meant(tmp_path: Path) -> None:
+def test_a_term_that_numpy_computes_beside_another_trains_nothing(tmp_path: Path) -> None:
     [finding] = recorded(PENALISED_AND_LOGGED, tmp_path / "logged").findings
 
-    assert (finding.cause, finding.severity, finding.edit) == ("python_escape", "info", None)
+    assert (finding.cause, finding.severity) == ("python_escape", "warning")
+    assert "Added to the loss, it trains nothing." in finding.message
+    assert finding.edit is not None
+    assert "numpy" not in finding.edit.after
 
 
 def test_what_is_printed_after_the_gradient_is_left_as_it_is(tmp_path: Path) -> None:
