@@ -1618,7 +1618,7 @@ def test_no_bound_is_offered_that_would_leave_no_gradient() -> None:
         return tf.reduce_sum(tf.sqrt(tf.square(width)))
 
     def distance() -> tf.Tensor:
-        return tf.reduce_sum(tf.math.log(tf.cosh(100.0 + width)))
+        return tf.reduce_sum(tf.sqrt(tf.cosh(100.0 + width)))
 
     findings = [
         loud(tb_gradflow.explain(loss, variables=[variable]))[0]
@@ -1627,6 +1627,21 @@ def test_no_bound_is_offered_that_would_leave_no_gradient() -> None:
 
     assert [each.cause for each in findings] == ["log_zero", "sqrt_at_zero", "exp_overflow"]
     assert [each.edit for each in findings] == [None, None, None]
+
+
+def test_the_logarithm_of_a_hyperbolic_cosine_is_written_in_its_stable_form() -> None:
+    width = tf.Variable(tf.zeros([4]), name="width")
+
+    def loss() -> tf.Tensor:
+        return tf.reduce_sum(tf.math.log(tf.cosh(100.0 + width)))
+
+    [finding] = loud(tb_gradflow.explain(loss, variables=[width], try_fixes=True))
+
+    assert finding.edit is not None
+    assert "error = 100.0 + width" in finding.edit.after
+    assert "tf.reduce_sum(error + tf.math.softplus(-2.0 * error) - 0.693147)" in finding.edit.after
+    assert finding.tried is not None
+    assert finding.tried.works
 
 
 def test_a_bound_is_offered_where_another_term_trains_what_it_leaves_out() -> None:
