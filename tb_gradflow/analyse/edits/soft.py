@@ -236,8 +236,14 @@ def _kept_under(place: Place, draft: Draft, root: ast.expr, statement: ast.Assig
     code = place.code
     scope = code.scope(statement)
     uses = [each for each in ast.walk(scope) if isinstance(each, ast.Name) and each.id == name]
-    if sum(isinstance(each.ctx, ast.Store) for each in uses) != 1:
+    stores = [code.parent(each) for each in uses if isinstance(each.ctx, ast.Store)]
+    again = [each for each in stores if each is not statement and isinstance(each, ast.Assign)]
+    if len(stores) - len(again) != 1 or len(again) > 1:
         return None
+    if again:  # `keep = tf.cast(keep, tf.float32)`: from there on it is a number
+        if again[0] not in code.block(statement) or not _is_cast_of(again[0].value, name):
+            return None
+        uses = [each for each in uses if each.lineno <= again[0].lineno]
     draft.replace(root, soft)
     for use in uses:
         outer = code.parent(use)
@@ -257,6 +263,12 @@ def _kept_under(place: Place, draft: Draft, root: ast.expr, statement: ast.Assig
             continue
         return None
     return draft.edit()
+
+
+def _is_cast_of(node: ast.expr, name: str) -> bool:
+    if not isinstance(node, ast.Call) or name_of(node.func) not in _CASTS or not node.args:
+        return False
+    return isinstance(node.args[0], ast.Name) and node.args[0].id == name and _is_floating_cast(node)
 
 
 def _chosen_softly(place: Place, draft: Draft, choice: ast.Call, soft: str) -> Draft:
@@ -374,14 +386,24 @@ def _sequence_mask(place: Place) -> Edit | None:
     call, library = place.call, place.library
     assert call is not None and library is not None
     lengths, most = place.argument(0, "lengths"), place.argument(1, "maxlen")
+    outer = place.code.parent(call)
     dtype = place.argument(2, "dtype")
-    if lengths is None or most is None or dtype is None or "float" not in ast.unparse(dtype):
+    if dtype is None and isinstance(outer, ast.Call) and name_of_call(outer) == "cast" and call in outer.args[:1]:
+        dtype = argument_of(outer, 1, "dtype")
+    if lengths is None or most is None or dtype is None or not _becomes_float(place.group):
         return None
     tf, given = library.prefix, place.code.operand(_without_rounding(lengths))
     positions = f"{tf}.range({tf}.cast({place.code.written(most)}, {place.code.written(dtype)}))"
     scalar = _rank_of_length(place.group) == 0
     length = given if scalar else f"{given}[..., {tf}.newaxis]"
     return place.draft().replace(call, f"{tf}.sigmoid(({length} - 0.5 - {positions}) / {_WIDE})").edit()
+
+
+def _becomes_float(group: Group) -> bool:
+    """Whether the mask is converted to numbers that have a gradient."""
+    ops, users = group.trace.ops, [user for user, _ in group.suspect.topology.consumers[group.culprit]]
+    made = [tensor.dtype for user in users if ops[user].type == "Cast" for tensor in ops[user].outputs]
+    return bool(made) and all(map(is_float, made))
 
 
 def _rank_of_length(group: Group) -> int:

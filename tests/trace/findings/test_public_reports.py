@@ -1846,3 +1846,36 @@ def test_one_step_for_each_row_is_not_compared_with_all_rows(tmp_path: Path) -> 
     assert "[batch, 1, 3] and the other has shape [batch, 3]" in finding.message
     assert finding.edit is not None
     assert "tf.reshape(y, tf.shape(prediction)) - prediction" in finding.edit.after
+
+
+@pytest.mark.parametrize("form", ["its dtype", "cast around", "cast under its name"])
+def test_a_mask_of_any_floating_dtype_has_an_edit(form: str, tmp_path: Path) -> None:
+    class Cut(keras.layers.Layer):
+        def build(self, shape: Any) -> None:
+            self.length = self.add_weight(name="length", shape=(), initializer="ones")
+
+        def call(self, x: Any) -> Any:
+            if form == "its dtype":
+                mask = tf.sequence_mask(self.length, maxlen=4, dtype=x.dtype)
+            else:
+                mask = tf.cast(tf.sequence_mask(self.length, 4), x.dtype)
+            return x * mask
+
+    class Above(keras.layers.Layer):
+        def build(self, shape: Any) -> None:
+            self.limit = self.add_weight(name="limit", shape=(), initializer="zeros")
+
+        def call(self, x: Any) -> Any:
+            keep = x > self.limit
+            keep = tf.cast(keep, x.dtype)
+            return x * keep
+
+    layer = Above() if form == "cast under its name" else Cut()
+    keras.utils.set_random_seed(0)
+    model = keras.Sequential([keras.Input((4,)), layer, keras.layers.Dense(1)])
+    model.compile("adam", "mse")
+    model.fit(X.numpy(), X.numpy().sum(1), verbose=0, callbacks=[tb_gradflow.GradFlowCallback(tmp_path)])
+    [finding] = tb_gradflow.open_log(tmp_path).report().findings
+    assert finding.cause == "nondiff_comparison"
+    assert finding.edit is not None
+    assert "tf.sigmoid((" in finding.edit.after
