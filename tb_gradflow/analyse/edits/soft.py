@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tb_gradflow.analyse.evidence.discrete import is_compared_again
 from tb_gradflow.analyse.evidence.suspects import discrete_part
 from tb_gradflow.analyse.graph.op_sets import is_float, tensor_of
+from tb_gradflow.analyse.graph.paths import walked
 from tb_gradflow.analyse.user_code.candidate import Candidate, candidates, in_place_of
 from tb_gradflow.analyse.user_code.code import Code
 from tb_gradflow.analyse.user_code.draft import Draft
@@ -40,10 +41,23 @@ def soft_comparison(group: Group) -> Iterator[Candidate]:
     if place is None or place.node is None or place.library is None:
         return
     if name_of_call(place.node) == "sequence_mask":
-        yield from candidates(_COST, _sequence_mask(place))
+        yield from candidates(_COST, _sequence_mask(place, group.culprit))
         return
     if not is_compared_again(group.suspect):
         yield from candidates(_COST, _softened(place))
+
+
+def soft_mask(group: Group) -> Iterator[Candidate]:
+    """The same for a length that is rounded before `tf.sequence_mask` compares it with positions."""
+    place = place_of_group(group)
+    if place is None or place.node is None or place.library is None:
+        return
+    mask = next((each for each in place.code.around(place.node) if name_of_call(each) == "sequence_mask"), None)
+    ops, consumers = group.trace.ops, group.suspect.topology.consumers
+    after = walked([group.culprit], lambda op: [user for user, _ in consumers[op]])
+    compared = next((op for op in after if ops[op].type == "Less"), -1)
+    if isinstance(mask, ast.Call) and compared >= 0:
+        yield from candidates(_COST, _sequence_mask(replace(place, node=mask), compared))
 
 
 def soft_branch(group: Group) -> Iterator[Candidate]:
@@ -359,7 +373,8 @@ def _rounded(node: ast.expr) -> ast.expr | None:
 
 
 def _is_cast_to_float(node: ast.expr, given: ast.expr) -> bool:
-    return name_of_call(node) in _CASTS and "float" in ast.unparse(node).replace(ast.unparse(given), "", 1)
+    rest = ast.unparse(node).replace(ast.unparse(given), "", 1)
+    return name_of_call(node) in _CASTS and "int" not in rest and "bool" not in rest
 
 
 def _assigned_by_cast(code: Code, node: ast.expr) -> ast.expr | None:
@@ -381,8 +396,8 @@ def name_of_call(node: ast.AST | None) -> str:
     return name_of(node.func) if isinstance(node, ast.Call) else ""
 
 
-def _sequence_mask(place: Place) -> Edit | None:
-    """A smooth `tf.sequence_mask`: about 1 below the length and about 0 above it."""
+def _sequence_mask(place: Place, compared: int) -> Edit | None:
+    """A smooth `tf.sequence_mask`: about 1 below the length and about 0 above it. `compared` is its comparison."""
     call, library = place.call, place.library
     assert call is not None and library is not None
     lengths, most = place.argument(0, "lengths"), place.argument(1, "maxlen")
@@ -390,25 +405,25 @@ def _sequence_mask(place: Place) -> Edit | None:
     dtype = place.argument(2, "dtype")
     if dtype is None and isinstance(outer, ast.Call) and name_of_call(outer) == "cast" and call in outer.args[:1]:
         dtype = argument_of(outer, 1, "dtype")
-    if lengths is None or most is None or dtype is None or not _becomes_float(place.group):
+    if lengths is None or most is None or dtype is None or not _becomes_float(place.group, compared):
         return None
     tf, given = library.prefix, place.code.operand(_without_rounding(lengths))
     positions = f"{tf}.range({tf}.cast({place.code.written(most)}, {place.code.written(dtype)}))"
-    scalar = _rank_of_length(place.group) == 0
+    scalar = _rank_of_length(place.group, compared) == 0
     length = given if scalar else f"{given}[..., {tf}.newaxis]"
     return place.draft().replace(call, f"{tf}.sigmoid(({length} - 0.5 - {positions}) / {_WIDE})").edit()
 
 
-def _becomes_float(group: Group) -> bool:
+def _becomes_float(group: Group, compared: int) -> bool:
     """Whether the mask is converted to numbers that have a gradient."""
-    ops, users = group.trace.ops, [user for user, _ in group.suspect.topology.consumers[group.culprit]]
+    ops, users = group.trace.ops, [user for user, _ in group.suspect.topology.consumers[compared]]
     made = [tensor.dtype for user in users if ops[user].type == "Cast" for tensor in ops[user].outputs]
     return bool(made) and all(map(is_float, made))
 
 
-def _rank_of_length(group: Group) -> int:
+def _rank_of_length(group: Group, compared: int) -> int:
     """The rank of the lengths: one less than that of the mask."""
-    outputs = group.op.outputs if group.op is not None else ()
+    outputs = group.trace.ops[compared].outputs
     shape = outputs[0].shape if outputs else None
     return len(shape) - 1 if shape else 0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.edits.positions import soft_position
+from tb_gradflow.analyse.edits.soft import soft_mask
 from tb_gradflow.analyse.edits.straight_through import through_rounding
 from tb_gradflow.analyse.edits.variables import floating
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
@@ -147,6 +148,7 @@ CAUSE = Cause(
     verb="blocks it",
     edits=(
         floating,
+        soft_mask,
         through_rounding,
         soft_position,
     ),

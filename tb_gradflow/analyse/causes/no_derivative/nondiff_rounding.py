@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.edits.positions import soft_position
+from tb_gradflow.analyse.edits.soft import soft_mask
 from tb_gradflow.analyse.edits.straight_through import through_rounding, unrounded
 from tb_gradflow.analyse.evidence.discrete import COMPARISON, REMAINDERS, ROUNDING, is_at_limits_of_logarithm
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict, discrete_part
@@ -175,6 +176,7 @@ CAUSE = Cause(
     verb="blocks it",
     edits=(
         unrounded,
+        soft_mask,
         through_rounding,
         soft_position,
     ),
