@@ -321,7 +321,7 @@ def beside_a_metric(group: Group) -> Iterator[Candidate]:
             metric, given = call.func.value, statement.value
         else:
             continue
-        if instead := _loss_of(place, code.written(metric), _arguments(code, given)):
+        if instead := _loss_of(place, code.written(metric), given):
             yield from candidates("The loss is that of the batch alone.", draft.replace(call, instead).edit())
         return
 
@@ -339,19 +339,20 @@ def _arguments(code: Code, call: ast.Call) -> str:
     return ", ".join(code.written(each) for each in (*call.args, *call.keywords))
 
 
-def _loss_of(place: Place, metric: str, arguments: str) -> str:
-    """What a metric computes of a batch, as code; empty if its class is not known, or has no loss."""
+def _loss_of(place: Place, metric: str, given: ast.Call) -> str:
+    """What a metric computes of a batch that it is given, as code; empty if its class is not known, or has no loss."""
     made = [value.value for _, value in _values_of([(each, each.tree) for each in _codes(place)], metric)]
     if len(made) != 1 or not isinstance(made[0], ast.Call):
         return ""
     of_class, kind = made[0].func, name_of(made[0].func)
     if kind == "Mean":
-        return f"{library('mean', arguments)}" if (library := place.library) is not None else ""
+        is_weighted = len(given.args) != 1 or bool(given.keywords)
+        return "" if place.library is None or is_weighted else place.library("mean", place.code.written(given.args[0]))
     if kind not in _LOSSES or not isinstance(of_class, ast.Attribute) or name_of(of_class.value) != "metrics":
         return ""
     losses = f"{ast.unparse(of_class.value).removesuffix('metrics')}losses"
     options = ", ".join(ast.unparse(each) for each in made[0].keywords if each.arg not in ("name", "dtype"))
-    return f"{losses}.{_LOSSES[kind]}({options})({arguments})" if not made[0].args else ""
+    return f"{losses}.{_LOSSES[kind]}({options})({_arguments(place.code, given)})" if not made[0].args else ""
 
 
 def _codes(place: Place) -> tuple[Code, ...]:
