@@ -211,7 +211,8 @@ _VARIABLE_MAKERS = frozenset({"Variable", "add_weight", "get_variable"})
 
 def was_variable(frame: Frame, name: str) -> bool:
     """Whether the user's code binds `name` (of a variable, or of an attribute) to a new variable in one place, and in
-    another to something computed from itself, like `x = x - rate * gradient`: a tensor from then on.
+    another to something computed from itself, like `x = x - rate * gradient`: a tensor from then on. `x[0]` is a part
+    of `x`.
 
     For plain names only the function or the module of `frame` is searched.
     """
@@ -219,11 +220,13 @@ def was_variable(frame: Frame, name: str) -> bool:
         tree = ast.parse("".join(linecache.getlines(frame.file)))
     except SyntaxError:
         return False
+    name = name.partition("[")[0]
     attribute = name.rpartition(".")[2] if "." in name else None
     statements = list(ast.walk(tree) if attribute else _statements_around(tree, frame.line))
     in_classes = {id(each) for node in statements if isinstance(node, ast.ClassDef) for each in node.body}
     made = computed = False
-    for statement, target, value in _bindings(statements):
+    for statement, bound, value in _bindings(statements):
+        target = bound.value if isinstance(bound, ast.Subscript) else bound
         is_attribute = isinstance(target, ast.Attribute) and target.attr == attribute
         is_of_class = id(statement) in in_classes and isinstance(target, ast.Name) and target.id == attribute
         is_name = attribute is None and isinstance(target, ast.Name) and target.id == name
