@@ -1908,3 +1908,19 @@ def test_an_edit_may_leave_what_is_in_front_of_a_zero_layer_without_a_gradient_a
     assert finding.tried.works
     assert "tf.maximum(" in finding.edit.after
     assert {each.variable for each in finding.tried.gradient_norm} == {each.path for each in last.trainable_variables}
+
+
+def test_the_activation_of_the_layer_that_is_named_is_changed(tmp_path: Path) -> None:
+    """Not that of another layer whose variables get no gradient either; it may be given without its name."""
+    keras.utils.set_random_seed(0)
+    low = keras.initializers.Constant(-100.0)
+    first = keras.layers.Dense(8, activation="relu", name="before_the_dead_one")
+    dead = keras.layers.Dense(8, "relu", bias_initializer=low, name="the_dead_one")
+    model = keras.Sequential([keras.Input((4,)), first, dead, keras.layers.Dense(1)])
+    model.compile("adam", "mse")
+    model.fit(X.numpy(), X.numpy()[:, 0], verbose=0, callbacks=[tb_gradflow.GradFlowCallback(tmp_path)])
+    finding = tb_gradflow.open_log(tmp_path).report().findings[0]
+    assert finding.edit is not None
+    assert finding.edit.after.strip() == (
+        'dead = keras.layers.Dense(8, "leaky_relu", bias_initializer=low, name="the_dead_one")'
+    )
