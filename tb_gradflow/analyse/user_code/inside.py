@@ -28,6 +28,17 @@ _OTHERWISE = {
 _CONTRACTED = {"dot": 1, "outer": 0}
 _TENSORFLOW = {**{name: name for name in _SAME}, **_OTHERWISE}
 
+_AS_IN_NUMPY = frozenset(
+    {
+        "diff", "cumprod", "inner", "vdot", "kron", "cross", "triu", "tril", "moveaxis", "swapaxes", "ravel", "flip",
+        "fliplr", "flipud", "roll", "rot90", "repeat", "take", "logaddexp", "log2", "log10", "exp2", "hypot", "arctan2",
+        "arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh", "sinc", "deg2rad", "rad2deg", "vstack", "hstack",
+        "dstack", "append", "diag", "diagonal", "nanmean", "nansum", "broadcast_to", "pad", "real", "conj", "cbrt",
+        "float_power", "atleast_1d", "atleast_2d", "ptp", "trace", "true_divide",
+    }
+)  # fmt: skip
+"""Functions that `tf.experimental.numpy` has with NumPy's arguments, and that pass a gradient."""
+
 _METHODS = {
     "mean": "reduce_mean", "sum": "reduce_sum", "max": "reduce_max", "min": "reduce_min", "std": "math.reduce_std",
     "var": "math.reduce_variance", "prod": "reduce_prod", "clip": "clip_by_value",
@@ -262,6 +273,9 @@ class Inside(ast.NodeTransformer):
             return self._stacked(node.args[0])
         if function in _CONTRACTED and len(node.args) == 2:
             return self._contracted(function, node.args)
+        if function in _AS_IN_NUMPY:
+            library = ast.parse(f"{self._tensorflow}.experimental.numpy.{function}", mode="eval").body
+            return ast.Call(library, node.args, node.keywords)
         if function not in _TENSORFLOW:
             self.stuck = True
             return node
