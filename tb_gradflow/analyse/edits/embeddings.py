@@ -6,7 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from tb_gradflow.analyse.user_code.code import Code
-from tb_gradflow.analyse.user_code.place import Place, argument_of, is_number, name_of
+from tb_gradflow.analyse.user_code.place import Place, argument_of, is_number
+from tb_gradflow.record.python import name_of
 from tb_gradflow.record.report import Edit
 
 SOFT_ROWS = (

@@ -7,10 +7,11 @@ import copy
 from collections.abc import Collection, Iterator
 
 from tb_gradflow.analyse.user_code.candidate import Candidate, candidates
-from tb_gradflow.analyse.user_code.code import FUNCTIONS, Code
+from tb_gradflow.analyse.user_code.code import Code
 from tb_gradflow.analyse.user_code.inside import Inside
-from tb_gradflow.analyse.user_code.place import Place, argument_of, name_of, place_of_group
+from tb_gradflow.analyse.user_code.place import Place, argument_of, place_of_group
 from tb_gradflow.analyse.words.names import Group
+from tb_gradflow.record.python import FUNCTIONS, name_of
 from tb_gradflow.record.report import Edit
 
 _COST = "TensorFlow computes the same values."

@@ -14,8 +14,9 @@ from tb_gradflow.analyse.user_code.candidate import Candidate, candidates, in_pl
 from tb_gradflow.analyse.user_code.code import Code
 from tb_gradflow.analyse.user_code.draft import Draft
 from tb_gradflow.analyse.user_code.library import Library
-from tb_gradflow.analyse.user_code.place import Place, argument_of, is_number, name_of, place_of_group
+from tb_gradflow.analyse.user_code.place import Place, argument_of, is_number, place_of_group
 from tb_gradflow.analyse.words.names import Group
+from tb_gradflow.record.python import name_of
 from tb_gradflow.record.report import Edit
 
 _COST = (

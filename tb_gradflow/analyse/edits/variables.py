@@ -10,7 +10,7 @@ from collections.abc import Set as AbstractSet
 from tb_gradflow.analyse.edits.left_tensorflow import tensorflow_of
 from tb_gradflow.analyse.evidence.zeros import began_at_zero, zero_factors
 from tb_gradflow.analyse.user_code.candidate import Candidate, candidates, in_place_of
-from tb_gradflow.analyse.user_code.code import FUNCTIONS, Code, program_of
+from tb_gradflow.analyse.user_code.code import Code, program_of
 from tb_gradflow.analyse.user_code.definitions import (
     MAKERS,
     Definition,
@@ -21,8 +21,9 @@ from tb_gradflow.analyse.user_code.definitions import (
 from tb_gradflow.analyse.user_code.draft import Draft, is_plain
 from tb_gradflow.analyse.user_code.inside import Inside
 from tb_gradflow.analyse.user_code.kept_values import kept_in_step
-from tb_gradflow.analyse.user_code.place import Place, argument_of, name_of, place_of_group
+from tb_gradflow.analyse.user_code.place import Place, argument_of, place_of_group
 from tb_gradflow.analyse.words.names import Group
+from tb_gradflow.record.python import FUNCTIONS, name_of
 from tb_gradflow.record.report import Edit
 from tb_gradflow.record.schema import COMPILED_EARLY, SNAPSHOT
 

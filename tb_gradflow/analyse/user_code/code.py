@@ -7,11 +7,17 @@ import functools
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from tb_gradflow.record.python import module_of
+from tb_gradflow.record.python import (
+    FUNCTIONS,
+    calls_within,
+    imports_of,
+    lines_of,
+    module_of,
+    name_of,
+    names_in,
+    parameters_in,
+)
 from tb_gradflow.record.schema import Passage, Trace
-
-FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
-"""Nodes with a body that runs when they are called."""
 
 _SCOPES = (*FUNCTIONS, ast.ClassDef)
 # Nodes that evaluate one of their parts more than once, later, or perhaps never.
@@ -46,16 +52,7 @@ class Code:
     @functools.cached_property
     def imports(self) -> dict[str, str]:
         """The imported names, and the modules or parts of modules that they stand for."""
-        found = {}
-        for node in ast.walk(self.tree):
-            if isinstance(node, ast.Import):
-                for each in node.names:
-                    found[each.asname or each.name.partition(".")[0]] = (
-                        each.name if each.asname else each.name.partition(".")[0]
-                    )
-            elif isinstance(node, ast.ImportFrom) and node.module:
-                found.update({each.asname or each.name: f"{node.module}.{each.name}" for each in node.names})
-        return found
+        return imports_of(self.tree)
 
     def span(self, node: ast.AST) -> tuple[int, int]:
         """Where a node begins and ends in the text, in characters."""
@@ -133,9 +130,7 @@ class Code:
 
     def names(self, node: ast.AST) -> set[str]:
         """Every name and parameter that is written inside a node."""
-        parts = list(ast.walk(node))
-        parameters = {each.arg for each in parts if isinstance(each, ast.arg)}
-        return parameters | {each.id for each in parts if isinstance(each, ast.Name)}
+        return parameters_in(node) | names_in(node)
 
     def free_name(self, node: ast.AST, *wanted: str, besides: Collection[str] = ()) -> str:
         """A name that neither the function around a node nor `besides` uses: the first free one of those wanted."""
@@ -162,7 +157,7 @@ class Code:
         This includes the parts of a `lambda` or comprehension of the same statement that are on the line.
         """
         place = line - self.passage.line + 1
-        return [node for node in self.parts_around(line) if node.lineno <= place <= (node.end_lineno or node.lineno)]
+        return [node for node in self.parts_around(line) if place in lines_of(node)]
 
     def parts_around(self, line: int) -> list[ast.expr]:
         """The expressions of the statement that a line of the file belongs to, in the same order; and those of other
@@ -212,8 +207,7 @@ class Program:
         for code in self.of_file(file):
             found.update(code.imports)
         if "*" in found:  # the usual names, if they are used, come from there
-            trees = [ast.walk(code.tree) for code in self.of_file(file)]
-            used = {node.id for nodes in trees for node in nodes if isinstance(node, ast.Name)}
+            used = names_in(*(code.tree for code in self.of_file(file)))
             found = {**{name: module for name, module in _USUAL.items() if name in used}, **found}
         return found
 
@@ -248,9 +242,8 @@ def _of_step(
     named: dict[str, set[str]] = {}
     called: dict[str, set[str]] = {}
     for code in program.passages:
-        nodes = list(ast.walk(code.tree))
-        words = {node.value for node in nodes if isinstance(node, ast.Constant)}
-        classes = {_last_name(node.func) for node in nodes if isinstance(node, ast.Call)}
+        words = {node.value for node in ast.walk(code.tree) if isinstance(node, ast.Constant)}
+        classes = {name_of(call.func) for call in calls_within(code.tree)}
         named.setdefault(code.passage.file, set()).update(names & words)
         called.setdefault(code.passage.file, set()).update(types & classes)
     kept = lines | (_richest(named, lines) if any(named.values()) else _richest(called, lines))
@@ -268,12 +261,6 @@ def _richest(found: Mapping[str, set[str]], lines: frozenset[str]) -> set[str]:
         if len(alike) == 1 or file in lines:
             kept.add(file)
     return kept
-
-
-def _last_name(function: ast.expr) -> str:
-    if isinstance(function, ast.Attribute):
-        return function.attr
-    return function.id if isinstance(function, ast.Name) else ""
 
 
 @functools.lru_cache(maxsize=8)

@@ -8,8 +8,9 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from tb_gradflow.analyse.user_code.code import Code, Program, program_of
-from tb_gradflow.analyse.user_code.place import Place, argument_of, name_of
+from tb_gradflow.analyse.user_code.place import Place, argument_of
 from tb_gradflow.analyse.words.names import Group
+from tb_gradflow.record.python import calls_within, name_of
 from tb_gradflow.record.schema import Trace
 
 MAKERS = ("Variable", "add_weight", "get_variable", "add_variable")
@@ -39,12 +40,7 @@ def definition_of_variable(program: tuple[Code, ...], name: str, types: Collecti
     """The only call that creates the variable with this name; of several, the only one in a class with one of the names
     `types`. `None` if there is none."""
     last = name.rpartition("/")[2].partition(":")[0]
-    found = [
-        Definition(code, node)
-        for code in program
-        for node in ast.walk(code.tree)
-        if isinstance(node, ast.Call) and name_of(node.func) in MAKERS
-    ]
+    found = [Definition(code, call) for code in program for call in calls_within(code.tree, *MAKERS)]
     named = [each for each in found if _named(each.call) == last]
     bound = [each for each in found if not _named(each.call) and each.bound_to.rpartition(".")[2] == last]
     chosen = named or bound
@@ -61,10 +57,10 @@ def definition_of_layer(program: tuple[Code, ...], trace: Trace, name: str) -> D
     """The only call that creates the layer with this name: found by the name in the call, by the attribute that holds
     the layer, or as the only one of its class."""
     calls = [
-        Definition(code, node)
+        Definition(code, call)
         for code in program
-        for node in ast.walk(code.tree)
-        if isinstance(node, ast.Call) and name_of(node.func)[:1].isupper()
+        for call in calls_within(code.tree)
+        if name_of(call.func)[:1].isupper()
     ]
     named = [each for each in calls if _named(each.call) == name]
     if len(named) == 1:
@@ -162,15 +158,10 @@ def are_built_before(trace: Trace, variables: Iterable[str]) -> bool:
     names = {part for name in variables for part in name.split("/")[-2:-1]}
     types = {layer.type for layer in trace.layers if layer.name in names}
     program = program_of(trace)
-    made = [
-        (code, node)
-        for code in program.passages
-        for node in ast.walk(code.tree)
-        if isinstance(node, ast.Call) and name_of(node.func) in types
-    ]
+    made = [(code, call) for code in program.passages if types for call in calls_within(code.tree, *types)]
     running = _run_by_step(trace, program)
     return bool(made) and not any(
-        _is_in_a_loop_at_the_top(code, node) or code.function(node) in running for code, node in made
+        _is_in_a_loop_at_the_top(code, call) or code.function(call) in running for code, call in made
     )
 
 
@@ -199,7 +190,7 @@ def _run_by_step(trace: Trace, program: Program) -> set[ast.AST]:
     }
     queue = list(found)
     for running in queue:  # grows while it is walked
-        called = {name_of(node.func) for node in ast.walk(running) if isinstance(node, ast.Call)} - {"__init__"}
+        called = {name_of(call.func) for call in calls_within(running)} - {"__init__"}
         new = [each for name in called for each in by_name.get(name, ()) if each not in found]
         found.update(new)
         queue.extend(new)

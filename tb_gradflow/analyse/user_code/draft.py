@@ -6,8 +6,8 @@ import ast
 import itertools
 from collections.abc import Set as AbstractSet
 
-from tb_gradflow.analyse.user_code.code import FUNCTIONS, Code
-from tb_gradflow.record.python import module_of
+from tb_gradflow.analyse.user_code.code import Code
+from tb_gradflow.record.python import FUNCTIONS, module_of, own_nodes, parsed
 from tb_gradflow.record.report import Edit
 
 
@@ -120,8 +120,8 @@ def foreign_names(text: str) -> set[tuple[str, str]]:
 
 def _bound_in(scope: ast.AST) -> set[str]:
     """The names that a function or a module defines itself; functions inside of it have their own."""
-    names, queue = set[str](), list(ast.iter_child_nodes(scope))
-    for node in queue:  # grows while it is walked
+    names = set[str]()
+    for node in own_nodes(scope):
         if isinstance(node, ast.arg):
             names.add(node.arg)
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
@@ -134,8 +134,6 @@ def _bound_in(scope: ast.AST) -> set[str]:
             names.add(node.name)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             names.add(node.name)
-        if not isinstance(node, FUNCTIONS):
-            queue.extend(ast.iter_child_nodes(node))
     return names
 
 
@@ -155,8 +153,4 @@ def is_plain(node: ast.AST) -> bool:
 
 
 def is_python(text: str) -> bool:
-    try:
-        module_of(text)
-    except SyntaxError:
-        return False
-    return True
+    return parsed(text) is not None

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 
 from tb_gradflow.analyse.user_code.place import argument_of
-from tb_gradflow.record.python import module_of
+from tb_gradflow.record.python import calls_within, parsed
 
 _SAME = (
     "exp", "sqrt", "square", "tanh", "sinh", "cosh", "sin", "cos", "tan", "abs", "maximum", "minimum", "where",
@@ -55,11 +55,8 @@ _WHOLE = frozenset({"int", "bool", "range", "round", "divmod", "math.floor", "ma
 def put_into(code: str) -> tuple[str, str] | None:
     """The array and the tensor, as written, if a line stores a tensor in a part of an array; None for any other
     line."""
-    try:
-        body = module_of(code.strip()).body
-    except SyntaxError:
-        return None
-    statement = body[0] if len(body) == 1 else None
+    tree = parsed(code.strip())
+    statement = tree.body[0] if tree is not None and len(tree.body) == 1 else None
     if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Subscript):
         return None
     value = statement.value
@@ -67,8 +64,7 @@ def put_into(code: str) -> tuple[str, str] | None:
         value = value.func.value
     if isinstance(value, ast.Call) and ast.unparse(value.func) == "float" and len(value.args) == 1:
         value = value.args[0]
-    calls = [node for node in ast.walk(value) if isinstance(node, ast.Call)]
-    if any(ast.unparse(call.func).partition(".")[0] in (*_MODULES, "float", "int") for call in calls):
+    if any(ast.unparse(call.func).partition(".")[0] in (*_MODULES, "float", "int") for call in calls_within(value)):
         return None
     return ast.unparse(statement.targets[0].value), ast.unparse(value)
 
@@ -78,12 +74,9 @@ def stays_inside(code: str) -> str | None:
 
     `scale = np.exp(w.numpy())` becomes `scale = tf.exp(w)`.
     """
-    try:
-        tree = module_of(code.strip())
-    except SyntaxError:
-        return None
+    tree = parsed(code.strip())
     written = []
-    for statement in _simple_statements(tree):
+    for statement in _simple_statements(tree) if tree is not None else ():
         writer = Inside()
         text = ast.unparse(writer.visit(statement))
         if writer.stuck:

@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterator, Sequence, Set
 from dataclasses import dataclass
 
 from tb_gradflow.analyse.evidence.suspects import Suspect
-from tb_gradflow.analyse.user_code.code import FUNCTIONS, Code, Program, program_of
+from tb_gradflow.analyse.user_code.code import Code, Program, program_of
 from tb_gradflow.analyse.user_code.definitions import definition_of_variable
-from tb_gradflow.analyse.user_code.place import name_of
+from tb_gradflow.record.python import FUNCTIONS, lines_of, name_of, names_bound, parameters_in
 from tb_gradflow.record.schema import Trace
 
 
@@ -124,7 +124,9 @@ def _reads(
     for code in passages:
         before = code.passage.line - 1
         for function in (each for each in ast.walk(code.tree) if isinstance(each, FUNCTIONS) and each is not home):
-            if inside is not None and (inside not in code.around(function) or name in _bound_by(function)):
+            if inside is not None and (
+                inside not in code.around(function) or name in names_bound(function) | parameters_in(function)
+            ):
                 continue
             lines = [
                 node.lineno
@@ -133,14 +135,7 @@ def _reads(
                 if code.written(node) == name
             ]
             if lines:
-                last = function.end_lineno or function.lineno
-                yield min(lines) + before, range(function.lineno + before, last + before + 1)
-
-
-def _bound_by(function: ast.AST) -> set[str]:
-    parts = list(ast.walk(function))
-    stores = {each.id for each in parts if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
-    return stores | {each.arg for each in parts if isinstance(each, ast.arg)}
+                yield min(lines) + before, range(function.lineno + before, lines_of(function).stop + before)
 
 
 def _written(code: Code, node: ast.AST) -> set[str]:

@@ -10,6 +10,7 @@ from tb_gradflow.analyse.user_code.code import Code, Program, program_of
 from tb_gradflow.analyse.user_code.draft import Draft
 from tb_gradflow.analyse.user_code.library import Library, library_for
 from tb_gradflow.analyse.words.names import Group, limited_input, short, spoken
+from tb_gradflow.record.python import name_of
 from tb_gradflow.record.schema import Op, Source
 
 _OPERATORS: dict[type[ast.AST], str] = {
@@ -191,13 +192,6 @@ def is_number(node: ast.AST) -> bool:
         return isinstance(ast.literal_eval(node), (int, float))
     except (ValueError, TypeError, SyntaxError, RecursionError):
         return False
-
-
-def name_of(function: ast.expr) -> str:
-    """The last part of what is called: `softmax` of `tf.nn.softmax`."""
-    if isinstance(function, ast.Attribute):
-        return function.attr
-    return function.id if isinstance(function, ast.Name) else ""
 
 
 def argument_of(call: ast.Call, position: int, name: str) -> ast.expr | None:

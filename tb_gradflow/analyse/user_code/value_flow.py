@@ -5,9 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterator
 
-from tb_gradflow.record.python import live_in
-
-_ASSIGNMENTS = (ast.Assign, ast.AugAssign, ast.AnnAssign)
+from tb_gradflow.record.python import calls_within, lines_of, live_in, targets_of
 
 
 def lines_computed_from(function: ast.AST, name: str, ran: Collection[int]) -> set[int]:
@@ -24,8 +22,8 @@ def lines_computed_from(function: ast.AST, name: str, ran: Collection[int]) -> s
         known |= found
     lines = set[int]()
     for node in _dependent(function, known, ran):
-        if not (isinstance(node, _ASSIGNMENTS) and name in _targets(node)):
-            lines.update(_lines(node))
+        if name not in _targets(node):
+            lines.update(lines_of(node))
     return lines
 
 
@@ -48,8 +46,8 @@ def updates_under(node: ast.AST, name: str) -> bool:
     Under another condition, it may never be reached."""
     for each in ast.iter_child_nodes(node):
         if isinstance(each, ast.If):
-            calls = (part.func for inner in each.body for part in ast.walk(inner) if isinstance(part, ast.Call))
-            names = [call.attr for call in calls if isinstance(call, ast.Attribute)]
+            methods = (call.func for inner in each.body for call in calls_within(inner))
+            names = [method.attr for method in methods if isinstance(method, ast.Attribute)]
             updates = any(each.startswith(_UPDATES) and each != _OF_METRICS for each in names)
             if updates and _reads(each.test) == {name}:
                 return True
@@ -67,7 +65,7 @@ def _dependent(node: ast.AST, names: set[str], ran: Collection[int]) -> Iterator
                 yield from (part for part in ast.walk(each) if isinstance(part, ast.stmt) and not _has_body(part))
                 continue
             for block in (each.body, each.orelse):
-                if any(line in ran for part in block for line in _lines(part)):
+                if any(line in ran for part in block for line in lines_of(part)):
                     for part in block:
                         yield from _dependent(ast.Module([part], []), names, ran)
         elif _has_body(each):
@@ -78,10 +76,6 @@ def _dependent(node: ast.AST, names: set[str], ran: Collection[int]) -> Iterator
 
 def _has_body(node: ast.AST) -> bool:
     return isinstance(node, (ast.stmt, ast.ExceptHandler)) and hasattr(node, "body")
-
-
-def _lines(node: ast.stmt) -> range:
-    return range(node.lineno, (node.end_lineno or node.lineno) + 1)
 
 
 def _reads(node: ast.AST) -> set[str]:
@@ -97,10 +91,9 @@ def _reads(node: ast.AST) -> set[str]:
 
 def _assigned(node: ast.stmt) -> set[str]:
     """The local names that a statement assigns."""
-    return {each for each in _targets(node) if each.isidentifier()} if isinstance(node, _ASSIGNMENTS) else set()
+    return {name for name in _targets(node) if name.isidentifier()}
 
 
-def _targets(node: ast.Assign | ast.AugAssign | ast.AnnAssign) -> set[str]:
-    listed = node.targets if isinstance(node, ast.Assign) else [node.target]
-    parts = (part for each in listed for part in ast.walk(each))
+def _targets(node: ast.stmt) -> set[str]:
+    parts = (part for target in targets_of(node) for part in ast.walk(target))
     return {ast.unparse(part) for part in parts if isinstance(getattr(part, "ctx", None), ast.Store)}

@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from tb_gradflow.record.python import expression_of, module_of
+from tb_gradflow.record.python import calls_within, expression_of, name_of, parsed
 
 _OPERATORS: dict[type[ast.AST], str] = {
     ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
@@ -157,9 +157,7 @@ def _is_constant(call: Call) -> bool:
 
 def call_around(line: str, inner: Call) -> Call | None:
     """The call on `line` whose first argument is `inner`; None if there is none."""
-    tree = _parsed(line)
-    calls = [_call(node) for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args] if tree else []
-    return next((call for call in calls if call.arguments[0] == inner.text), None)
+    return next((call for call in calls_in(line) if call.arguments[0] == inner.text), None)
 
 
 def conditions_joined(line: str, one: str) -> tuple[str, Compared, Compared] | None:
@@ -168,7 +166,7 @@ def conditions_joined(line: str, one: str) -> tuple[str, Compared, Compared] | N
     tree = _parsed(line)
     for node in ast.walk(tree) if tree is not None else ():
         sides = [node.left, node.right] if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitAnd) else []
-        if isinstance(node, ast.Call) and _name_of(node.func) == "logical_and":
+        if isinstance(node, ast.Call) and name_of(node.func) == "logical_and":
             sides = node.args
         told = [found for each in sides if (found := _inequality(each)) is not None]
         if len(told) == len(sides) == 2 and one in (ast.unparse(each) for each in sides):
@@ -199,7 +197,7 @@ def targets_of(line: str, functions: Collection[str]) -> list[str]:
     body = tree.body if isinstance(tree, ast.Module) else []
     statement = body[0] if len(body) == 1 and isinstance(body[0], ast.Assign) else None
     call = statement.value if statement is not None and isinstance(statement.value, ast.Call) else None
-    if statement is None or call is None or _name_of(call.func) not in functions:
+    if statement is None or call is None or name_of(call.func) not in functions:
         return []
     target = statement.targets[0]
     return [ast.unparse(each) for each in target.elts] if isinstance(target, (ast.Tuple, ast.List)) else []
@@ -216,17 +214,15 @@ def slices_in_order(line: str) -> list[str]:
 def calls_in(expression: str) -> list[Call]:
     """The calls in an expression, the outer ones first."""
     tree = _parsed(expression)
-    return [_call(node) for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args] if tree else []
+    return [_call(node) for node in calls_within(tree) if node.args] if tree is not None else []
 
 
 def innermost_call(expression: str) -> Call | None:
     """The first call in an expression that has no call among its arguments; None if there is none."""
     tree = _parsed(expression)
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args] if tree is not None else []
-    plain = [
-        call for call in calls if not any(isinstance(each, ast.Call) for arg in call.args for each in ast.walk(arg))
-    ]
-    return _call(plain[0]) if plain else None
+    calls = [node for node in calls_within(tree) if node.args] if tree is not None else []
+    plain = (call for call in calls if not any(map(calls_within, call.args)))
+    return next(map(_call, plain), None)
 
 
 def _is_number(expression: str) -> bool:
@@ -248,7 +244,7 @@ def without_cast(expression: str) -> str:
     """The argument of a cast or rounding, such as `tf.cast(x, tf.int32)` or `tf.round(x)`; other expressions
     unchanged."""
     node = _expression(expression)
-    if isinstance(node, ast.Call) and node.args and _name_of(node.func) in _CASTS:
+    if isinstance(node, ast.Call) and node.args and name_of(node.func) in _CASTS:
         return without_cast(ast.unparse(node.args[0]))
     return expression
 
@@ -279,7 +275,7 @@ _OPPOSITE: dict[type[ast.AST], str] = {
 
 
 def _calls(node: ast.AST, name: str, api: str) -> Iterator[Call]:
-    if isinstance(node, ast.Call) and _shows_arguments(node) and _name_of(node.func) == name:
+    if isinstance(node, ast.Call) and _shows_arguments(node) and name_of(node.func) == name != "":
         yield _call(node)
     elif isinstance(node, ast.Compare) and _OPERATORS.get(type(node.ops[0])) == api:
         yield Call(ast.unparse(node), (ast.unparse(node.left), ast.unparse(node.comparators[0])), api)
@@ -302,12 +298,6 @@ def _without_name(argument: str) -> str:
     return argument[match.end() :] if (match := _NAMED.match(argument)) else argument
 
 
-def _name_of(function: ast.expr) -> str | None:
-    if isinstance(function, ast.Attribute):
-        return function.attr
-    return function.id if isinstance(function, ast.Name) else None
-
-
 def _expression(text: str) -> ast.expr | None:
     try:
         return expression_of(text)
@@ -318,9 +308,4 @@ def _expression(text: str) -> ast.expr | None:
 def _parsed(line: str) -> ast.AST | None:
     """The line as a syntax tree. A line that opens a block is completed; a truncated statement is not."""
     text = line.strip()
-    for candidate in (text, text + "\n    pass", text.rstrip(",")):
-        try:
-            return module_of(candidate)
-        except SyntaxError:
-            continue
-    return None
+    return parsed(text, text + "\n    pass", text.rstrip(","))

@@ -10,6 +10,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tb_gradflow.record.python import calls_within, parsed
 from tb_gradflow.record.schema import Optimizer
 from tb_gradflow.trace.graph.variables import is_variable, raw_variable
 from tb_gradflow.trace.source.frames import Frame
@@ -143,15 +144,9 @@ class Moved:
 
 def _call_in(code: str) -> str:
     """The call of an optimizer in a line; empty if there is none, or not the whole of it."""
-    try:
-        tree = ast.parse(code.strip())
-    except SyntaxError:
-        return ""
-    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute))
-    return next((ast.unparse(node) for node in calls if ast.unparse(node.func).endswith(_CALLS)), "")
-
-
-_CALLS = (".apply_gradients", ".apply")
+    tree = parsed(code.strip())
+    calls = calls_within(tree, "apply_gradients", "apply") if tree is not None else []
+    return next((ast.unparse(call) for call in calls if isinstance(call.func, ast.Attribute)), "")
 
 
 def applied_by(optimizer: Any, args: Sequence[Any]) -> list[Applied]:

@@ -7,9 +7,11 @@ import linecache
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from tb_gradflow.record.python import lines_of
 from tb_gradflow.record.schema import Override, Source
 from tb_gradflow.trace.graph.flat_ops import FlatOp
 from tb_gradflow.trace.source.frames import frames_of
+from tb_gradflow.trace.source.statements import tree_of
 
 Place = Callable[[Source], "int | None"]
 
@@ -59,11 +61,7 @@ def _blocks(file: str) -> Iterator[_Block]:
     text = "".join(linecache.getlines(file))
     if _NAME not in text:
         return
-    try:
-        tree = ast.parse(text)
-    except SyntaxError:
-        return
-    for node in ast.walk(tree):
+    for node in ast.walk(tree_of(text)):
         if not isinstance(node, ast.With):
             continue
         for call in (item.context_expr for item in node.items):
@@ -77,4 +75,4 @@ def _entries(file: str, block: ast.With, given: ast.expr) -> Iterator[_Block]:
     if isinstance(given, ast.Dict):
         for key, value in zip(given.keys, given.values, strict=True):
             if isinstance(key, ast.Constant) and isinstance(value, ast.Constant):
-                yield _Block(file, block.lineno, block.end_lineno or block.lineno, str(key.value), str(value.value))
+                yield _Block(file, block.lineno, lines_of(block)[-1], str(key.value), str(value.value))

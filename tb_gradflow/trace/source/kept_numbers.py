@@ -18,7 +18,17 @@ from typing import Any
 
 import numpy as np
 
-from tb_gradflow.record.python import live_in, module_of
+from tb_gradflow.record.python import (
+    calls_within,
+    lines_of,
+    live_in,
+    name_of,
+    names_bound,
+    own_nodes,
+    parameters_in,
+    parsed,
+    targets_of,
+)
 from tb_gradflow.record.schema import KeptNumber, Trace
 from tb_gradflow.trace.protection.foreign import suppressed
 from tb_gradflow.trace.protection.living_objects import functions, instances_of
@@ -155,11 +165,8 @@ def _modules(files: set[str]) -> dict[str, dict[str, Any]]:
 def _reads(trace: Trace) -> Iterator[_Read]:
     for passage in trace.passages:
         ran = {each.line - passage.line + 1 for each in trace.sources if each.file == passage.file}
-        try:
-            tree = module_of(passage.text)
-        except SyntaxError:
-            continue
-        listed = list(_functions(tree))
+        tree = parsed(passage.text)
+        listed = list(_functions(tree)) if tree is not None else []
         running = [each for each in listed if not ran.isdisjoint(_own_lines(each[1]))]
         inner = {function.name for _, function, _ in running if not function.decorator_list}
         within = _with_called(running, listed)
@@ -203,36 +210,24 @@ def _with_inner(owner: str, function: ast.FunctionDef, outer: frozenset[str]) ->
         yield from _with_inner(owner, each, names)
 
 
-def _inner(node: ast.AST) -> Iterator[ast.FunctionDef]:
-    for each in ast.iter_child_nodes(node):
-        if isinstance(each, ast.FunctionDef):
-            yield each
-        elif not isinstance(each, ast.ClassDef):
-            yield from _inner(each)
+def _inner(function: ast.FunctionDef) -> Iterator[ast.FunctionDef]:
+    inside = own_nodes(function, (ast.FunctionDef, ast.ClassDef))
+    return (node for node in inside if isinstance(node, ast.FunctionDef))
 
 
 def _own_lines(function: ast.FunctionDef) -> set[int]:
     """Without those of functions inside."""
-    lines = set(range(function.lineno, (function.end_lineno or function.lineno) + 1))
-    for each in _inner(function):
-        lines -= set(range(each.lineno, (each.end_lineno or each.lineno) + 1))
-    return lines
+    return set(lines_of(function)).difference(*map(lines_of, _inner(function)))
 
 
 def _names_of(function: ast.FunctionDef) -> set[str]:
     """The names that belong to a function, or to one inside."""
-    nodes = list(ast.walk(function))
-    shared = {name for each in nodes if isinstance(each, (ast.Global, ast.Nonlocal)) for name in each.names}
-    own = {each.arg for each in nodes if isinstance(each, ast.arg)}
-    return own | {each.id for each in nodes if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)} - shared
+    shared = (node.names for node in ast.walk(function) if isinstance(node, (ast.Global, ast.Nonlocal)))
+    return parameters_in(function) | names_bound(function).difference(*shared)
 
 
 def _called_in(function: ast.FunctionDef) -> set[str]:
-    return {ast.unparse(each.func).rpartition(".")[2] for each in _calls(function)}
-
-
-def _calls(function: ast.FunctionDef) -> Iterator[ast.Call]:
-    return (each for each in ast.walk(function) if isinstance(each, ast.Call))
+    return {name_of(call.func) for call in calls_within(function)}
 
 
 def _set_anew(function: ast.FunctionDef, *, of_self: bool) -> set[str]:
@@ -261,7 +256,7 @@ def _read_in(function: ast.FunctionDef, outer: Collection[str], *, of_self: bool
     it. For each the first line that does, and whether the function updates it. What is called, only read to be updated,
     or read by Python code that runs in each step, counts for nothing."""
     own = set[str]() if of_self else {*outer, *_names_of(function)}
-    called, live = {each.func for each in _calls(function)}, live_in(function)
+    called, live = {call.func for call in calls_within(function)}, live_in(function)
     first: dict[str, int] = {}
     updated = set[str]()
 
@@ -269,8 +264,7 @@ def _read_in(function: ast.FunctionDef, outer: Collection[str], *, of_self: bool
         if node in live:
             return
         if isinstance(node, (ast.Assign, ast.AugAssign)):
-            listed = node.targets if isinstance(node, ast.Assign) else [node.target]
-            targets = frozenset(name for each in listed if (name := _name(each, of_self=of_self)))
+            targets = frozenset(name for each in targets_of(node) if (name := _name(each, of_self=of_self)))
             updated.update(targets if isinstance(node, ast.AugAssign) else ())
         name = _name(node, of_self=of_self)
         if name and isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
+from tb_gradflow.record.python import calls_within, parsed
 from tb_gradflow.trace.source.frames import Frame
 from tb_gradflow.trace.source.user_line import origin_of
 
@@ -62,15 +63,7 @@ def _calls_in(code: str, methods: Sequence[str]) -> list[ast.Call]:
     """The calls of some methods in a line of code, if the line can be parsed: in the order in which they run, inner
     ones first.
     """
-    for attempt in (code, code + ")", code.rstrip(":") + ":\n    pass"):
-        try:
-            tree = ast.parse(attempt)
-        except SyntaxError:
-            continue
-        calls = [
-            node
-            for node in ast.walk(tree)
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in methods
-        ]
-        return sorted(calls, key=lambda node: (node.end_lineno or 0, node.end_col_offset or 0))
-    return []
+    tree = parsed(code, code + ")", code.rstrip(":") + ":\n    pass")
+    calls = calls_within(tree, *methods) if tree is not None else []
+    of_objects = (call for call in calls if isinstance(call.func, ast.Attribute))
+    return sorted(of_objects, key=lambda call: (call.end_lineno or 0, call.end_col_offset or 0))

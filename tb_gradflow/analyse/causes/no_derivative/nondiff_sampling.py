@@ -13,10 +13,10 @@ from tb_gradflow.analyse.edits.written_out import continuous_draw
 from tb_gradflow.analyse.evidence.discrete import COMPARISON, SAMPLING
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.user_code.code import Code, program_of
-from tb_gradflow.analyse.user_code.place import name_of
 from tb_gradflow.analyse.words.code import bracketed, call_on
 from tb_gradflow.analyse.words.fields import SIZE, fields, filled
 from tb_gradflow.analyse.words.names import Group, Text, api_of, call_of
+from tb_gradflow.record.python import name_of
 from tb_gradflow.record.schema import Source
 
 # Whole names: `categorical_accuracy` draws nothing, nor does the loss of that name.

@@ -23,10 +23,11 @@ from tb_gradflow.analyse.graph.comparisons import LINEAR
 from tb_gradflow.analyse.graph.op_sets import scopes_of
 from tb_gradflow.analyse.graph.paths import walked
 from tb_gradflow.analyse.step.measured import WEIGHT_NORM
-from tb_gradflow.analyse.user_code.code import FUNCTIONS, program_of
+from tb_gradflow.analyse.user_code.code import program_of
 from tb_gradflow.analyse.user_code.definitions import are_built_before
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import Group, Text, place_of
+from tb_gradflow.record.python import FUNCTIONS
 from tb_gradflow.record.schema import Trace
 
 
