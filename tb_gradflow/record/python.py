@@ -88,6 +88,27 @@ def names_bound(*nodes: ast.AST) -> set[str]:
     return {name.id for name in _names(nodes) if isinstance(name.ctx, ast.Store)}
 
 
+def uses_of(node: ast.AST, *names: str) -> list[ast.Name]:
+    """Where one of these names is written in a node, to read its value or to give it one."""
+    return [name for name in _names((node,)) if name.id in names]
+
+
+def reads_of(node: ast.AST, *names: str) -> list[ast.Name]:
+    """Where the value of one of these names is read in a node."""
+    return [name for name in uses_of(node, *names) if isinstance(name.ctx, ast.Load)]
+
+
+def values_of(node: ast.AST, name: str) -> list[ast.expr]:
+    """The values that assignments in a node give a name."""
+    statements = (part for part in ast.walk(node) if isinstance(part, ast.Assign))
+    return [statement.value for statement in statements if name in variables_of(statement)]
+
+
+def variables_of(statement: ast.Assign) -> list[str]:
+    """The names that get the whole value of an assignment: `x` and `y` of `x = y = f()`."""
+    return [target.id for target in statement.targets if isinstance(target, ast.Name)]
+
+
 def parameters_in(node: ast.AST) -> set[str]:
     """The parameters of a function, and of those inside of it."""
     return {part.arg for part in ast.walk(node) if isinstance(part, ast.arg)}

@@ -15,7 +15,7 @@ from tb_gradflow.analyse.user_code.draft import Draft, is_plain
 from tb_gradflow.analyse.user_code.library import Library
 from tb_gradflow.analyse.user_code.place import Place, argument_of, is_number, place_of_group
 from tb_gradflow.analyse.words.names import Group
-from tb_gradflow.record.python import name_of
+from tb_gradflow.record.python import name_of, reads_of, uses_of, variables_of
 from tb_gradflow.record.report import Edit
 
 _MEAN = (
@@ -103,10 +103,7 @@ def _ranking(place: Place) -> ast.Call | None:
 
 
 def _uses(place: Place, statement: ast.Assign) -> list[ast.Name]:
-    names = {each.id for each in statement.targets if isinstance(each, ast.Name)}
-    scope = place.code.scope(statement)
-    found = [each for each in ast.walk(scope) if isinstance(each, ast.Name) and each.id in names]
-    return [each for each in found if isinstance(each.ctx, ast.Load)]
+    return reads_of(place.code.scope(statement), *variables_of(statement))
 
 
 def _made_floating(place: Place, draft: Draft, node: ast.expr) -> bool:
@@ -233,9 +230,8 @@ def _is_returned(place: Place, call: ast.Call) -> bool:
         return statement.value is call
     if not isinstance(statement, ast.Assign) or statement.value is not call or function is None:
         return False
-    names = [each.id for each in statement.targets if isinstance(each, ast.Name)]
-    uses = [each for each in ast.walk(function) if isinstance(each, ast.Name) and each.id in names]
-    read = [each for each in uses if isinstance(each.ctx, ast.Load)]
+    names = variables_of(statement)
+    uses, read = uses_of(function, *names), reads_of(function, *names)
     return len(names) == 1 and len(uses) == 2 and len(read) == 1 and isinstance(code.parent(read[0]), ast.Return)
 
 
@@ -252,9 +248,7 @@ def _taken_instead(group: Group, back: Place) -> tuple[ast.expr, str] | None:
     if index is None or (kind == "one_hot" and not _is_one_hot_last(call)):
         return None
     if isinstance(index, ast.Name):
-        function = code.function(call)
-        uses = [each for each in ast.walk(function or code.tree) if isinstance(each, ast.Name) and each.id == index.id]
-        if len([each for each in uses if isinstance(each.ctx, ast.Load)]) != 1:
+        if len(reads_of(code.function(call) or code.tree, index.id)) != 1:
             return None
     elif not isinstance(index, (ast.Call, ast.Attribute)):
         return None

@@ -23,7 +23,7 @@ from tb_gradflow.analyse.user_code.inside import Inside
 from tb_gradflow.analyse.user_code.kept_values import kept_in_step
 from tb_gradflow.analyse.user_code.place import Place, argument_of, place_of_group
 from tb_gradflow.analyse.words.names import Group
-from tb_gradflow.record.python import FUNCTIONS, name_of
+from tb_gradflow.record.python import FUNCTIONS, calls_within, name_of, uses_of
 from tb_gradflow.record.report import Edit
 from tb_gradflow.record.schema import COMPILED_EARLY, SNAPSHOT
 
@@ -420,8 +420,7 @@ def _kept_as_attributes(draft: Draft, home: Code, value: ast.expr) -> dict[str, 
     taken = {each.attr for each in ast.walk(owner) if isinstance(each, ast.Attribute)}
     kept = {}
     for name in dict.fromkeys(each.id for each in ast.walk(value) if isinstance(each, ast.Name)):
-        written = [each for each in ast.walk(method) if isinstance(each, ast.Name) and each.id == name]
-        made = [home.parent(each) for each in written if isinstance(each.ctx, ast.Store)]
+        made = [home.parent(each) for each in uses_of(method, name) if isinstance(each.ctx, ast.Store)]
         if len(made) == 1 and isinstance(made[0], ast.Assign) and name not in taken:
             draft.insert_after(made[0], f"self.{name} = {name}")
             kept[name] = f"self.{name}"
@@ -525,7 +524,7 @@ def _reads(code: Code, node: ast.AST) -> set[str]:
 
 
 def _makes_a_variable(node: ast.AST) -> bool:
-    return any(isinstance(each, ast.Call) and name_of(each.func) in MAKERS for each in ast.walk(node))
+    return bool(calls_within(node, *MAKERS))
 
 
 def _given_once(place: Place, name: str, function: ast.AST) -> tuple[Code, ast.expr] | None:
