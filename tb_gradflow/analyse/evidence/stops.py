@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tb_gradflow.analyse.evidence.suspects import Suspect
+from tb_gradflow.analyse.graph.paths import walked
 from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.record.schema import Op
 
@@ -75,12 +76,6 @@ def is_stopped_behind(suspect: Suspect) -> bool:
 def _not_stopped(suspect: Suspect) -> set[int]:
     """The ops from which a path without a `stop_gradient` leads to a place where a gradient arrives."""
     topology, arrives = suspect.topology, suspect.topology.gradient(suspect.target).hops
-    stack = [op for op, hops in enumerate(arrives) if hops >= 0 and suspect.type_of(op) not in STOPS]
-    found: set[int] = set()
-    while stack:
-        for source in topology.sources(stack.pop()):
-            if source not in found:
-                found.add(source)
-                if suspect.type_of(source) not in STOPS:
-                    stack.append(source)
-    return found
+    ends = (op for op, hops in enumerate(arrives) if hops >= 0 and suspect.type_of(op) not in STOPS)
+    reached = walked(ends, lambda op: (each for each in topology.sources(op) if suspect.type_of(each) not in STOPS))
+    return {source for op in reached for source in topology.sources(op)}

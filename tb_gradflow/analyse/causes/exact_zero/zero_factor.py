@@ -11,6 +11,7 @@ from tb_gradflow.analyse.evidence.bodies import CHOOSING, LISTS, PASSED_THROUGH,
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.evidence.zeros import PRODUCTS
 from tb_gradflow.analyse.graph.op_sets import LOOPS, is_half
+from tb_gradflow.analyse.graph.paths import walked
 from tb_gradflow.analyse.step.measured import is_zero
 
 
@@ -81,9 +82,6 @@ def _turns_zero(suspect: Suspect, op: int) -> Suspect | None:
 
 def _behind(suspect: Suspect) -> list[int]:
     """The ops that compute the other factor of a product, followed through ops that keep zeros."""
-    trace = suspect.topology.trace
-    queue = [edge.op for edge in suspect.op.inputs if edge.op >= 0 and edge.op != suspect.producer]
-    for op in queue:  # grows while it is walked
-        if trace.ops[op].type in PASSED_THROUGH | LISTS:
-            queue.extend(edge.op for edge in trace.ops[op].inputs if edge.op >= 0 and edge.op not in queue)
-    return queue
+    topology, passed = suspect.topology, PASSED_THROUGH | LISTS
+    others = (edge.op for edge in suspect.op.inputs if edge.op != suspect.producer)
+    return [*walked(others, lambda op: topology.inputs_of(op) if suspect.type_of(op) in passed else ())]

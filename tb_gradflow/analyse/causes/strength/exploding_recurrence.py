@@ -199,14 +199,9 @@ def _written_out(suspect: Suspect, nearest: set[int]) -> int:
 
 
 def _products_with(suspect: Suspect, readers: Iterable[int]) -> set[int]:
-    queue, found = list(readers), set()
-    for op in queue:  # grows while it is walked
-        for user in suspect.topology.onward(op):
-            if suspect.type_of(user) in PRODUCTS:
-                found.add(user)
-            elif suspect.type_of(user) in _COPIES and user not in queue:
-                queue.append(user)
-    return found
+    onward = suspect.topology.onward
+    copies = walked(readers, lambda op: (user for user in onward(op) if suspect.type_of(user) in _COPIES))
+    return {user for op in copies for user in onward(op) if suspect.type_of(user) in PRODUCTS}
 
 
 def _is_chain(suspect: Suspect, products: list[int]) -> bool:
