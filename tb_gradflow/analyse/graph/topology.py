@@ -7,7 +7,7 @@ edges, whatever the number of variables: one backward sweep per target answers f
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -186,6 +186,14 @@ class Topology:
                     came_from[consumer] = op
                     queue.append(consumer)
         return ()
+
+    def ahead(self, starts: Iterable[int], types: Collection[str]) -> Iterator[int]:
+        """These ops, and the ones whose gradient they get through ops of these types alone, the nearest first."""
+        return walked(starts, lambda op: self.onward(op) if self.trace.ops[op].type in types else ())
+
+    def behind(self, starts: Iterable[int], types: Collection[str]) -> Iterator[int]:
+        """These ops, and the ones whose values they get through ops of these types alone, the nearest first."""
+        return walked(starts, lambda op: self.inputs_of(op) if self.trace.ops[op].type in types else ())
 
     def reached_from(self, starts: Iterable[int]) -> set[int]:
         """Every op that the values of `starts` flow into, themselves included."""

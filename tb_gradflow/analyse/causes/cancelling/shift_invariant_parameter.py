@@ -19,7 +19,6 @@ from tb_gradflow.analyse.evidence.course import (
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.evidence.zeros import PRODUCTS
 from tb_gradflow.analyse.graph.op_sets import SOFTMAX
-from tb_gradflow.analyse.graph.paths import walked
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import Group, Text, layer_of, quoted
 
@@ -119,7 +118,7 @@ def _adds_to_product(suspect: Suspect, user: int) -> bool:
     if op < 0 or suspect.type_of(op) not in _SHIFTS:
         return False
     sources = suspect.topology.sources
-    made_by = walked(sources(op), lambda place: sources(place) if suspect.type_of(place) in _KEEPING else ())
+    made_by = suspect.topology.behind(sources(op), _KEEPING)
     return any(suspect.type_of(place) in PRODUCTS for place in made_by)
 
 

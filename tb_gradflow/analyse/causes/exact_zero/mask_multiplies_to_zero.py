@@ -7,7 +7,6 @@ from tb_gradflow.analyse.evidence.bodies import CHOOSING, first_of_loop, keeps_f
 from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
 from tb_gradflow.analyse.evidence.zeros import FLAT_AT_ZERO, PRODUCTS
 from tb_gradflow.analyse.graph.op_sets import COPIES, LOOPS, ROUTING, SELECTING
-from tb_gradflow.analyse.graph.paths import walked
 from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.step.measured import is_empty
 from tb_gradflow.analyse.step.movement import Mask, Moved, mask_in, movement_of, why_moved
@@ -46,7 +45,7 @@ def masked_in_part(suspect: Suspect) -> Verdict | None:
         return None
     shape = topology.trace.variables[state.variable].shape
     readers = topology.readers[state.variable]
-    copies = walked(readers, lambda op: topology.onward(op) if topology.trace.ops[op].type in COPIES else ())
+    copies = topology.ahead(readers, COPIES)
     for op in copies:
         each, arriving = topology.trace.ops[op], suspect.measured.of_op(suspect.target, op)
         if (

@@ -11,7 +11,6 @@ from tb_gradflow.analyse.evidence.bodies import CHOOSING, LISTS, PASSED_THROUGH,
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.evidence.zeros import PRODUCTS
 from tb_gradflow.analyse.graph.op_sets import LOOPS, is_half
-from tb_gradflow.analyse.graph.paths import walked
 from tb_gradflow.analyse.step.measured import is_zero
 
 
@@ -82,6 +81,5 @@ def _turns_zero(suspect: Suspect, op: int) -> Suspect | None:
 
 def _behind(suspect: Suspect) -> list[int]:
     """The ops that compute the other factor of a product, followed through ops that keep zeros."""
-    topology, passed = suspect.topology, PASSED_THROUGH | LISTS
     others = (edge.op for edge in suspect.op.inputs if edge.op != suspect.producer)
-    return [*walked(others, lambda op: topology.inputs_of(op) if suspect.type_of(op) in passed else ())]
+    return [*suspect.topology.behind(others, PASSED_THROUGH | LISTS)]

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.evidence.goal import is_at_goal, is_last, is_settled
 from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
 from tb_gradflow.analyse.evidence.zeros import PRODUCTS, began_at_zero
 from tb_gradflow.analyse.graph.op_sets import constant_of
-from tb_gradflow.analyse.graph.paths import walked
 from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.words.broken import logsumexp
 from tb_gradflow.analyse.words.fields import ZERO, Template, fields
@@ -211,13 +209,9 @@ def _underflows(group: Group) -> Text | None:
 
 def _is_summed_in_a_logarithm(group: Group) -> bool:
     """Whether a logarithm is taken of a sum of the results."""
-    topology, ops = group.suspect.topology, group.trace.ops
-
-    def onward(op: int) -> Sequence[int]:
-        return topology.onward(op) if op == group.culprit or ops[op].type in _IN_A_SUM else ()
-
-    kinds = {ops[op].type for op in walked([group.culprit], onward)}
-    return {"Log", "Sum"} <= kinds
+    topology = group.suspect.topology
+    reached = topology.ahead(topology.onward(group.culprit), _IN_A_SUM)
+    return {"Log", "Sum"} <= {group.trace.ops[op].type for op in reached}
 
 
 _IN_A_SUM = frozenset({"Mul", "RealDiv", "Sum", "Mean", "AddV2", "Add", "Reshape", "Squeeze", "Identity"})
