@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from tb_gradflow.analyse.evidence.suspects import Suspect
 from tb_gradflow.analyse.evidence.zeros import PRODUCTS
-from tb_gradflow.analyse.graph.op_sets import LOOPS
+from tb_gradflow.analyse.graph.op_sets import CHOICES, LOOPS
 from tb_gradflow.analyse.graph.paths import walked
 from tb_gradflow.analyse.step.measured import is_zero
 
@@ -48,8 +48,6 @@ def unrecorded_between(suspect: Suspect, end: int) -> list[int]:
     return measured.once(("unrecorded", target, suspect.state.variable, end), search)
 
 
-CHOOSING = frozenset({"Select", "SelectV2"})
-
 # Zeros stay zeros through these; and a product has zeros where one factor has.
 PASSED_THROUGH = frozenset(
     {"Identity", "Reshape", "Cast", "Transpose", "Squeeze", "ExpandDims", "MaxPool", "AvgPool", "Mul", "Sum"}
@@ -80,7 +78,7 @@ def keeps_first_state(suspect: Suspect, loop: int) -> bool:
     topology, measured, target = suspect.topology, suspect.measured, suspect.target
 
     def search() -> bool:
-        if not any(suspect.type_of(op) in CHOOSING for op in _inside(suspect, loop)):
+        if not any(suspect.type_of(op) in CHOICES for op in _inside(suspect, loop)):
             return False
         passed, onward = PASSED_THROUGH | LISTS, topology.onward
         zeros = walked(

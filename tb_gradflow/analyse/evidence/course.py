@@ -14,7 +14,6 @@ SINGLE_DECADES = 4.0
 
 SAME_VALUE = frozenset({"Reshape", "Cast", "Identity", "ExpandDims", "Squeeze", "Transpose", "BroadcastTo"})
 _NEAR = 8
-SUMS = frozenset({"AddV2", "Add", "BiasAdd", "Sub"})
 
 
 def course_of(suspect: Suspect) -> Course:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tb_gradflow.analyse.evidence.suspects import Suspect
+from tb_gradflow.analyse.graph.op_sets import SUMS_OF_TWO
 from tb_gradflow.analyse.graph.paths import walked
 from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.record.schema import Op
@@ -33,11 +34,11 @@ def takes_back_its_value(topology: Topology, last: int) -> bool:
 
 def _terms(ops: Sequence[Op], last: int) -> Iterator[tuple[list[int], list[int]]]:
     """The ops that a sum of three adds, and those that it subtracts."""
-    if last < 0 or ops[last].type not in _SUMS:
+    if last < 0 or ops[last].type not in SUMS_OF_TWO:
         return
     sides = [edge.op for edge in sorted(ops[last].inputs, key=lambda edge: edge.input)]
     for place, inner in enumerate(sides):
-        if len(sides) != 2 or inner < 0 or ops[inner].type not in _SUMS:
+        if len(sides) != 2 or inner < 0 or ops[inner].type not in SUMS_OF_TWO:
             continue
         left, *right = (edge.op for edge in sorted(ops[inner].inputs, key=lambda edge: edge.input))
         added = [left, *(right if ops[inner].type != "Sub" else [])]
@@ -57,9 +58,6 @@ def _takes_back(topology: Topology, added: Sequence[int], taken: Sequence[int]) 
         return False
     [stopped] = [op for op in added if op != same[0]]
     return any(op == same[0] or _reads_same(ops[op], ops[same[0]]) for op in topology.made_by(stopped))
-
-
-_SUMS = frozenset({"AddV2", "Add", "Sub"})
 
 
 def _reads_same(one: Op, other: Op) -> bool:

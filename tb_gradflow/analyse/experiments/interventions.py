@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from tb_gradflow.analyse.experiments.wording import apart, loss_called
+from tb_gradflow.analyse.graph.op_sets import QUOTIENTS
 from tb_gradflow.analyse.words.names import called
 from tb_gradflow.record.experiments import ChangedGradient, Intervention
 from tb_gradflow.record.report import Evidence, Finding
 from tb_gradflow.record.schema import Trace
-
-_DIVISIONS = ("RealDiv", "Div", "DivNoNan")
 
 _MOST_ROWS = 5
 
@@ -56,7 +55,7 @@ def _of_tensor(trace: Trace, known: Intervention) -> str:
     op = trace.ops[known.op]
     several = len({edge.input for edge in op.inputs}) > 1
     part = f"input {known.input + 1}" if several else "input"
-    if op.type in _DIVISIONS:
+    if op.type in QUOTIENTS:
         part = ("dividend", "divisor")[known.input]
     of = f"the {part} of {called(trace, known.op)}"
     if known.added:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from tb_gradflow.analyse.graph.op_sets import SINGULAR_INPUT
+from tb_gradflow.analyse.graph.op_sets import SAME_ELEMENTS, SINGULAR_INPUT
 from tb_gradflow.analyse.step.birth import Values, birth_of, is_bad, is_infinite, is_nan, values_of
 from tb_gradflow.analyse.words.code import is_simple
 from tb_gradflow.analyse.words.names import Group, call_of
@@ -39,7 +39,6 @@ _CALLED = {
 # The input that may be at a singular point of the function or its slope, and the user's names for such a function.
 _ARGUMENT = {kind: (place, _CALLED.get(kind, (kind.lower(),))) for kind, place in SINGULAR_INPUT.items()}
 
-_MOVING = ("Reshape", "Transpose", "Squeeze", "ExpandDims", "Identity", "Cast")
 
 # The number of rows that are listed, and of numbers in a row.
 _WRITTEN, _SHOWN = 5, 8
@@ -174,7 +173,7 @@ def _rows_of_value(group: Group, values: Values) -> Rows | None:
         rows = next((value.rows for value in bad if value.rows is not None), None)
         if rows is not None or len(queue) > _WRITTEN:
             return rows
-        queue.extend(user for user in group.suspect.topology.onward(op) if group.trace.ops[user].type in _MOVING)
+        queue.extend(user for user in group.suspect.topology.onward(op) if group.trace.ops[user].type in SAME_ELEMENTS)
     return None
 
 

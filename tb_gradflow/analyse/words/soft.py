@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.evidence.suspects import discrete_part
-from tb_gradflow.analyse.graph.op_sets import is_float, tensor_of
+from tb_gradflow.analyse.graph.op_sets import LESS, is_float, tensor_of
 from tb_gradflow.analyse.words.code import (
     Call,
     assigned_by,
@@ -17,7 +17,6 @@ from tb_gradflow.analyse.words.code import (
 from tb_gradflow.analyse.words.fields import fields
 from tb_gradflow.analyse.words.names import Group, call_of, namespace, short, source_of, unused_name
 
-_LESS = ("Less", "LessEqual")
 EQUAL = ("Equal", "NotEqual")
 
 # The width of a soft step: for values of about one, and for positions, which are one apart.
@@ -38,7 +37,7 @@ def soft_step(group: Group) -> str:
     kind = group.op.type if group.op else ""
     if kind in EQUAL:
         return f"{lib}.exp(-{lib}.square(({left} - {right}) / 0.5))"
-    if kind in _LESS:
+    if kind in LESS:
         left, right = right, left
     return f"{lib}.sigmoid(({left} - {right}) / {width})"
 

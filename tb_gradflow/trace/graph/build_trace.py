@@ -9,7 +9,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from tb_gradflow.analyse.graph.probabilities import SAME_VALUES, SOFTMAX_LOSSES
+from tb_gradflow.analyse.graph.op_sets import PYTHON_CALLS, SAME_VALUES
+from tb_gradflow.analyse.graph.probabilities import SOFTMAX_LOSSES
 from tb_gradflow.record.schema import (
     SNAPSHOT,
     Deferred,
@@ -54,7 +55,6 @@ from tb_gradflow.trace.tf_internals.patching import missing
 
 _DELICATE = frozenset({"Log", "Log1p", "Sqrt", "Rsqrt", "RealDiv", "Reciprocal", "Pow", "Exp", "Acos", "Asin"})
 
-_PYTHON = ("PyFunc", "PyFuncStateless", "EagerPyFunc")
 
 # The name scope in which a tape creates its ops: inside a function's body there is no other sign of them.
 _GRADIENT_SCOPE = "/gradient_tape/"
@@ -177,7 +177,7 @@ class _Builder:
         kept = influenced_by(ops, users, start) & needed
         if not kept:
             # If a loss was not computed from the variables by ops, Python read them, if there is any on the path.
-            python = [op for op in needed if ops[op].type in _PYTHON and not ops[op].backward]
+            python = [op for op in needed if ops[op].type in PYTHON_CALLS and not ops[op].backward]
             kept.update(influenced_by(ops, users, python) & needed)
         kept.update(ref.op for ref in call.targets if ref.op in kept)
         for variable in sought:

@@ -12,6 +12,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tb_gradflow.analyse.graph.op_sets import SAME_ELEMENTS
 from tb_gradflow.trace.numerics.fusion import apart, computed_apart
 
 SMALL = 4096
@@ -30,7 +31,6 @@ _CONTRACTIONS = frozenset(
         "DepthwiseConv2dNativeBackpropFilter",
     }
 )
-_SAME_ELEMENTS = frozenset({"Identity", "Reshape", "Transpose", "Squeeze", "ExpandDims", "Cast"})
 
 
 def half_squares(gradients: Sequence[Any]) -> Any:
@@ -75,13 +75,13 @@ def _same(tensors: Sequence[Any]) -> Iterator[Any]:
     """The tensors, and the tensors from which they have all their elements."""
     for tensor in tensors:
         yield tensor
-        while tensor.op.type in _SAME_ELEMENTS:
+        while tensor.op.type in SAME_ELEMENTS:
             tensor = tensor.op.inputs[0]
             yield tensor
 
 
 def _maker(tensor: Any) -> Any:
     """The op that computed the elements of a tensor."""
-    while tensor.op.type in _SAME_ELEMENTS:
+    while tensor.op.type in SAME_ELEMENTS:
         tensor = tensor.op.inputs[0]
     return tensor.op

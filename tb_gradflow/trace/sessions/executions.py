@@ -12,7 +12,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tb_gradflow.trace.engine.definitions import BRANCHES, CALLS
+from tb_gradflow.trace.engine.definitions import BRANCHES, CALLS, LOOPS
 from tb_gradflow.trace.engine.reached import reached
 from tb_gradflow.trace.graph_v1.variables_v1 import MAKERS, changes_variable
 
@@ -28,8 +28,7 @@ _SHARES_MEMORY = _HANDS_ON_VARIABLE | {
     "Snapshot",
     "PreventGradient",
 }
-WHILES = frozenset({"While", "StatelessWhile"})
-_FUNCTIONS = CALLS | BRANCHES | WHILES
+_FUNCTIONS = CALLS | BRANCHES | LOOPS
 
 
 class Execution:

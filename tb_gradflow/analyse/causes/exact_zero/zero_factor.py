@@ -7,10 +7,10 @@ from dataclasses import replace
 from tb_gradflow.analyse.causes.exact_zero.mask_multiplies_to_zero import dropped, masked
 from tb_gradflow.analyse.causes.flat.dead_relu import dead_relu_by_choice
 from tb_gradflow.analyse.causes.flat.dead_relu import rule as dead_relu
-from tb_gradflow.analyse.evidence.bodies import CHOOSING, LISTS, PASSED_THROUGH, first_of_loop, keeps_first_state
+from tb_gradflow.analyse.evidence.bodies import LISTS, PASSED_THROUGH, first_of_loop, keeps_first_state
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.evidence.zeros import PRODUCTS
-from tb_gradflow.analyse.graph.op_sets import LOOPS, is_half
+from tb_gradflow.analyse.graph.op_sets import CHOICES, LOOPS, is_half
 from tb_gradflow.analyse.step.measured import is_zero
 
 
@@ -38,7 +38,7 @@ def factor_made_zero(suspect: Suspect) -> Verdict | None:
 
 def _left_out(suspect: Suspect) -> Verdict | None:
     """A `tf.where` that selected zeros."""
-    return Verdict("branch_not_taken", "info") if suspect.op.type in CHOOSING else None
+    return Verdict("branch_not_taken", "info") if suspect.op.type in CHOICES else None
 
 
 def _underflows(suspect: Suspect) -> Verdict | None:

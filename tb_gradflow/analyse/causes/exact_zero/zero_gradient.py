@@ -8,7 +8,7 @@ from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.evidence.goal import is_at_goal, is_last, is_settled
 from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
 from tb_gradflow.analyse.evidence.zeros import PRODUCTS, began_at_zero
-from tb_gradflow.analyse.graph.op_sets import constant_of
+from tb_gradflow.analyse.graph.op_sets import ROWS, SHIFTS, constant_of
 from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.words.broken import logsumexp
 from tb_gradflow.analyse.words.fields import ZERO, Template, fields
@@ -54,12 +54,9 @@ def in_balance(suspect: Suspect) -> bool:
     """
     arriving = suspect.measured.of_op(suspect.target, suspect.culprit)
     is_offset = len(suspect.topology.trace.variables[suspect.state.variable].shape) < 2
-    if not is_offset or suspect.op.type not in _OFFSETS or arriving is None or not arriving.max_abs:
+    if not is_offset or suspect.op.type not in SHIFTS or arriving is None or not arriving.max_abs:
         return False
     return math.isclose(arriving.mean_abs, arriving.max_abs * (1 - arriving.zero_fraction), rel_tol=1e-5)
-
-
-_OFFSETS = frozenset({"BiasAdd", "AddV2", "Add", "Sub"})
 
 
 def given_zero(suspect: Suspect) -> Verdict | None:
@@ -158,7 +155,7 @@ def message_and_fix(group: Group) -> Text:
             + braces(kept)
             + "`; or sum logarithms, `tf.exp(tf.cumsum(log_factors))`.",
         )(group)
-    if group.op is not None and group.op.type in _TAKING and group.suspect.exact:
+    if group.op is not None and group.op.type in ROWS and group.suspect.exact:
         return Template(
             ZERO + "{op} selects a part that does not depend on {them}.",
             "Check the index, and select the part that does.",
@@ -215,9 +212,6 @@ def _is_summed_in_a_logarithm(group: Group) -> bool:
 
 
 _IN_A_SUM = frozenset({"Mul", "RealDiv", "Sum", "Mean", "AddV2", "Add", "Reshape", "Squeeze", "Identity"})
-
-
-_TAKING = frozenset({"StridedSlice", "Slice", "GatherV2", "GatherNd"})
 
 
 CAUSE = Cause(

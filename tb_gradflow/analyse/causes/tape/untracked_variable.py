@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.causes.tape.left_out import (
-    ADDITIONS,
     KERNELS,
     is_factor_of_data,
     is_limit,
@@ -20,7 +19,7 @@ from tb_gradflow.analyse.causes.tape.left_out import (
 from tb_gradflow.analyse.evidence.requests import is_by_keras, nobody_asked
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.graph.comparisons import LINEAR
-from tb_gradflow.analyse.graph.op_sets import scopes_of
+from tb_gradflow.analyse.graph.op_sets import OFFSETS, scopes_of
 from tb_gradflow.analyse.graph.paths import walked
 from tb_gradflow.analyse.step.measured import WEIGHT_NORM
 from tb_gradflow.analyse.user_code.code import program_of
@@ -69,7 +68,7 @@ def kernel_beside(suspect: Suspect) -> int:
     asked = {each.variable for each in entries if each.outcome == "value"}
     for reader in topology.readers[suspect.state.variable]:
         for user in topology.onward(reader):
-            if ops[user].type not in ADDITIONS:
+            if ops[user].type not in OFFSETS:
                 continue
             products = [edge.op for edge in ops[user].inputs if edge.op >= 0 and ops[edge.op].type in KERNELS]
             factors = {edge.op for product in products for edge in ops[product].inputs}

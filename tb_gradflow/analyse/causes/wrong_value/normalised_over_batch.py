@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.edits.settings import along_rows
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
-from tb_gradflow.analyse.graph.op_sets import is_square
-from tb_gradflow.analyse.graph.probabilities import SAME_VALUES, SOFTMAX_LOSSES
+from tb_gradflow.analyse.graph.op_sets import SAME_VALUES, is_square
+from tb_gradflow.analyse.graph.probabilities import SOFTMAX_LOSSES
 from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import Group, Text
@@ -124,7 +124,7 @@ def _is_beside(topology: Topology, op: int) -> bool:
         return False
     start = ops[turned].inputs[0].op
     # In a loss of `compile`: any other is given what the program gives it.
-    return any(
+    return start >= 0 and any(
         ops[at].type in SOFTMAX_LOSSES and "compile_loss" in ops[at].name
         for at in (start, *topology.ahead(topology.onward(start), SAME_VALUES))
     )
