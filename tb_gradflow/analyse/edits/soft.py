@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from tb_gradflow.analyse.evidence.discrete import is_compared_again
 from tb_gradflow.analyse.evidence.suspects import discrete_part
-from tb_gradflow.analyse.graph.op_sets import is_float, tensor_of
+from tb_gradflow.analyse.graph.op_sets import is_float
 from tb_gradflow.analyse.graph.paths import walked
 from tb_gradflow.analyse.user_code.candidate import Candidate, candidates, in_place_of
 from tb_gradflow.analyse.user_code.code import Code
@@ -16,6 +16,7 @@ from tb_gradflow.analyse.user_code.draft import Draft
 from tb_gradflow.analyse.user_code.library import Library
 from tb_gradflow.analyse.user_code.place import Place, argument_of, is_number, place_of_group
 from tb_gradflow.analyse.words.names import Group
+from tb_gradflow.analyse.words.soft import is_given_integers
 from tb_gradflow.record.python import name_of, uses_of, values_of, variables_of
 from tb_gradflow.record.report import Edit
 
@@ -341,13 +342,6 @@ def _is_floating_cast(call: ast.Call) -> bool:
     to = argument_of(call, 1, "dtype")
     text = ast.unparse(to) if to is not None else ""
     return "int" not in text and "bool" not in text
-
-
-def is_given_integers(group: Group) -> bool:
-    """Whether the culprit's inputs are integers."""
-    given = [tensor_of(group.trace, edge) for edge in (group.op.inputs if group.op else ())]
-    known = [tensor for tensor in given if tensor is not None]
-    return bool(known) and not any(is_float(tensor.dtype) for tensor in known)
 
 
 def _without_rounding(node: ast.expr) -> ast.expr:

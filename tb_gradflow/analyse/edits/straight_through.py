@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tb_gradflow.analyse.edits.soft import is_given_integers
 from tb_gradflow.analyse.evidence.discrete import REMAINDERS, is_at_limits_of_logarithm
 from tb_gradflow.analyse.evidence.stops import takes_back_its_value
 from tb_gradflow.analyse.evidence.suspects import discrete_part
@@ -19,6 +18,7 @@ from tb_gradflow.analyse.user_code.code import Code
 from tb_gradflow.analyse.user_code.draft import Draft
 from tb_gradflow.analyse.user_code.place import Place, place_of_group
 from tb_gradflow.analyse.words.names import Group
+from tb_gradflow.analyse.words.soft import is_given_integers
 from tb_gradflow.record.python import FUNCTIONS, name_of
 from tb_gradflow.record.report import Edit
 

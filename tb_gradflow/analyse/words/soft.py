@@ -32,7 +32,7 @@ def soft_step(group: Group) -> str:
     width = _NARROW
     if call and len(call.arguments) > 1:
         left, right = (bracketed(without_cast(side)) for side in call.arguments[:2])
-        if _compares_integers(group):
+        if is_given_integers(group):
             left, right, width = *(_as_float(group, side) for side in call.arguments[:2]), _WIDE
     kind = group.op.type if group.op else ""
     if kind in EQUAL:
@@ -49,7 +49,7 @@ def both_conditions(group: Group) -> tuple[str, str] | None:
     uses = discrete_part(group.suspect).uses
     only_cast = bool(uses) and all(group.suspect.type_of(use.consumer) == "Cast" for use in uses)
     pair = conditions_joined(source.code, call.text) if call is not None and source is not None and only_cast else None
-    if pair is None or _compares_integers(group):
+    if pair is None or is_given_integers(group):
         return None
     lib, steps = namespace(group), []
     for left, operator, right in pair[1:]:
@@ -62,7 +62,8 @@ def is_sequence_mask(group: Group) -> bool:
     return ((group.op.api if group.op else None) or "").endswith("sequence_mask")
 
 
-def _compares_integers(group: Group) -> bool:
+def is_given_integers(group: Group) -> bool:
+    """Whether the inputs of the culprit are integers."""
     given = [tensor_of(group.trace, edge) for edge in (group.op.inputs if group.op else ())]
     known = [tensor for tensor in given if tensor is not None]
     return bool(known) and not any(is_float(tensor.dtype) for tensor in known)

@@ -41,7 +41,7 @@ def half_squares(gradients: Sequence[Any]) -> Any:
 
 
 def _looked_at(gradients: Sequence[Any]) -> list[Any]:
-    flat = [_elements(each) for each in gradients if each is not None]
+    flat = [elements_of(each) for each in gradients if each is not None]
     flat = [each for each in flat if each.dtype.is_floating or each.dtype.is_complex]
     flat = computed_apart(flat)
     small = [each for each in flat if _is_small(each)]
@@ -50,7 +50,8 @@ def _looked_at(gradients: Sequence[Any]) -> list[Any]:
     return [tf.abs(each) if each.dtype.is_complex else each for each in (*map(apart, small), *large)]
 
 
-def _elements(gradient: Any) -> Any:
+def elements_of(gradient: Any) -> Any:
+    """The numbers of a gradient that TensorFlow squares and adds up: of `IndexedSlices`, one row may be there twice."""
     return gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
 
 

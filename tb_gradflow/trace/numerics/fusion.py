@@ -132,7 +132,7 @@ def _computed_again(gradient: Any, needed: Needed | None, depth: int) -> Any:
     if made.type == "Const" and gradient.dtype.is_floating:
         return behind(gradient)
     repeats = made.type in _REPEATED or _is_rewritten(made)
-    if depth == 0 or not repeats or _is_of_broadcast(made):
+    if depth == 0 or not repeats or is_of_broadcast(made):
         return None
     inputs = [_seen_input(tensor, needed, depth - 1) for tensor in made.inputs]
     if any(tensor is None for tensor in inputs):
@@ -355,10 +355,10 @@ def _is_seen_through(op: Any) -> bool:
     """Whether the optimizer may remove an op that changes nothing. In a graph of TensorFlow 1 this includes the copies
     with which `tf.gradients` keeps all gradients of an op together.
     """
-    return _is_of_broadcast(op) or (op.type in _COPIES and not op.graph.building_function)
+    return is_of_broadcast(op) or (op.type in _COPIES and not op.graph.building_function)
 
 
-def _is_of_broadcast(op: Any) -> bool:
+def is_of_broadcast(op: Any) -> bool:
     """Whether an op sums over the axes along which a factor or term was broadcast, or computes the shape of that sum.
     If sizes are unknown while a step is traced, as for the last batch, every gradient of a product has these two; the
     optimizer removes them if nothing was broadcast.

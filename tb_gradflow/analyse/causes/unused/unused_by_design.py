@@ -13,6 +13,7 @@ from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.user_code.skipped_branches import condition_of
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import Group, Text
+from tb_gradflow.analyse.words.phrases import braces
 
 # Parts that published models contain for another task; unused in this one by design.
 _IDLE_BY_DESIGN = ("pooler", "projector", "projection_head", "proj_head", "lm_head", "nsp_head", "mlm_head")
@@ -86,7 +87,7 @@ def message_and_fix(group: Group) -> Text:
             'Nothing to fix in that case; `expected=["{pattern}"]` silences this.',
         )(group)
     if group.culprit < 0 and (condition := _skipped(group.suspect)):
-        written = " ".join(condition.split()).replace("{", "{{").replace("}", "}}")
+        written = braces(" ".join(condition.split()))
         return Template(
             f"{{they_are}} unused: the model uses {{them}} only where its code tests `{written}`, and this step runs "
             "the other branch. This is harmless if that branch belongs to another phase of the training.",
