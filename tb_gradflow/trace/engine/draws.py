@@ -17,7 +17,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.framework import op_def_registry
 
-from tb_gradflow.trace.engine.calls import Path, Place, called, callers_of, places
+from tb_gradflow.trace.engine.calls import CallSite, Path, called, callers_of, places
 from tb_gradflow.trace.engine.cells import Cell
 from tb_gradflow.trace.engine.definitions import Definition, new_constant, new_node
 
@@ -59,10 +59,10 @@ class Draws:
         self.has_seeds = any(map(is_shareable, seeded))
         self.unshared = sorted({node.op for node in seeded if not is_shareable(node)})
 
-    def changes(self, place: Place) -> bool:
+    def changes(self, place: CallSite) -> bool:
         return not place.in_xla and place.name in self.apart
 
-    def make(self, definition: Definition, place: Place) -> Sequence[Any]:
+    def make(self, definition: Definition, place: CallSite) -> Sequence[Any]:
         for node in [each for each in definition.proto.node_def if is_shareable(each)]:
             definition.proto.node_def.extend(_drawing(node, self._position((*place.path, node.name), node)))
         return []

@@ -175,7 +175,7 @@ class TensorFunction:
             gradients = [None] * len(given)
         return [None if each is None else _array(each) for each in gradients], resolution
 
-    def _seen(self, missing: Sequence[bool]) -> Seen:
+    def _seen(self, missing: Sequence[bool]) -> GradientTraits:
         """What is known of the function from its ops."""
         sources = [raw_variable(leaf) for _, leaf in self._leaves]
         logger = tf.get_logger()
@@ -185,7 +185,7 @@ class TensorFunction:
             explained = explain_function(self._function, self._args, sources)
         # This is only for the wording; functions that cannot be analysed are compared nevertheless.
         except Exception:
-            return Seen()
+            return GradientTraits()
         finally:
             logger.setLevel(level)
         trace, words = explained.trace, {}
@@ -200,11 +200,11 @@ class TensorFunction:
                     words[name] = f"Why: {message.partition(': ')[2]}"
         # Only for the tape's gradient: one that the user has written may be anything.
         replaced = _replaced(trace) if self._gradient is None else ""
-        return Seen(_stands_in(trace), _coarsest(trace), replaced, words)
+        return GradientTraits(_stands_in(trace), _coarsest(trace), replaced, words)
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class GradientTraits:
     """What the ops of a function say of its gradient.
 
     Attributes:

@@ -84,7 +84,7 @@ class Looked:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TensorPosition:
     """A floating tensor of the step's own graph, and its position in the trace.
 
     Attributes:
@@ -118,7 +118,7 @@ class Numbered:
     trace: Trace
     ops: Sequence[FlatOp]
     number_of: NumberOf
-    places: Sequence[Place]
+    places: Sequence[TensorPosition]
 
 
 def trace_of(looked: Looked, index: int, *, keep_source: bool = True) -> Trace:
@@ -235,7 +235,7 @@ class _Builder:
         place = self._flatteners[key.graph].ops[key.op].place
         return key.graph, key.op if place is None else place, key.op
 
-    def places(self, root: Any) -> Iterator[Place]:
+    def places(self, root: Any) -> Iterator[TensorPosition]:
         """The floating tensors of ops that are in a graph, and of those that it calls the results."""
         for number, flattener in enumerate(self._flatteners):
             if flattener.graph is not root:
@@ -248,11 +248,11 @@ class _Builder:
                 for output, tensor in enumerate(flat.tensors):
                     symbol = results.get(Ref(key.op, output)) if flat.nested else tensor
                     if symbol is not None and symbol.dtype.is_floating:
-                        yield Place(op, output, -1, symbol)
+                        yield TensorPosition(op, output, -1, symbol)
                 listed = {each.input for each in self._edges(key, flat)}
                 for slot, tensor in enumerate(() if flat.nested else flat.op.inputs):
                     if slot not in listed and tensor.dtype.is_floating:
-                        yield Place(op, -1, slot, tensor)
+                        yield TensorPosition(op, -1, slot, tensor)
 
     def ops(self) -> list[FlatOp]:
         """Those that are listed, in their order."""

@@ -13,7 +13,7 @@ from tb_gradflow.trace.graph.flat_ops import FlatOp
 from tb_gradflow.trace.source.frames import frames_of
 from tb_gradflow.trace.source.statements import tree_of
 
-Place = Callable[[Source], "int | None"]
+LineNumber = Callable[[Source], "int | None"]
 
 _NAME = "gradient_override_map"
 
@@ -30,7 +30,7 @@ class _Block:
 
 
 def overrides_in(
-    files: Iterable[str], chosen: Sequence[FlatOp], ops: Sequence[FlatOp], place: Place
+    files: Iterable[str], chosen: Sequence[FlatOp], ops: Sequence[FlatOp], place: LineNumber
 ) -> tuple[Override, ...]:
     """The overrides in some files whose blocks created some of the `chosen` ops, which matter to a loss; `ops` are all
     ops of the step. `place` numbers a line.

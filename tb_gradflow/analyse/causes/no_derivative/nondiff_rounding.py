@@ -29,7 +29,7 @@ _NEARBY = 12
 
 def detour_around_rounding(suspect: Suspect) -> Verdict | None:
     """The paths around a rounded value cancel, `x - (x - floor(x))`, and the path through it has no derivative."""
-    if suspect.op.type not in ("Sub", "AddV2", "Add", "Neg") and not _takes_away_twice(suspect):
+    if suspect.op.type not in ("Sub", "AddV2", "Add", "Neg") and not _subtracts_twice(suspect):
         return None
     influence = suspect.topology.influence(suspect.target).hops
     near = list(suspect.topology.readers[suspect.state.variable])
@@ -95,7 +95,7 @@ def range_alone(suspect: Suspect) -> Verdict | None:
     return Verdict("nondiff_rounding", "warning", rounded[0])
 
 
-def _takes_away_twice(suspect: Suspect) -> bool:
+def _subtracts_twice(suspect: Suspect) -> bool:
     """Whether the part before the suspect that was not measured is an `x - (x - y)`."""
     ops = suspect.topology.trace.ops
     if suspect.exact or suspect.type_of(suspect.producer) != "Sub":
