@@ -654,6 +654,10 @@ export const MOVEMENT_STATISTICS = ["zeros", "moved", "remembered", "unmoved", "
 
 export const RANGE_STATISTICS = ["none", "none", "smallest", "largest", "none", "none"] as const;
 
+export const OUTPUT_LIMITS = ["(0.0, 1.0)", "(-1.0, 1.0)"] as const;
+
+export const BEYOND_STATISTICS = ["none", "none", "below", "above", "none", "none"] as const;
+
 export const PASSED_STATISTICS = ["none", "none", "norm", "sum", "none", "none"] as const;
 
 export const CLIP_STATISTICS = ["none", "none", "before", "after", "none", "none"] as const;
@@ -682,6 +686,8 @@ export interface ValueRange {
   readonly input: number;
   /** Row of `Chunk.gradients` with its `RANGE_STATISTICS`. */
   readonly row: number;
+  /** For labels, one more row for each of `OUTPUT_LIMITS`, with `BEYOND_STATISTICS`; none if not known. */
+  readonly beyond: readonly number[];
 }
 
 /** A floating input of a matrix product, a convolution, a pooling or a cross-entropy in the forward pass. */

@@ -140,6 +140,9 @@ def check_trace(trace: Trace) -> None:
     for name in ("ranges", "passed"):
         for number, given in enumerate(getattr(trace, name)):
             _check_below(f"Trace.{name}[{number}].input", given.input, MOST_INPUTS)
+    for number, each in enumerate(trace.ranges):
+        for place, row in enumerate(each.beyond):
+            _check_below(f"Trace.ranges[{number}].beyond[{place}]", row, MOST_ROWS)
     for number, optimizer in enumerate(trace.optimizers):
         _check_least(f"Trace.optimizers[{number}].accumulates", optimizer.accumulates, 0)
     for number, check in enumerate(trace.gradient_checks):

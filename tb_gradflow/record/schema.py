@@ -91,6 +91,15 @@ RANGE_STATISTICS = ("none", "none", "smallest", "largest", "none", "none")
 """Columns of those rows of `Chunk.gradients` that `ValueRange`s name: over the finite elements, NaN if there are none.
 The others are 0, so that no norm and no count is seen there by code that looks at all rows."""
 
+OUTPUT_LIMITS = ((0.0, 1.0), (-1.0, 1.0))
+"""Between which values most activations that have limits are: a sigmoid and a tanh. Those of a ReLU and of an ELU are
+the lower ones."""
+
+BEYOND_STATISTICS = ("none", "none", "below", "above", "none", "none")
+"""Columns of those rows of `Chunk.gradients` that `ValueRange.beyond` names: what a squared error is at least for
+predictions that are not below a limit, or not above it, as a part of the variance of the labels. The others are 0 as in
+`RANGE_STATISTICS`."""
+
 PASSED_STATISTICS = ("none", "none", "norm", "sum", "none", "none")
 """Columns of those rows of `Chunk.gradients` that `PassedValue`s name: the L2 norm and the sum of the finite elements;
 of a tensor with more than 4096 elements, of about as many at equal distances. The others are 0 as in
@@ -135,11 +144,13 @@ class ValueRange:
         op: Index in `Trace.ops`.
         input: Which of its inputs; for a divisor, the range is that of the magnitudes.
         row: Row of `Chunk.gradients` with its `RANGE_STATISTICS`.
+        beyond: For labels, one more row for each of `OUTPUT_LIMITS`, with `BEYOND_STATISTICS`; none if not known.
     """
 
     op: int
     input: int
     row: int
+    beyond: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,7 +89,8 @@ def assigned_in_place(group: Group) -> Iterator[Candidate]:
         for node in ast.walk(code.tree):
             written, in_place = "", None
             if isinstance(node, ast.Assign) and len(node.targets) == 1:
-                written, in_place = _assigned(group, code, node.targets[0], node.value)
+                body = f"\n{code.indentation(node)}    "
+                written, in_place = _assigned(group, code, node.targets[0], node.value, body)
             elif isinstance(node, ast.AugAssign) and isinstance(node.op, (ast.Add, ast.Sub)):
                 written = code.written(node.target)
                 if _is_rebound(group, written):
@@ -118,12 +119,33 @@ def in_place(group: Group) -> tuple[str, str] | None:
     return None
 
 
-def _assigned(group: Group, code: Code, target: ast.expr, value: ast.expr) -> tuple[str, str | None]:
-    written = code.written(target)
-    if not isinstance(target, (ast.Name, ast.Attribute)) or not _is_rebound(group, written):
+def _assigned(group: Group, code: Code, target: ast.expr, value: ast.expr, body: str = " ") -> tuple[str, str | None]:
+    """What an assignment replaces, and the statement that changes it in place instead; where that is a loop, `body`
+    begins what it does."""
+    written, kinds = code.written(target), (ast.Name, ast.Attribute, ast.Subscript)
+    if not isinstance(target, kinds) or not _is_rebound(group, written):
         return written, None
-    reads = [code.written(each) for each in ast.walk(value) if isinstance(each, (ast.Name, ast.Attribute))]
-    return written, f"{written}.assign({code.written(value)})" if written in reads else None
+    reads = [code.written(each) for each in ast.walk(value) if isinstance(each, kinds)]
+    if isinstance(value, ast.ListComp):
+        return written, _each_in_place(code, written, value, body)
+    is_part = isinstance(target, ast.Subscript)
+    is_list = any("[" in group.trace.variables[each].rebound for each in group.variables) and not is_part
+    return written, f"{written}.assign({code.written(value)})" if written in reads and not is_list else None
+
+
+def _each_in_place(code: Code, listed: str, value: ast.ListComp, body: str) -> str | None:
+    """`for w, g in zip(ws, gs): w.assign(w - g)` for `[w - g for w, g in zip(ws, gs)]`."""
+    loop = value.generators[0]
+    if len(value.generators) > 1 or loop.ifs:
+        return None
+    pairs = [(loop.target, loop.iter)]
+    if isinstance(loop.iter, ast.Call) and code.written(loop.iter.func) == "zip" and isinstance(loop.target, ast.Tuple):
+        pairs = list(zip(loop.target.elts, loop.iter.args, strict=False))
+    one = next((code.written(part) for part, whole in pairs if code.written(whole) == listed), None)
+    if one is None:
+        return None
+    head = f"for {code.written(loop.target)} in {code.written(loop.iter)}:"
+    return f"{head}{body}{one}.assign({code.written(value.elt)})"
 
 
 def _each_assigned(group: Group, code: Code, node: ast.Assign) -> str:
@@ -144,8 +166,9 @@ def _each_assigned(group: Group, code: Code, node: ast.Assign) -> str:
 
 
 def _is_rebound(group: Group, written: str) -> bool:
-    last = written.rpartition(".")[2]
-    rebound = {group.trace.variables[each].rebound.rpartition(".")[2] for each in group.variables} - {""}
+    last = written.rpartition(".")[2].partition("[")[0]
+    places = (group.trace.variables[each].rebound for each in group.variables)
+    rebound = {place.rpartition(".")[2].partition("[")[0] for place in places} - {""}
     return last in (rebound or {name.rpartition("/")[2].partition(":")[0] for name in group.names})
 
 

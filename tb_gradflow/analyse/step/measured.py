@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from functools import cached_property
-from math import isfinite
+from math import inf, isfinite
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,9 +19,11 @@ from tb_gradflow.analyse.step.magnitude_path import Courses, courses_to
 from tb_gradflow.record.report import GradientReport
 from tb_gradflow.record.schema import (
     GRADIENT_STATISTICS,
+    OUTPUT_LIMITS,
     RANGE_STATISTICS,
     VARIABLE_STATISTICS,
     StepValues,
+    ValueRange,
     VariableGradient,
 )
 
@@ -196,7 +198,9 @@ class Measured:
             return 0.0
         trace = self.topology.trace
         others = {each.row for each in trace.inputs} | {each.row for each in trace.movements}
-        others |= {each.row for each in trace.terms} | {each.row for each in trace.ranges}
+        others |= {each.row for each in trace.terms} | {
+            row for each in trace.ranges for row in (each.row, *each.beyond)
+        }
         rows = [row for row in range(len(self.gradients)) if row not in others]
         return float(np.nan_to_num(self.gradients[rows, MAX_ABS]).max(initial=0.0))
 
@@ -208,6 +212,18 @@ class Measured:
             return None
         smallest, largest = (float(self.gradients[ranges[op, place], column]) for column in (SMALLEST, LARGEST))
         return None if np.isnan(smallest) else (smallest, largest)
+
+    def beyond(self, labels: ValueRange, limits: tuple[float, float]) -> float | None:
+        """What a squared error of labels is at least where predictions stay between two limits, as a part of their
+        variance; `None` if that was not measured."""
+        if self.gradients is None or not labels.beyond:
+            return None
+        both = zip(labels.beyond, OUTPUT_LIMITS, strict=True)
+        parts = {
+            (side, ends[side]): float(self.gradients[row, SMALLEST + side]) for row, ends in both for side in (0, 1)
+        }
+        wanted = [(side, end) for side, end in enumerate(limits) if abs(end) < inf]
+        return sum(parts[each] for each in wanted) if parts.keys() >= {*wanted} else None
 
     def is_beyond(self, op: int, place: int) -> bool:
         """Whether an input of an op was measured, and none of its elements is finite."""

@@ -45,12 +45,14 @@ class MeasuredInput:
         op: Which of its flat ops takes the input.
         input: Which of its inputs.
         row: Its statistics.
+        beyond: What of labels is beyond limits, see `ValueRange`.
     """
 
     flattener: Flattener
     op: int
     input: int
     row: Row
+    beyond: tuple[Row, ...] = ()
 
 
 def root_flattener(collector: Collector) -> Flattener | None:
@@ -104,9 +106,14 @@ def is_own(op: FlatOp) -> bool:
 
 def _sampled(tensor: Any) -> Any:
     """float32 `[6]`, in the order of `PASSED_STATISTICS`."""
-    flat = tf.reshape(tensor, [-1])
-    # Odd, so that not all elements are of one channel.
-    sample = wide(flat[:: tf.bitwise.bitwise_or(tf.maximum(tf.size(flat) // _SAMPLE, 1), 1)])
-    finite = tf.where(tf.math.is_finite(sample), sample, tf.zeros_like(sample))
+    some = sample(tensor)
+    finite = tf.where(tf.math.is_finite(some), some, tf.zeros_like(some))
     sums = tf.sqrt(2 * tf.nn.l2_loss(finite)), tf.reduce_sum(finite)
     return tf.concat([tf.zeros([2]), tf.cast(tf.stack(sums), tf.float32), tf.zeros([2])], 0)
+
+
+def sample(tensor: Any) -> Any:
+    """Elements of a tensor at equal distances, in one dimension, as `wide` numbers."""
+    flat = tf.reshape(tensor, [-1])
+    # Odd, so that not all elements are of one channel.
+    return wide(flat[:: tf.bitwise.bitwise_or(tf.maximum(tf.size(flat) // _SAMPLE, 1), 1)])

@@ -208,17 +208,20 @@ _VARIABLE_MAKERS = frozenset({"Variable", "add_weight", "get_variable"})
 
 def was_variable(frame: Frame, name: str) -> bool:
     """Whether the user's code binds `name` (of a variable, or of an attribute) to a new variable in one place, and in
-    another to something computed from itself, like `x = x - rate * gradient`: a tensor from then on.
+    another to something computed from itself, like `x = x - rate * gradient`: a tensor from then on. `x[0]` is a part
+    of `x`.
 
     For plain names only the function or the module of `frame` is searched.
     """
     tree = tree_of("".join(linecache.getlines(frame.file)))
+    name = name.partition("[")[0]
     attribute = name.rpartition(".")[2] if "." in name else None
     around = function_at(frame.file, frame.line) or tree
     statements = list(ast.walk(tree) if attribute else own_nodes(around))
     in_classes = {id(each) for node in statements if isinstance(node, ast.ClassDef) for each in node.body}
     made = computed = False
-    for statement, target, value in _bindings(statements):
+    for statement, bound, value in _bindings(statements):
+        target = bound.value if isinstance(bound, ast.Subscript) else bound
         is_of_class = id(statement) in in_classes and isinstance(target, ast.Name) and target.id == attribute
         if _is_named(target, name, attribute) or is_of_class:
             has_maker = bool(calls_within(value, *_VARIABLE_MAKERS))

@@ -75,6 +75,7 @@ _TOO_MANY = f"It was not tried: the step has already been run {MOST_RUNS} times 
 _RUN_EAGERLY = "the step runs eagerly, and its Python would run again in each step"
 
 _NO_INFLUENCE = frozenset({"shift_invariant_parameter"})
+_GROWING = frozenset({"vanishing_depth", "zero_init_by_design"})
 
 # A variable with one of these had a gradient before.
 _WELL = frozenset({"connected", "vanishing", "exploding"})
@@ -323,11 +324,12 @@ class _Trials:
         before = {each.name: each.status for each in self.before.diagnosis.variables}
         # The bias of an attention key has no influence, whatever else is fixed.
         idle = {name for each in now.findings if each.cause in _NO_INFLUENCE for name in each.variables}
-        # That of an attention's query is next to nothing until the keys differ.
+        # That of an attention's query is next to nothing until the keys differ; what is in front of a layer that starts
+        # as zeros gets none in its first step.
         growing = {
             name
             for each in now.findings
-            if each.cause == "vanishing_depth" and each.severity == "info"
+            if each.cause in _GROWING and each.severity == "info"
             for name in each.variables
         }
         for name, status in statuses.items():
@@ -335,7 +337,7 @@ class _Trials:
             if name in idle:
                 well.update(("zero", "vanishing"))
             if name in growing:
-                well.add("vanishing")
+                well.update(("zero", "vanishing"))
             if before.get(name) in ("nan", "inf"):
                 well.add("exploding")
             if finding.cause == "variable_assign":

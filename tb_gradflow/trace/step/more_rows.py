@@ -65,7 +65,7 @@ def trace_with(
             for each, row in more.movements
         ),
         ranges=tuple(
-            ValueRange(op, each.input, number_of_row(each.row))
+            ValueRange(op, each.input, number_of_row(each.row), tuple(map(number_of_row, each.beyond)))
             for each in more.ranges
             if (op := numbered.number_of(each.flattener, Ref(each.op, 0))) >= 0
         ),

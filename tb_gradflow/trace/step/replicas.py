@@ -63,7 +63,7 @@ class OfReplicas:
         if len({table.shape for table in tables}) > 1:
             raise ValueError("the replicas of this step run different ops")
         rows = _together(np.stack(tables))
-        numbers = [each.row for each in self.trace.ranges]
+        numbers = [row for each in self.trace.ranges for row in (each.row, *each.beyond)]
         rows[numbers] = _widest(np.stack(tables)[:, numbers])
         for row, parts in _by_row([each.parts for each in self._replicas]).items():
             rows[row] = gradient_statistics(np.sum(parts, 0)).numpy()

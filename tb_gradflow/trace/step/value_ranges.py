@@ -8,6 +8,7 @@ A value is left out if reading it could change how the step rounds (see `fusion`
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
@@ -16,8 +17,9 @@ import numpy as np
 import tensorflow as tf
 
 from tb_gradflow.analyse.graph.op_sets import DIVISIONS, LOOKUPS, MASKS, SAME_VALUES, SINGULAR_INPUT, SOFTMAX_LOSS
+from tb_gradflow.record.schema import OUTPUT_LIMITS
 from tb_gradflow.trace.capture.collector import Collector
-from tb_gradflow.trace.capture.passed_values import MeasuredInput, is_own, root_flattener, with_losses
+from tb_gradflow.trace.capture.passed_values import MeasuredInput, is_own, root_flattener, sample, with_losses
 from tb_gradflow.trace.graph.flat_ops import FlatOp
 from tb_gradflow.trace.graph.flatten import Flattener
 from tb_gradflow.trace.numerics.fusion import may_be_merged_into
@@ -33,6 +35,9 @@ MOST_COMPARED = 8
 MOST_LOOKUPS = 8
 """In so many lookups."""
 
+
+_LEAST_VARIANCE = 1e-30
+"""Labels that are all equal have none."""
 
 # How an embedding makes indices of integers: Keras counts negative ones from the end.
 _NEAR = 12
@@ -53,7 +58,7 @@ def value_ranges(collector: Collector, block: Block, *, exact: bool) -> list[Mea
     if flattener is None:
         return []
     found: list[MeasuredInput] = []
-    rows: dict[int, Row] = {}
+    rows: dict[int, tuple[Row, tuple[Row, ...]]] = {}
     seen: set[tuple[int, bool]] = set()
     for number, place in _singular(collector, flattener):
         symbol = flattener.ops[number].op.inputs[place]
@@ -76,8 +81,12 @@ def value_ranges(collector: Collector, block: Block, *, exact: bool) -> list[Mea
     for number, place, argument in of_batch:
         value = collector.symbols.actual(argument)
         if value is not None:
-            rows.setdefault(id(argument), block.measure(value, of=_range))
-            found.append(MeasuredInput(flattener, number, place, rows[id(argument)]))
+            if id(argument) not in rows:
+                rows[id(argument)] = (
+                    block.measure(value, of=_range),
+                    tuple(block.measure(value, of=functools.partial(_beyond, limits)) for limits in OUTPUT_LIMITS),
+                )
+            found.append(MeasuredInput(flattener, number, place, *rows[id(argument)]))
     return found
 
 
@@ -179,6 +188,15 @@ def _range(tensor: Any) -> Any:
     unknown = tf.constant(float("nan"))
     ends = [tf.where(tf.reduce_any(finite), tf.cast(end, tf.float32), unknown) for end in (smallest, largest)]
     return tf.concat([tf.zeros([2]), tf.stack(ends), tf.zeros([2])], 0)
+
+
+def _beyond(limits: tuple[float, float], labels: Any) -> Any:
+    """float32 `[6]`, in the order of `BEYOND_STATISTICS`."""
+    some = sample(labels)
+    variance = tf.maximum(tf.reduce_sum(tf.square(some - tf.reduce_mean(some))), _LEAST_VARIANCE)
+    beyond = tf.nn.relu(limits[0] - some), tf.nn.relu(some - limits[1])
+    parts = [tf.reduce_sum(tf.square(each)) / variance for each in beyond]
+    return tf.concat([tf.zeros([2]), tf.cast(tf.stack(parts), tf.float32), tf.zeros([2])], 0)
 
 
 def _magnitudes(tensor: Any) -> Any:

@@ -209,6 +209,23 @@ TWO_REBOUND_AT_ONCE = TWO_REBOUND.replace(
 
 TWO_REBOUND_ON_A_LINE = TWO_REBOUND.replace("dw\n    b = b", "dw; b = b")
 
+LISTED = """
+ws = [tf.Variable(tf.random.normal([3, 1])), tf.Variable(tf.zeros([1]))]
+for _ in range(3):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(tf.square(x @ ws[0] + ws[1] - y))
+    gradients = tape.gradient(loss, ws)
+    if gradients[0] is None:
+        break
+    for i in range(2):
+        ws[i] = ws[i] - 0.1 * gradients[i]
+"""
+
+LISTED_AT_ONCE = LISTED.replace(
+    "for i in range(2):\n        ws[i] = ws[i] - 0.1 * gradients[i]",
+    "ws = [w - 0.1 * g for w, g in zip(ws, gradients)]",
+)
+
 IN_THE_REQUEST = (
     NETWORK
     + """
@@ -611,6 +628,18 @@ SAID: dict[str, tuple[str, str, str, str]] = {
         "variable_rebound",
         "`w` and `b` get no gradient: they were variables and have been overwritten with tensors",
         "Change each variable in place",
+    ),
+    "variables in a list that become tensors": (
+        LISTED,
+        "variable_rebound",
+        "`ws[0]` and `ws[1]` get no gradient: they were variables and have been overwritten with tensors",
+        "`ws[i].assign(ws[i] - 0.1 * gradients[i])` instead of `ws[i] = ws[i] - 0.1 * gradients[i]`.",
+    ),
+    "a list of variables that becomes one of tensors": (
+        LISTED_AT_ONCE,
+        "variable_rebound",
+        "`ws[0]` and `ws[1]` get no gradient: they were variables and have been overwritten with tensors",
+        "`for w, g in zip(ws, gradients): w.assign(w - 0.1 * g)` instead of `ws = [w - 0.1 * g for",
     ),
     "two variables that become tensors on a line": (
         TWO_REBOUND_ON_A_LINE,

@@ -1885,3 +1885,26 @@ def test_a_mask_of_any_floating_dtype_has_an_edit(form: str, tmp_path: Path) -> 
     assert finding.cause == ("nondiff_rounding" if form == "rounded length" else "nondiff_comparison")
     assert finding.edit is not None
     assert "tf.sigmoid((" in finding.edit.after
+
+
+def test_an_edit_may_leave_what_is_in_front_of_a_zero_layer_without_a_gradient_at_first() -> None:
+    """The norm of a difference that is zero, where the last layer and some targets are."""
+    keras.utils.set_random_seed(0)
+    inputs, targets = X.numpy(), np.maximum(X.numpy()[:, :2], 0)
+    last = keras.layers.Dense(2, kernel_initializer="zeros")
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(8, activation="tanh"), last])
+
+    def distance(y: Any, prediction: Any) -> Any:
+        return tf.norm(prediction - y, axis=-1)
+
+    def loss() -> Any:
+        return tf.reduce_mean(distance(tf.constant(targets), model(inputs)))
+
+    [finding] = loud(tb_gradflow.explain(loss, variables=model.trainable_variables, try_fixes=True))
+
+    assert finding.cause == "sqrt_at_zero"
+    assert finding.edit is not None
+    assert finding.tried is not None
+    assert finding.tried.works
+    assert "tf.maximum(" in finding.edit.after
+    assert {each.variable for each in finding.tried.gradient_norm} == {each.path for each in last.trainable_variables}

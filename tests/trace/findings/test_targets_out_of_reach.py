@@ -18,6 +18,8 @@ import tb_gradflow
 X = np.random.default_rng(0).normal(size=(48, 5)).astype("float32")
 WIDE = (3 * X.sum(1, keepdims=True) + 5).astype("float32")
 IS_LARGE = (WIDE > 5).astype("float32")
+STANDARD = (WIDE - WIDE.mean()) / WIDE.std()
+NOISE = np.random.default_rng(1).normal(size=IS_LARGE.shape).astype("float32")
 
 
 def model(activation: str | None, units: int = 1) -> Any:
@@ -47,6 +49,7 @@ def of_fit(
         ("tanh", "mse", WIDE),
         ("relu", "mae", WIDE - 5),
         ("sigmoid", "mse", X),
+        ("tanh", "mse", STANDARD),
         ("softmax", "mse", 10 * X),
         ("softmax", "poisson", X),
         ("softmax", "categorical_crossentropy", np.zeros((48, 3), "float32")),
@@ -65,6 +68,14 @@ def test_targets_that_cannot_be_reached_are_named(tmp_path: Path, activation: An
     assert (f"{y[32:48].max():.4g}" if y.any() else "are zero") in report.findings[0].message
 
 
+def test_what_the_best_predictions_leave_of_the_targets_is_measured(tmp_path: Path) -> None:
+    (found,) = of_fit(tmp_path, "tanh", "mse", STANDARD).findings
+    last = STANDARD[32:48]
+    part = np.square(last - np.clip(last, -1, 1)).sum() / np.square(last - last.mean()).sum()
+
+    assert f"leave {100 * part:.2g} % of their variance" in found.message
+
+
 @pytest.mark.parametrize(
     ("activation", "loss", "y"),
     [
@@ -72,6 +83,7 @@ def test_targets_that_cannot_be_reached_are_named(tmp_path: Path, activation: An
         ("relu", "mse", np.abs(WIDE)),
         ("relu", "mse", np.abs(WIDE) - 0.1),  # noise around the limit
         ("sigmoid", "mse", IS_LARGE),
+        ("sigmoid", "mse", IS_LARGE + 0.1 * NOISE),
         ("tanh", "mse", 2 * IS_LARGE - 1),
         ("sigmoid", "binary_crossentropy", IS_LARGE),
         ("sigmoid", "binary_crossentropy", 0.9 * IS_LARGE + 0.05),
