@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from math import isclose
 
-from tb_gradflow.analyse.evidence.course import element_count, read_at
+from tb_gradflow.analyse.evidence.gradient_sizes import element_count, read_at
 from tb_gradflow.analyse.evidence.suspects import Suspect
 from tb_gradflow.analyse.graph.op_sets import JOINS, SAME_ELEMENTS, SLICES, is_float, passes_gradient
 from tb_gradflow.analyse.graph.paths import walked

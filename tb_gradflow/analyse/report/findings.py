@@ -24,8 +24,8 @@ from tb_gradflow.analyse.step.measured import Measured
 from tb_gradflow.analyse.step.status import State
 from tb_gradflow.analyse.user_code.candidate import Candidate
 from tb_gradflow.analyse.user_code.imports import as_imported
+from tb_gradflow.analyse.words.forward_pass import examples_of, measured_values
 from tb_gradflow.analyse.words.names import Group
-from tb_gradflow.analyse.words.seen import examples_of, seen
 from tb_gradflow.record.expected import expected_by
 from tb_gradflow.record.report import Alternative, Edit, Finding, OpReport, SourceReport
 from tb_gradflow.record.schema import PYTHON, SNAPSHOT
@@ -195,7 +195,7 @@ def _finding(group: Group) -> Finding:
         op=OpReport(op.name, op.type) if op is not None and op.type not in (PYTHON, SNAPSHOT) else None,
         source=SourceReport(source.file, source.line, source.code) if source is not None else None,
         message=text.message
-        + seen(group)
+        + measured_values(group)
         + grown(group)
         + moves.message
         + also_cut_by(group)

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 from tb_gradflow.analyse.graph.op_sets import DIVISIONS, SINGULAR_INPUT
 from tb_gradflow.analyse.over_time.value_courses import Ranged
+from tb_gradflow.analyse.words.forward_pass import is_broken, name_of_argument
 from tb_gradflow.analyse.words.names import Group
-from tb_gradflow.analyse.words.seen import is_broken, name_of_argument
 
 # Exponentials overflow if their input is too large; the other functions break near zero or below it.
 _OVERFLOWING = frozenset({"Exp", "Expm1", "Cosh", "Sinh"})

@@ -16,8 +16,8 @@ from tb_gradflow.analyse.step.movement import movement_of
 from tb_gradflow.analyse.step.status import State
 from tb_gradflow.analyse.user_code.definitions import are_built_before
 from tb_gradflow.analyse.words.fields import FROM_ONE_TERM
+from tb_gradflow.analyse.words.forward_pass import CAUSES as SPOKEN_OF
 from tb_gradflow.analyse.words.names import called, file_name, place_of
-from tb_gradflow.analyse.words.seen import CAUSES as SPOKEN_OF
 from tb_gradflow.record.report import Finding
 from tb_gradflow.record.schema import Trace
 

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Sequence
 from math import prod
 
-from tb_gradflow.analyse.evidence.goal import is_last
+from tb_gradflow.analyse.evidence.optimum import is_last
 from tb_gradflow.analyse.step.measured import LARGE_INPUT
 from tb_gradflow.analyse.words.code import call_on
 from tb_gradflow.analyse.words.fields import BARE_SIZE, Template

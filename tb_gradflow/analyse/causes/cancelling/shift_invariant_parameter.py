@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tb_gradflow.analyse.causes.cancelling.differences import difference_behind
 from tb_gradflow.analyse.causes.cancelling.sums import NOISE, SCORING_STEPS, cancelling_users, where_ways_join
 from tb_gradflow.analyse.causes.cause import Cause
-from tb_gradflow.analyse.evidence.course import (
+from tb_gradflow.analyse.evidence.gradient_sizes import (
     SAME_VALUE,
     SINGLE_DECADES,
     element_count,

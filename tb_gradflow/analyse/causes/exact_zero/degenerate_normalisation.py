@@ -7,7 +7,7 @@ from itertools import islice
 from math import prod
 
 from tb_gradflow.analyse.causes.cause import Cause
-from tb_gradflow.analyse.evidence.course import is_the_only_way
+from tb_gradflow.analyse.evidence.gradient_sizes import is_the_only_way
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.evidence.zeros import PRODUCTS
 from tb_gradflow.analyse.graph.op_sets import FUSED_NORMALISERS, RELUS, is_square, scopes_of, shape_along

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from tb_gradflow.analyse.causes.cause import Cause
-from tb_gradflow.analyse.evidence.goal import is_at_goal, is_last, is_settled
+from tb_gradflow.analyse.evidence.optimum import is_at_goal, is_last, is_settled
 from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
 from tb_gradflow.analyse.evidence.zeros import PRODUCTS, began_at_zero
 from tb_gradflow.analyse.graph.op_sets import ROWS, SHIFTS, constant_of

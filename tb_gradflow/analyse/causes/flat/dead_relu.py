@@ -5,7 +5,7 @@ from __future__ import annotations
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.edits.settings import leaky
 from tb_gradflow.analyse.evidence.bodies import flat_unseen
-from tb_gradflow.analyse.evidence.goal import is_at_goal, is_last
+from tb_gradflow.analyse.evidence.optimum import is_at_goal, is_last
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.graph.op_sets import BRANCHES, COPIES, constant_of
 from tb_gradflow.analyse.graph.paths import walked

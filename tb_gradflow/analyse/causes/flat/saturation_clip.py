@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.causes.flat.unbounded import unbounded_in
 from tb_gradflow.analyse.edits.settings import limits_in_order, without_clipping
-from tb_gradflow.analyse.evidence.goal import is_at_goal
+from tb_gradflow.analyse.evidence.optimum import is_at_goal
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.evidence.zeros import PRODUCTS
 from tb_gradflow.analyse.graph.op_sets import CLIPS, COPIES, constant_of, limits_exchanged

@@ -14,9 +14,9 @@ from tb_gradflow.analyse.graph.op_sets import passes_gradient
 from tb_gradflow.analyse.graph.paths import walked
 from tb_gradflow.analyse.step.measured import is_zero
 from tb_gradflow.analyse.words.fields import SIZE, fields, filled
+from tb_gradflow.analyse.words.integers import only_as_integers, weighed_in_place_of_integers
 from tb_gradflow.analyse.words.names import Group, Text, called, layer_of, namespace, place_of
 from tb_gradflow.analyse.words.soft import passed_through, soft_step
-from tb_gradflow.analyse.words.whole import only_as_integers, weighed_in_place_of_integers
 
 
 def rule(suspect: Suspect) -> Verdict | None:

@@ -9,9 +9,9 @@ from tb_gradflow.analyse.words.broken import BROKEN, is_undefined, logsumexp
 from tb_gradflow.analyse.words.code import call_on
 from tb_gradflow.analyse.words.cut_at_zero import of_relu
 from tb_gradflow.analyse.words.fields import Template
+from tb_gradflow.analyse.words.forward_pass import is_mostly_negative, words_of_argument
 from tb_gradflow.analyse.words.names import TERMS, Group, Text, layer_of, made_by, namespace
 from tb_gradflow.analyse.words.phrases import braces
-from tb_gradflow.analyse.words.seen import is_mostly_negative, words_of_argument
 
 _NEAR = 6
 

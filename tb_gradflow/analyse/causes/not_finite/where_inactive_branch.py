@@ -10,9 +10,8 @@ from tb_gradflow.analyse.edits.not_finite import bounded_in_branch, safe_branch
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.words.code import Call, bracketed, calls_in, is_whole_power, negated, sides_of
 from tb_gradflow.analyse.words.fields import fields
-from tb_gradflow.analyse.words.names import Group, Text, call_of, called, namespace, place_of, source_of
+from tb_gradflow.analyse.words.names import Group, Text, call_at, call_of, called, namespace, place_of, source_of
 from tb_gradflow.analyse.words.phrases import of_batch
-from tb_gradflow.analyse.words.whole import call_at
 
 _ELEMENTWISE = frozenset(
     {"Mul", "AddV2", "Add", "Sub", "Neg", "RealDiv", "Div", "Exp", "Log", "Log1p", "Sqrt", "Rsqrt", "Square", "Pow"}

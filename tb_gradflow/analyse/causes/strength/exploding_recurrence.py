@@ -10,7 +10,7 @@ from tb_gradflow.analyse.causes.not_finite.in_front import first_of
 from tb_gradflow.analyse.causes.not_finite.singular import accused
 from tb_gradflow.analyse.evidence.bodies import first_of_loop, unrecorded_before
 from tb_gradflow.analyse.evidence.by_hand import has_grown
-from tb_gradflow.analyse.evidence.course import course_of, inside_loop
+from tb_gradflow.analyse.evidence.gradient_sizes import course_of, inside_loop
 from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
 from tb_gradflow.analyse.evidence.zeros import PRODUCTS
 from tb_gradflow.analyse.graph.op_sets import LOOPS

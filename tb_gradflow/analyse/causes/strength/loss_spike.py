@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.over_time.spikes import Kind, SpikeSeen
+from tb_gradflow.analyse.words.forward_pass import in_data_set
 from tb_gradflow.analyse.words.phrases import listed_rows
-from tb_gradflow.analyse.words.seen import in_data_set
 from tb_gradflow.record.report import Finding, Severity
 from tb_gradflow.record.schema import Trace
 

@@ -8,8 +8,15 @@ from statistics import median
 
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.edits.settings import not_saturating
-from tb_gradflow.analyse.evidence.course import SAME_VALUE, course_of, element_count, inside_loop, just_behind, steepest
-from tb_gradflow.analyse.evidence.goal import is_at_goal, is_fitted, is_settled
+from tb_gradflow.analyse.evidence.gradient_sizes import (
+    SAME_VALUE,
+    course_of,
+    element_count,
+    inside_loop,
+    just_behind,
+    steepest,
+)
+from tb_gradflow.analyse.evidence.optimum import is_at_goal, is_fitted, is_settled
 from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
 from tb_gradflow.analyse.evidence.zeros import PRODUCTS
 from tb_gradflow.analyse.graph.op_sets import SHIFTS, SLICES, SOFTMAX, constant_of, tensor_of

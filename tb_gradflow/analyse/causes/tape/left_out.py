@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from tb_gradflow.analyse.evidence.course import SAME_VALUE
+from tb_gradflow.analyse.evidence.gradient_sizes import SAME_VALUE
 from tb_gradflow.analyse.evidence.suspects import Suspect
 from tb_gradflow.analyse.graph.comparisons import LINEAR
 from tb_gradflow.analyse.graph.op_sets import OFFSETS

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.edits.settings import without_activation
-from tb_gradflow.analyse.evidence.course import SINGLE_DECADES, steepest
+from tb_gradflow.analyse.evidence.gradient_sizes import SINGLE_DECADES, steepest
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.graph.comparisons import DIFFERENCES, is_averaged, is_scaled_as_a_whole
 from tb_gradflow.analyse.graph.op_sets import CLIPS, SOFTMAX_LOSS

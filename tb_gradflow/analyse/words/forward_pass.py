@@ -44,7 +44,7 @@ _ARGUMENT = {kind: (place, _CALLED.get(kind, (kind.lower(),))) for kind, place i
 _WRITTEN, _SHOWN = 5, 8
 
 
-def seen(group: Group) -> str:
+def measured_values(group: Group) -> str:
     """The measured values, as sentences after a message; empty if there are none, or they add nothing."""
     if not is_broken(group):
         return ""

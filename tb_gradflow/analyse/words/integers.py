@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from tb_gradflow.analyse.evidence.suspects import discrete_part
 from tb_gradflow.analyse.graph.op_sets import LOOPS
-from tb_gradflow.analyse.words.code import Call, assigned_by, bracketed, call_around, call_on, is_simple, without_cast
-from tb_gradflow.analyse.words.names import Group, call_of, called, place_of, source_of, unused_name
+from tb_gradflow.analyse.words.code import Call, assigned_by, bracketed, call_around, is_simple, without_cast
+from tb_gradflow.analyse.words.names import Group, call_at, call_of, called, place_of, source_of, unused_name
 from tb_gradflow.record.schema import Op
 
 
@@ -90,9 +90,3 @@ def _round_trip(group: Group, there: Call) -> str:
         around = call_around(source.code, there)
         return around.text if around is not None else ""
     return second.with_subject(there.text) if second is not None and name and second.subject == name else ""
-
-
-def call_at(group: Group, op: int) -> Call | None:
-    """The call in the user's line that created an op."""
-    source = source_of(group.trace, op)
-    return call_on(source.code, called(group.trace, op).strip("`")) if source is not None else None
