@@ -19,7 +19,7 @@ from tb_gradflow.analyse.user_code.draft import Draft
 from tb_gradflow.analyse.user_code.place import Place, place_of_group
 from tb_gradflow.analyse.words.names import Group
 from tb_gradflow.analyse.words.soft import is_given_integers
-from tb_gradflow.record.python import FUNCTIONS, name_of
+from tb_gradflow.record.python import name_of
 from tb_gradflow.record.report import Edit
 
 _COST = "The forward values do not change; the gradient is that of the identity, not the derivative."
@@ -275,8 +275,7 @@ def _is_given_anew(code: Code, statement: ast.stmt, value: str) -> bool:
 
 def _in_one_function(first: Place, last: Place) -> bool:
     def function(place: Place) -> ast.AST | None:
-        around = place.code.around(place.node) if place.node is not None else ()
-        return next((each for each in around if isinstance(each, FUNCTIONS)), None)
+        return place.code.callable(place.node) if place.node is not None else None
 
     return function(first) is function(last)
 

@@ -25,10 +25,10 @@ def ignores_variables(suspect: Suspect) -> bool:
     trace, target = suspect.topology.trace, suspect.target
     number = trace.targets[target].source if target >= 0 else None
     source = trace.sources[number] if number is not None else None
-    code = program_of(trace).at(source.file, source.line) if source is not None else None
-    statement = next(iter(code.statements_at(source.line)), None) if code is not None and source is not None else None
-    if code is None or source is None or statement is None:
+    request = program_of(trace).statement_at(source.file, source.line) if source is not None else None
+    if source is None or request is None:
         return False
+    code, statement = request
     lines = {
         trace.sources[line].line
         for op in suspect.topology.readers[suspect.state.variable]

@@ -214,7 +214,7 @@ def _beside(code: Code, statement: ast.stmt, call: ast.Call) -> Edit | None:
     if not isinstance(call.func, ast.Attribute) or len(call.args) != 1 or not is_plain(call.func.value):
         return None
     function = code.function(statement)
-    if function is None or any(isinstance(each, (ast.For, ast.While)) for each in code.around(statement)):
+    if function is None or code.is_in_loop(statement):
         return None
     if not code.is_evaluated_once(call):
         return None
@@ -270,7 +270,7 @@ def _in_an_attribute(group: Group, place: Place, statement: ast.stmt, call: ast.
     )
     if not isinstance(stored, ast.Attribute) or not isinstance(stored.value, ast.Name) or given is None:
         return None
-    if any(isinstance(each, (ast.For, ast.While)) for each in code.around(statement)):
+    if code.is_in_loop(statement):
         return None
     variable, base = code.written(stored), code.written(stored.value)
     taken = {each.attr for each in ast.walk(owner) if isinstance(each, ast.Attribute)}
@@ -491,7 +491,7 @@ def computed_where_it_is_read(group: Group) -> Iterator[Candidate]:
         return
     kept, line = read
     code, home = program.at(kept.file, line), program.at(kept.file, kept.line)
-    made = next(iter(home.statements_at(kept.line)), None) if home is not None else None
+    made = home.statement_at(kept.line) if home is not None else None
     if code is None or home is None or not isinstance(made, ast.Assign):
         return
     stores = [node for node in ast.walk(home.tree) if isinstance(getattr(node, "ctx", None), ast.Store)]
@@ -499,7 +499,7 @@ def computed_where_it_is_read(group: Group) -> Iterator[Candidate]:
         return
     bound = {defined.bound_to for name in group.names if (defined := _defined(group, name)) is not None}
     reads = [node for node in code.parts_at(line) if isinstance(node, ast.expr) and code.written(node) == kept.name]
-    function = next((each for each in code.around(reads[0]) if isinstance(each, FUNCTIONS)), None) if reads else None
+    function = code.callable(reads[0]) if reads else None
     if function is None or not bound <= _reads(home, made.value):
         return
     tensorflow = next((name for name, of in program.modules(kept.file).items() if of == "tensorflow"), None)
@@ -553,7 +553,7 @@ def _makes_a_variable(node: ast.AST) -> bool:
 def _given_once(place: Place, name: str, function: ast.AST) -> tuple[Code, ast.expr] | None:
     """The only value that is assigned to a name outside of functions, or to an attribute, first of all in the same
     class; and its passage."""
-    around = next((each for each in place.code.around(function) if isinstance(each, ast.ClassDef)), None)
+    around = place.code.owner(function)
     trees: list[tuple[Code, ast.AST]] = [(each, each.tree) for each in _codes(place)]
     own = list(_values_of([(place.code, around)], name)) if around is not None and name.startswith("self.") else []
     found = own or list(_values_of(trees, name))

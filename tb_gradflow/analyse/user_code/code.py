@@ -98,8 +98,19 @@ class Code:
 
     def function(self, node: ast.AST) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
         """The innermost function with statements that contains a node."""
-        found = (each for each in self.around(node) if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef)))
-        return next(found, None)
+        functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+        return next((outer for outer in self.around(node) if isinstance(outer, functions)), None)
+
+    def callable(self, node: ast.AST) -> ast.AST | None:
+        """The innermost function, with statements or a `lambda`, that contains a node."""
+        return next((outer for outer in self.around(node) if isinstance(outer, FUNCTIONS)), None)
+
+    def owner(self, node: ast.AST) -> ast.ClassDef | None:
+        """The innermost class that contains a node."""
+        return next((outer for outer in self.around(node) if isinstance(outer, ast.ClassDef)), None)
+
+    def is_in_loop(self, node: ast.AST) -> bool:
+        return any(isinstance(outer, (ast.For, ast.While)) for outer in self.around(node))
 
     def block(self, statement: ast.stmt) -> list[ast.stmt]:
         """The block of statements that contains a statement."""
@@ -151,6 +162,10 @@ class Code:
         ]
         return sorted(found, key=lambda node: (-node.lineno, -sum(1 for _ in self.around(node))))
 
+    def statement_at(self, line: int) -> ast.stmt | None:
+        """The innermost of these statements."""
+        return next(iter(self.statements_at(line)), None)
+
     def parts_at(self, line: int) -> list[ast.expr]:
         """The expressions on a line of the file, in the order in which Python evaluates them: parts before the whole.
 
@@ -196,6 +211,12 @@ class Program:
             if code.passage.file == file and first <= line < first + len(code.lines):
                 return code
         return None
+
+    def statement_at(self, file: str, line: int) -> tuple[Code, ast.stmt] | None:
+        """The innermost statement that a line belongs to, with its passage."""
+        code = self.at(file, line)
+        statement = code.statement_at(line) if code is not None else None
+        return (code, statement) if code is not None and statement is not None else None
 
     def of_file(self, file: str) -> tuple[Code, ...]:
         return tuple(code for code in self.passages if code.passage.file == file)

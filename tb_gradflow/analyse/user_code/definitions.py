@@ -167,7 +167,7 @@ def are_built_before(trace: Trace, variables: Iterable[str]) -> bool:
 
 def _is_in_a_loop_at_the_top(code: Code, node: ast.AST) -> bool:
     """Whether a loop at the top level of a file contains it, such as that of a training."""
-    return code.function(node) is None and any(isinstance(each, (ast.For, ast.While)) for each in code.around(node))
+    return code.function(node) is None and code.is_in_loop(node)
 
 
 def _run_by_step(trace: Trace, program: Program) -> set[ast.AST]:

@@ -74,7 +74,7 @@ class Place:
     def statement(self) -> ast.stmt | None:
         if self.node is not None:
             return self.code.statement(self.node)
-        return next(iter(self.code.statements_at(self.source.line)), None)
+        return self.code.statement_at(self.source.line)
 
     @property
     def library(self) -> Library | None:

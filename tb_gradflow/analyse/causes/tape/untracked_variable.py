@@ -26,7 +26,6 @@ from tb_gradflow.analyse.user_code.code import program_of
 from tb_gradflow.analyse.user_code.definitions import are_built_before
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import Group, Text, place_of
-from tb_gradflow.record.python import FUNCTIONS
 from tb_gradflow.record.schema import Trace
 
 
@@ -253,11 +252,11 @@ def _module_without(suspect: Suspect) -> str:
 def _lists_trainable(trace: Trace, source: int) -> bool:
     """Whether the function that requests a gradient reads `trainable_variables` of something."""
     line = trace.sources[source]
-    code = program_of(trace).at(line.file, line.line)
-    statement = next(iter(code.statements_at(line.line)), None) if code is not None else None
-    if code is None or statement is None:
+    request = program_of(trace).statement_at(line.file, line.line)
+    if request is None:
         return "trainable_variables" in line.code
-    around = next((each for each in code.around(statement) if isinstance(each, FUNCTIONS)), statement)
+    code, statement = request
+    around = code.callable(statement) or statement
     return any(isinstance(each, ast.Attribute) and each.attr == "trainable_variables" for each in ast.walk(around))
 
 
@@ -270,11 +269,11 @@ def _class_without_layer(
     if number is None:
         return ""
     source = trace.sources[number]
-    code = program_of(trace).at(source.file, source.line)
-    statement = next(iter(code.statements_at(source.line)), None) if code is not None else None
-    if code is None or statement is None:
+    use = program_of(trace).statement_at(source.file, source.line)
+    if use is None:
         return ""
-    owner = next((each for each in code.around(statement) if isinstance(each, ast.ClassDef)), None)
+    code, statement = use
+    owner = code.owner(statement)
     found = [ast.unparse(each) for each in owner.bases] if owner is not None else []
     is_plain = all(each in bases for each in found) and (bool(found) or "object" in bases)
     return owner.name if owner is not None and is_plain and not owner.keywords else ""
