@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 
 from tb_gradflow.analyse.edits.left_tensorflow import tensorflow_of
@@ -19,7 +19,7 @@ from tb_gradflow.analyse.user_code.definitions import (
     layers_of_group,
 )
 from tb_gradflow.analyse.user_code.draft import Draft, is_plain
-from tb_gradflow.analyse.user_code.inside import Inside
+from tb_gradflow.analyse.user_code.inside import Filled, Inside
 from tb_gradflow.analyse.user_code.kept_values import kept_in_step
 from tb_gradflow.analyse.user_code.place import Place, argument_of, place_of_group
 from tb_gradflow.analyse.words.names import Group
@@ -450,14 +450,6 @@ def _kept_as_attributes(draft: Draft, home: Code, value: ast.expr) -> dict[str, 
     return kept
 
 
-class _Renamed(ast.NodeTransformer):
-    def __init__(self, names: Mapping[str, str]) -> None:
-        self._names = names
-
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        return ast.parse(self._names[node.id], mode="eval").body if node.id in self._names else node
-
-
 _EVERY_STEP = "The tensor is now computed in every step."
 
 
@@ -469,7 +461,8 @@ def _computed_in(
     draft = Draft(code)
     kept = _kept_as_attributes(draft, home, value)
     writer = Inside(tensorflow or "")
-    inside = _Renamed(kept).visit(writer.visit(copy.deepcopy(value)))
+    attributes = {name: ast.parse(attribute, mode="eval").body for name, attribute in kept.items()}
+    inside = Filled(attributes).visit(writer.visit(copy.deepcopy(value)))
     if writer.stuck or (writer.changed and not tensorflow):
         return None
     text = home.operand(value) if isinstance(value, (ast.BinOp, ast.UnaryOp)) else home.written(value)

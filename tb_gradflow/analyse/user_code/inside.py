@@ -228,7 +228,7 @@ class Inside(ast.NodeTransformer):
             return node
         written = f"{self._tensorflow}.where(values > 0, values, slope * values)"
         names = {"values": values, "slope": slope}
-        filled: ast.expr = _Filled(names).visit(ast.parse(written, mode="eval").body)
+        filled: ast.expr = Filled(names).visit(ast.parse(written, mode="eval").body)
         return filled
 
     def _holds_a_tensor(self, method: ast.expr) -> bool:
@@ -274,7 +274,7 @@ def _is_of_a_class(value: ast.expr) -> bool:
     return any(part[:1].isupper() for part in called)
 
 
-class _Filled(ast.NodeTransformer):
+class Filled(ast.NodeTransformer):
     """Replaces names with expressions."""
 
     def __init__(self, names: Mapping[str, ast.expr]) -> None:
