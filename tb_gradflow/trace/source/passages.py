@@ -59,23 +59,23 @@ def passages_of(
     for file, numbers in lines.items():
         text = linecache.getlines(file)
         statements = _statements("".join(text))
-        holding = [each for each in statements if any(each.first <= number <= each.last for number in numbers)]
-        read = frozenset().union(*(each.reads for each in holding))
+        holding = [part for part in statements if any(part.first <= number <= part.last for number in numbers)]
+        read = frozenset().union(*(statement.reads for statement in holding))
         # A lambda returns what another statement computes.
-        lambdas = [each for each in statements if each.is_lambda and not each.defines.isdisjoint(read)]
-        read = read.union(*(each.reads for each in lambdas))
-        for each in statements:
+        lambdas = [part for part in statements if part.is_lambda and not part.defines.isdisjoint(read)]
+        read = read.union(*(statement.reads for statement in lambdas))
+        for statement in statements:
             kept = (
-                each.is_import
-                or each in holding
-                or not each.defines.isdisjoint(read)
-                or not each.words.isdisjoint(names)
-                or not each.calls.isdisjoint(types)
+                statement.is_import
+                or statement in holding
+                or not statement.defines.isdisjoint(read)
+                or not statement.words.isdisjoint(names)
+                or not statement.calls.isdisjoint(types)
             )
             if kept:
-                own = "".join(text[each.first - 1 : each.last]).rstrip("\n")
-                after = tuple(line.rstrip("\n") for line in text[each.last : each.last + _AFTER])
-                found.append(Passage(in_log[file], each.first, own, after))
+                own = "".join(text[statement.first - 1 : statement.last]).rstrip("\n")
+                after = tuple(line.rstrip("\n") for line in text[statement.last : statement.last + _AFTER])
+                found.append(Passage(in_log[file], statement.first, own, after))
     return tuple(_within_bounds(found))
 
 
@@ -96,7 +96,7 @@ def _statement(node: ast.stmt) -> _Statement:
     decorators = getattr(node, "decorator_list", [])
     literals = (part.value for part in ast.walk(node) if isinstance(part, ast.Constant))
     return _Statement(
-        first=min(each.lineno for each in (node, *decorators)),
+        first=min(part.lineno for part in (node, *decorators)),
         last=lines_of(node)[-1],
         is_import=isinstance(node, (ast.Import, ast.ImportFrom)),
         is_lambda=isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda),

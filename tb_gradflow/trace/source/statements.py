@@ -19,18 +19,19 @@ def statement_at(file: str, line: int) -> ast.stmt | None:
 
     For the head of a block (`if x > 0:`) it is the block.
     """
-    return max(_around(file, line), key=lambda each: each.lineno, default=None)
+    return max(_around(file, line), key=lambda statement: statement.lineno, default=None)
 
 
 def function_at(file: str, line: int) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
     """The innermost function that `line` belongs to."""
-    functions = (each for each in _around(file, line) if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef)))
-    return max(functions, key=lambda each: each.lineno, default=None)
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+    functions = (statement for statement in _around(file, line) if isinstance(statement, kinds))
+    return max(functions, key=lambda function: function.lineno, default=None)
 
 
 def _around(file: str, line: int) -> list[ast.stmt]:
     """The statements that `line` belongs to."""
-    return [each for each in _statements(file) if line in lines_of(each)]
+    return [statement for statement in _statements(file) if line in lines_of(statement)]
 
 
 def arguments_at(file: str, line: int) -> frozenset[str]:
@@ -38,7 +39,7 @@ def arguments_at(file: str, line: int) -> frozenset[str]:
     inner = function_at(file, line)
     if inner is None:
         return frozenset()
-    return frozenset(each.arg for each in (*inner.args.posonlyargs, *inner.args.args, *inner.args.kwonlyargs))
+    return frozenset(parameter.arg for parameter in (*inner.args.posonlyargs, *inner.args.args, *inner.args.kwonlyargs))
 
 
 def written_at(file: str, line: int) -> str:
@@ -87,9 +88,9 @@ def is_only_told(file: str, line: int) -> bool:
     if isinstance(statement, _ENDS):
         return not _is_in_lambda(statement, line)
     if isinstance(statement, ast.If):
-        return all(isinstance(each, _ENDS) for each in (*statement.body, *statement.orelse))
+        return all(isinstance(branch, _ENDS) for branch in (*statement.body, *statement.orelse))
     names = names_kept(statement)
-    return bool(names) and not any(names & _read_in(each) for each in _statements(file) if each is not statement)
+    return bool(names) and not any(names & _read_in(other) for other in _statements(file) if other is not statement)
 
 
 def steers(file: str, line: int) -> bool:
@@ -101,15 +102,15 @@ def steers(file: str, line: int) -> bool:
     if isinstance(statement, heads):
         return True
     names = names_kept(statement)
-    return any(isinstance(each, heads) and names & _read_in(each) for each in _statements(file))
+    return any(isinstance(other, heads) and names & _read_in(other) for other in _statements(file))
 
 
 def condition_of_request(file: str, line: int) -> tuple[int, str] | None:
     """In the function that `line` belongs to, the condition under which alone it requests a gradient: its line and its
     code; None if there is none."""
-    for each in _conditions_around(file, line):
-        if any(_requests(node) for statement in each.body for node in ast.walk(statement)):
-            return each.lineno, _head_of(each)
+    for condition in _conditions_around(file, line):
+        if any(_requests(node) for statement in condition.body for node in ast.walk(statement)):
+            return condition.lineno, _head_of(condition)
     return None
 
 
@@ -117,17 +118,17 @@ def condition_of_update(file: str, line: int, ran: Set[int]) -> tuple[int, str] 
     """In the function that `line` belongs to, the condition under which alone it updates something, where none of the
     lines that `ran` is under it: its line and its code; None if there is none, or more than one."""
     found = []
-    for each in _conditions_around(file, line):
-        if ran.isdisjoint(lines_of(each.body[0], each.body[-1])) and any(
-            _updates(node) for statement in each.body for node in ast.walk(statement)
+    for condition in _conditions_around(file, line):
+        if ran.isdisjoint(lines_of(condition.body[0], condition.body[-1])) and any(
+            _updates(node) for statement in condition.body for node in ast.walk(statement)
         ):
-            found.append((each.lineno, _head_of(each)))
+            found.append((condition.lineno, _head_of(condition)))
     return found[0] if len(found) == 1 else None
 
 
 def _conditions_around(file: str, line: int) -> list[ast.If]:
     inner = function_at(file, line)
-    return [each for each in ast.walk(inner) if isinstance(each, ast.If)] if inner is not None else []
+    return [node for node in ast.walk(inner) if isinstance(node, ast.If)] if inner is not None else []
 
 
 def _head_of(condition: ast.If) -> str:
