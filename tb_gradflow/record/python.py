@@ -67,6 +67,22 @@ def name_of(function: ast.AST) -> str:
     return function.id if isinstance(function, ast.Name) else ""
 
 
+def is_number(expression: ast.AST | str) -> bool:
+    """Whether an expression is a number that is written out."""
+    try:
+        return isinstance(ast.literal_eval(expression), (int, float))
+    except (ValueError, TypeError, SyntaxError, RecursionError):
+        return False
+
+
+OPERATORS: dict[type[ast.AST], str] = {
+    ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
+    ast.FloorDiv: "//", ast.Mod: "%", ast.Div: "/", ast.Mult: "*", ast.Add: "+", ast.Sub: "-", ast.Pow: "**",
+    ast.BitAnd: "&", ast.BitOr: "|", ast.Invert: "~", ast.MatMult: "@",
+}  # fmt: skip
+"""Those of comparisons and of values, as they are written."""
+
+
 def calls_within(node: ast.AST, *names: str) -> list[ast.Call]:
     """The calls in a node, the outer ones first; or only those of functions with one of these names."""
     calls = [part for part in ast.walk(node) if isinstance(part, ast.Call)]

@@ -12,10 +12,19 @@ from tb_gradflow.analyse.user_code.candidate import Candidate, candidates, in_pl
 from tb_gradflow.analyse.user_code.code import Code
 from tb_gradflow.analyse.user_code.draft import Draft, is_plain
 from tb_gradflow.analyse.user_code.library import Library
-from tb_gradflow.analyse.user_code.place import Place, argument_of, is_number, place_of_group
+from tb_gradflow.analyse.user_code.place import Place, argument_of, place_of_group
 from tb_gradflow.analyse.words.forward_pass import is_beyond, is_mostly_negative, share_of_zeros
 from tb_gradflow.analyse.words.names import Group, made_by
-from tb_gradflow.record.python import FUNCTIONS, name_of, names_in, reads_of, uses_of, values_of, variables_of
+from tb_gradflow.record.python import (
+    FUNCTIONS,
+    is_number,
+    name_of,
+    names_in,
+    reads_of,
+    uses_of,
+    values_of,
+    variables_of,
+)
 from tb_gradflow.record.report import Edit
 
 _BOUNDED = "Values below the bound are raised to it, and get no gradient."

@@ -7,12 +7,10 @@ import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from tb_gradflow.record.python import calls_within, expression_of, name_of, parsed
+from tb_gradflow.record.python import OPERATORS, calls_within, expression_of, is_number, name_of, parsed
 
-_OPERATORS: dict[type[ast.AST], str] = {
-    ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
-    ast.FloorDiv: "//", ast.Mod: "%", ast.Div: "/", ast.Mult: "*", ast.Add: "+", ast.Sub: "-", ast.Pow: "**",
-}  # fmt: skip
+# Not those of bits, which join conditions, and not the product of matrices.
+_OPERATORS = {kind: sign for kind, sign in OPERATORS.items() if sign not in ("&", "|", "~", "@")}
 
 _COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
 
@@ -50,7 +48,7 @@ class Call:
         """The argument that a fix is about: the first that is not a literal number."""
         plain = [_without_name(each) for each in self.arguments]
         plain = [*plain[self.about :], *plain[: self.about]]
-        return next((each for each in plain if not _is_number(each)), plain[0])
+        return next((each for each in plain if not is_number(each)), plain[0])
 
     @property
     def is_operator(self) -> bool:
@@ -84,7 +82,7 @@ class Call:
 
 
 def _divides_by_a_number(call: Call) -> bool:
-    return call.head == "/" and _is_number(call.arguments[1])
+    return call.head == "/" and is_number(call.arguments[1])
 
 
 def call_on(line: str, api: str | None, about: str = "") -> Call | None:
@@ -152,7 +150,7 @@ def is_whole_power(power: Call) -> bool:
 
 def _is_constant(call: Call) -> bool:
     """Whether it creates no TensorFlow op: Python or NumPy computes it, or its argument is a number."""
-    return _is_number(call.subject) or call.head.partition(".")[0] in _PYTHON
+    return is_number(call.subject) or call.head.partition(".")[0] in _PYTHON
 
 
 def call_around(line: str, inner: Call) -> Call | None:
@@ -223,13 +221,6 @@ def innermost_call(expression: str) -> Call | None:
     calls = [node for node in calls_within(tree) if node.args] if tree is not None else []
     plain = (call for call in calls if not any(map(calls_within, call.args)))
     return next(map(_call, plain), None)
-
-
-def _is_number(expression: str) -> bool:
-    try:
-        return isinstance(ast.literal_eval(expression), (int, float))
-    except (ValueError, SyntaxError):
-        return False
 
 
 def sides_of(expression: str, operator: str) -> tuple[str, str] | None:
