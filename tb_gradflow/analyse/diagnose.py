@@ -81,7 +81,7 @@ def diagnose(
         summary=verdict.text,
         variables=tuple(_report(trace, state, listed[state.variable]) for state in found),
         findings=findings,
-        unverified=unverified_in(measured, found, findings, told.inexact),
+        unverified=unverified_in(measured, findings, told.inexact),
         terms=terms_in(measured),
         verdict=verdict,
         fit=fit_in(measured),

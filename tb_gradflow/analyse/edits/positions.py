@@ -193,7 +193,7 @@ def _chosen_in_another_method(group: Group, place: Place, back: Place, made: fro
     statement = code.statement(call)
     if not _is_returned(place, call) or statement is None or not code.starts_a_line(statement):
         return None
-    taken = _taken_instead(group, back)
+    taken = _taken_instead(back)
     if taken is None:
         return None
     draft = place.draft()
@@ -235,7 +235,7 @@ def _is_returned(place: Place, call: ast.Call) -> bool:
     return len(names) == 1 and len(uses) == 2 and len(read) == 1 and isinstance(code.parent(read[0]), ast.Return)
 
 
-def _taken_instead(group: Group, back: Place) -> tuple[ast.expr, str] | None:
+def _taken_instead(back: Place) -> tuple[ast.expr, str] | None:
     """The call that took an index, and its replacement that takes a one-hot vector."""
     code, call, library = back.code, back.call, back.library
     if call is None or library is None or argument_of(call, -1, "batch_dims") is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from tb_gradflow.analyse.experiments.wording import apart, loss_called
 from tb_gradflow.analyse.graph.op_sets import QUOTIENTS
@@ -24,12 +24,10 @@ def of_interventions(trace: Trace, known: Sequence[Intervention], finding: Findi
             changed = [gradient for gradient in each.gradients if gradient.variable in names]
             if changed:
                 most = max(changed, key=lambda gradient: gradient.after)
-                yield _of(trace, each, most, names[most.variable], len(changed), names)
+                yield _of(trace, each, most, names[most.variable], len(changed))
 
 
-def _of(
-    trace: Trace, known: Intervention, gradient: ChangedGradient, name: str, count: int, names: Collection[int]
-) -> Evidence:
+def _of(trace: Trace, known: Intervention, gradient: ChangedGradient, name: str, count: int) -> Evidence:
     loss = loss_called(trace, known.target)
     what = _of_rows(known) if known.op < 0 else _of_tensor(trace, known)
     was_finite = not gradient.was_broken

@@ -221,9 +221,7 @@ def _is_made_before(measured: Measured, finding: Finding) -> bool:
     )
 
 
-def unverified_in(
-    measured: Measured, states: Sequence[State], findings: Sequence[Finding], inexact: Sequence[Suspect]
-) -> tuple[str, ...]:
+def unverified_in(measured: Measured, findings: Sequence[Finding], inexact: Sequence[Suspect]) -> tuple[str, ...]:
     """The facts that are not known, one sentence each."""
     trace = measured.topology.trace
     said = list(trace.notes)

@@ -156,7 +156,7 @@ def applied_by(optimizer: Any, args: Sequence[Any]) -> list[Applied]:
     inner = getattr(optimizer, "inner_optimizer", optimizer)
     is_scaled = inner is not optimizer or getattr(inner, "loss_scale_factor", None) is not None
     by_applier: dict[int, Applied] = {}
-    for gradient, variable in _pairs(optimizer, inner, args):
+    for gradient, variable in _pairs(inner, args):
         if gradient is None or not is_variable(variable) or not raw_variable(variable).dtype.is_floating:
             continue
         applier = _applier_of(inner, variable)
@@ -256,14 +256,14 @@ def _given(optimizer: Any, gradient: Any, variable: Any) -> Given:
     )
 
 
-def _pairs(optimizer: Any, inner: Any, args: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
+def _pairs(optimizer: Any, args: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
     first = args[0] if args else ()
     if not isinstance(first, (list, tuple)):
         return  # an iterator would be used up
     if first and all(isinstance(each, tuple) and len(each) == 2 for each in first):
         yield from first
         return
-    variables = args[1] if len(args) > 1 and args[1] is not None else inner._trainable_variables
+    variables = args[1] if len(args) > 1 and args[1] is not None else optimizer._trainable_variables
     yield from zip(first, variables, strict=False)
 
 

@@ -147,7 +147,7 @@ def _softmax_behind(suspect: Suspect, op: int) -> int:
     """The softmax that scores end in; -1 if something else comes first, or the path forks. A softmax cancels what is
     the same for all elements that it normalises: an offset for each of them it does not cancel, whatever the gradients
     of several calls of the layer add up to."""
-    keeps_elements, single = True, _is_single_along_last_axis(suspect, op)
+    keeps_elements, single = True, _is_single_along_last_axis(suspect)
     for _ in range(SCORING_STEPS):
         users = suspect.topology.onward(op)
         if len(users) != 1:
@@ -164,7 +164,7 @@ def _softmax_behind(suspect: Suspect, op: int) -> int:
 _SAME_PLACES = frozenset({"Cast", "Identity", "AddV2", "Sub", "Mul", "RealDiv"})
 
 
-def _is_single_along_last_axis(suspect: Suspect, shift: int) -> bool:
+def _is_single_along_last_axis(suspect: Suspect) -> bool:
     """Whether the variable that an op adds has one element along the last axis, which a softmax normalises."""
     shape = suspect.topology.trace.variables[suspect.state.variable].shape
     return not shape or shape[-1] == 1
