@@ -378,7 +378,7 @@ def _calls_of_model(before: list[ast.stmt], block: ast.With, place: Place) -> li
     """The call of the model whose variables the request lists, if the block reads what it has returned: also from
     lists, to which a loop before the block has appended it."""
     lists = [node for node in place.code.parts_at(place.source.line) if isinstance(node, ast.Attribute)]
-    models = {ast.unparse(node.value) for node in lists if node.attr in _VARIABLES_OF_MODEL}
+    models = {ast.unparse(node.value) for node in lists if node.attr in _LISTS}
     read = names_read(*block.body) | _loss_made_elsewhere(block, place)
     parts = [node for statement in before for node in ast.walk(statement) if isinstance(node, (ast.Assign, ast.Expr))]
     for statement in sorted(parts, key=lambda each: -each.lineno):
@@ -389,9 +389,6 @@ def _calls_of_model(before: list[ast.stmt], block: ast.With, place: Place) -> li
             return [statement]
         read |= names_read(statement)
     return []
-
-
-_VARIABLES_OF_MODEL = ("trainable_variables", "trainable_weights", "variables", "weights")
 
 
 def _filled(statement: ast.Expr) -> set[str]:

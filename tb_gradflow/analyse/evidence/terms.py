@@ -8,7 +8,7 @@ from dataclasses import replace
 from tb_gradflow.analyse.evidence.discrete import ROUNDING
 from tb_gradflow.analyse.evidence.stops import STOPS
 from tb_gradflow.analyse.evidence.suspects import Suspect, suspects_at
-from tb_gradflow.analyse.graph.op_sets import CHOICES, passes_gradient, scopes_of
+from tb_gradflow.analyse.graph.op_sets import CHOICES, SUMS_OF_TWO, passes_gradient, scopes_of
 from tb_gradflow.analyse.graph.paths import walked
 from tb_gradflow.analyse.graph.topology import Crossing, Topology
 from tb_gradflow.analyse.step.measured import Measured
@@ -122,9 +122,8 @@ def _terms(topology: Topology, op: int) -> list[int]:
 
 def _is_added_in_rows(topology: Topology, term: int) -> bool:
     """Whether it is added to something else before the sum or the mean over rows."""
-    added = ("AddV2", "Add", "Sub")
     users = walked([term], lambda op: [user for user in topology.onward(op) if not _is_number(topology, user)])
-    return not _is_number(topology, term) and any(topology.trace.ops[user].type in added for user in users)
+    return not _is_number(topology, term) and any(topology.trace.ops[user].type in SUMS_OF_TWO for user in users)
 
 
 def _has_shape_of(topology: Topology, op: int, other: int) -> bool:

@@ -134,6 +134,10 @@ LIMITS = frozenset({"Maximum", "Minimum"})
 JOINS = frozenset({"Concat", "ConcatV2", "Pack"})
 
 
+OVERFLOWING = ("Exp", "Expm1", "Cosh", "Sinh")
+"""These are infinite for inputs that are not."""
+
+
 def is_half(op: Op) -> bool:
     """Whether a result of the op is a float16."""
     return any(tensor.dtype == "float16" for tensor in op.outputs)

@@ -27,7 +27,7 @@ from tb_gradflow.analyse.user_code.imports import as_imported
 from tb_gradflow.analyse.words.forward_pass import examples_of, measured_values
 from tb_gradflow.analyse.words.names import Group
 from tb_gradflow.record.expected import expected_by
-from tb_gradflow.record.report import Alternative, Edit, Finding, OpReport, SourceReport
+from tb_gradflow.record.report import SEVERITIES, Alternative, Edit, Finding, OpReport, SourceReport
 from tb_gradflow.record.schema import PYTHON, SNAPSHOT
 
 # The remainder when gradients of about one cancel.
@@ -35,8 +35,6 @@ NOISE_BELOW = 1e-5
 
 MOST_EDITS = 4
 """How many edits a finding offers at most."""
-
-_SEVERITIES = ("error", "warning", "info")
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,5 +255,5 @@ def path_of(group: Group) -> tuple[int, ...]:
 def _order(group: Group, finding: Finding) -> tuple[int, int, bool, int, int, str]:
     distance = _distance(group.suspect.measured, finding.target, group.culprit)
     is_finite = not any(state.status in ("nan", "inf") for state in group.states)
-    severity = _SEVERITIES.index(finding.severity)
+    severity = SEVERITIES.index(finding.severity)
     return severity, -len(finding.variables), is_finite, distance, finding.culprit, finding.cause

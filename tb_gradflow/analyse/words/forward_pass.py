@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from tb_gradflow.analyse.graph.op_sets import SAME_ELEMENTS, SINGULAR_INPUT
+from tb_gradflow.analyse.graph.op_sets import OVERFLOWING, SAME_ELEMENTS, SINGULAR_INPUT
 from tb_gradflow.analyse.step.birth import Values, birth_of, is_bad, is_infinite, is_nan, values_of
 from tb_gradflow.analyse.words.code import is_simple
 from tb_gradflow.analyse.words.names import Group, call_of
@@ -218,7 +218,7 @@ def _given(group: Group, values: Values) -> str:
     kind, dtype = group.op.type, group.op.outputs[0].dtype if group.op.outputs else ""
     value, name = argument_of(group), name_of_argument(group) or "the input"
     subject = f"{name[0].upper()}{name[1:]}"
-    if kind in ("Exp", "Expm1", "Cosh", "Sinh") and value is not None:
+    if kind in OVERFLOWING and value is not None:
         reached = value.largest if kind in ("Exp", "Expm1") else max(abs(value.largest), abs(value.smallest))
         limit = _EXPONENT.get(dtype, 0.0)
         return (

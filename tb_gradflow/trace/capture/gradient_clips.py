@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tb_gradflow.analyse.graph.op_sets import SUMS
 from tb_gradflow.trace.capture.optimizer_updates import Applied, CalledClip, Moved
 from tb_gradflow.trace.capture.symbols import Symbols
 from tb_gradflow.trace.numerics.finiteness import elements_of
@@ -22,7 +23,7 @@ CLIPPING = ("clip_by_global_norm", "clip_by_norm", "clip_by_value")
 MODULES = (tf, tf.compat.v1, tf.compat.v2)
 
 # A clipped gradient may still be cast, divided by a number, or added to another one, before it is applied.
-_SAME, _SUMS, _FACTORS = {"Identity", "Cast", "Reshape"}, {"AddN", "AddV2", "Add", "Sub"}, {"Mul", "RealDiv"}
+_SAME, _FACTORS = {"Identity", "Cast", "Reshape"}, {"Mul", "RealDiv"}
 _FAR = 64
 
 
@@ -73,8 +74,8 @@ class CalledClips:
 
 def _passed(op: Any) -> Iterator[Any]:
     """The inputs of an op that are a gradient if its output is one."""
-    if op.type in _SAME | _SUMS:
-        yield from op.inputs if op.type in _SUMS else op.inputs[:1]
+    if op.type in _SAME | SUMS:
+        yield from op.inputs if op.type in SUMS else op.inputs[:1]
     elif op.type in _FACTORS and op.inputs[1].shape.rank == 0:
         yield op.inputs[0]
     elif op.type == "Mul" and op.inputs[0].shape.rank == 0:

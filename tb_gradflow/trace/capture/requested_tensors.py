@@ -20,15 +20,12 @@ from tb_gradflow.trace.protection.local_variables import local_variables
 from tb_gradflow.trace.source.frames import PACKAGE, Frame
 from tb_gradflow.trace.source.statements import function_at, tree_of
 from tb_gradflow.trace.source.user_line import is_users, users_frame
-from tb_gradflow.trace.tf_internals.tapes import flat_sources
+from tb_gradflow.trace.tf_internals.tapes import REQUESTS, flat_sources
 
 # A longer call is not parsed.
 _LINES = 12
 
 _LONGEST_NAME = 30
-
-# The methods that request a gradient from a tape.
-_METHODS = ("gradient", "jacobian", "batch_jacobian")
 
 _TENSORFLOW = os.sep + "tensorflow" + os.sep
 
@@ -66,7 +63,7 @@ def requested_tensors(
     caller = _caller(frames)
     if caller is None:
         return
-    written = written_sources(caller, _METHODS, ("sources", "source"), 1, sources)
+    written = written_sources(caller, REQUESTS, ("sources", "source"), 1, sources)
     for place, source in enumerate(flat_sources(sources)):
         if not isinstance(source, tf.Tensor) or source.dtype in (tf.resource, tf.variant) or is_known(source):
             continue

@@ -8,9 +8,7 @@ from collections.abc import Iterator, Sequence
 from tb_gradflow.record.python import calls_within, parsed
 from tb_gradflow.trace.source.frames import Frame
 from tb_gradflow.trace.source.user_line import origin_of
-
-# Methods of a tape, whose first argument is differentiated.
-_METHODS = ("gradient", "jacobian", "batch_jacobian")
+from tb_gradflow.trace.tf_internals.tapes import REQUESTS
 
 # The same in a graph of TensorFlow 1.
 _GRAPH_METHODS = ("minimize", "compute_gradients", "gradients")
@@ -24,7 +22,7 @@ def target_names(calls: Sequence[Sequence[Frame]], *, by_tape: bool = True) -> I
 
     Several requests on one line, `a.gradient(x, …), b.gradient(y, …)`, run from left to right.
     """
-    methods = _METHODS if by_tape else _GRAPH_METHODS
+    methods = REQUESTS if by_tape else _GRAPH_METHODS
     asked: dict[tuple[str, int], int] = {}
     for frames in calls:
         source = origin_of(frames, "").source

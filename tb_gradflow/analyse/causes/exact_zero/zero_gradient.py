@@ -9,6 +9,7 @@ from tb_gradflow.analyse.evidence.optimum import is_at_goal, is_last, is_settled
 from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
 from tb_gradflow.analyse.evidence.zeros import PRODUCTS, began_at_zero
 from tb_gradflow.analyse.graph.op_sets import ROWS, SHIFTS, constant_of
+from tb_gradflow.analyse.graph.probabilities import SOFTMAX_LOSSES
 from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.words.broken import logsumexp
 from tb_gradflow.analyse.words.fields import ZERO, Template, fields
@@ -64,14 +65,11 @@ def given_zero(suspect: Suspect) -> Verdict | None:
     return Verdict("zero_gradient", "info" if suspect.measured.is_learned(suspect.target) else "warning", NO_OP)
 
 
-_CROSS_ENTROPIES = frozenset({"SoftmaxCrossEntropyWithLogits", "SparseSoftmaxCrossEntropyWithLogits"})
-
-
 def nothing_left(suspect: Suspect) -> Verdict | None:
     """TensorFlow's own cross entropy at its goal: prediction and label are the same in every digit. Or the loss has
     come down to next to nothing, and what is flat are the loss or the activation in front of it."""
     measured, target = suspect.measured, suspect.target
-    within = suspect.op.type in _CROSS_ENTROPIES or "/logistic_loss" in suspect.op.name
+    within = suspect.op.type in SOFTMAX_LOSSES or "/logistic_loss" in suspect.op.name
     # A product may have a factor of zero, which makes the loss zero as well.
     flat = suspect.op.type not in PRODUCTS and is_last(suspect.topology, target, suspect.culprit)
     come_down = flat and measured.has_come_down(target)

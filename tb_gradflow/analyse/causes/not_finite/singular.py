@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tb_gradflow.analyse.evidence.signs import is_never_positive, sign_of
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
-from tb_gradflow.analyse.graph.op_sets import constant_of
+from tb_gradflow.analyse.graph.op_sets import OVERFLOWING, constant_of
 from tb_gradflow.analyse.step.birth import is_cleared
 from tb_gradflow.record.schema import Op, Trace
 
@@ -12,7 +12,7 @@ _BY_TYPE = {
     "sqrt_at_zero": ("Sqrt", "Rsqrt", "EuclideanNorm"),
     "zero_over_zero": ("RealDiv", "Div", "Reciprocal", "Inv", "Xdivy", "Angle", "Atan2"),
     "log_zero": ("Log", "Log1p", "Xlogy", "Xlog1py"),
-    "exp_overflow": ("Exp", "Expm1", "Cosh", "Sinh"),
+    "exp_overflow": OVERFLOWING,
     "pow_fraction_at_zero": ("Pow",),
     "acos_at_one": ("Acos", "Asin", "Acosh", "Atanh"),
     "softmax_all_masked": ("Softmax", "LogSoftmax"),

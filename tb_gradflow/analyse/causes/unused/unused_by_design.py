@@ -7,7 +7,7 @@ import re
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.graph.dead_terms import term_in_vain
-from tb_gradflow.analyse.graph.op_sets import scopes_of
+from tb_gradflow.analyse.graph.op_sets import SUMS_OF_TWO, scopes_of
 from tb_gradflow.analyse.graph.same_named import twin_in_use
 from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.user_code.skipped_branches import condition_of
@@ -62,7 +62,7 @@ def _is_end_of_stream(suspect: Suspect) -> bool:
     same part, and there it trains; and the rest of this block trains.
     """
     topology, target = suspect.topology, suspect.target
-    if target < 0 or suspect.culprit < 0 or suspect.op.type not in ("Sub", "AddV2", "Add"):
+    if target < 0 or suspect.culprit < 0 or suspect.op.type not in SUMS_OF_TWO:
         return False
     influence = topology.influence(target).hops
     if not any(edge.op >= 0 and influence[edge.op] >= 0 for edge in suspect.op.inputs):
