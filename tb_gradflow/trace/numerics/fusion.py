@@ -35,7 +35,7 @@ _PRODUCTS = frozenset({"MatMul", "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"
 # Ops whose output may reuse their input's memory.
 _SAME_MEMORY = frozenset({"Identity", "Reshape", "Squeeze", "ExpandDims", "StopGradient", "Snapshot"})
 
-_COPIES = frozenset({"Identity", "StopGradient", "PreventGradient", "Snapshot", "CheckNumerics"})
+COPIES = frozenset({"Identity", "StopGradient", "PreventGradient", "Snapshot", "CheckNumerics"})
 
 # Ops that are cheap enough to run twice.
 _REPEATED = _FACTORS | _TERMS | {"Sum", "Reshape", "Tile", "BroadcastTo", "Identity", "ExpandDims", "Squeeze"}
@@ -151,7 +151,7 @@ def apart(gradient: Any) -> Any:
     if gradient is None:
         return gradient
     value = gradient
-    while value.op.type in _COPIES:  # as behind a clip by the norm of all gradients
+    while value.op.type in COPIES:  # as behind a clip by the norm of all gradients
         value = value.op.inputs[0]
     if value.op.type not in _FACTORS | _TERMS:
         return gradient
@@ -355,7 +355,7 @@ def _is_seen_through(op: Any) -> bool:
     """Whether the optimizer may remove an op that changes nothing. In a graph of TensorFlow 1 this includes the copies
     with which `tf.gradients` keeps all gradients of an op together.
     """
-    return is_of_broadcast(op) or (op.type in _COPIES and not op.graph.building_function)
+    return is_of_broadcast(op) or (op.type in COPIES and not op.graph.building_function)
 
 
 def is_of_broadcast(op: Any) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from tb_gradflow.trace.numerics.fusion import is_constant, is_of_broadcast, may_be_merged, may_be_merged_into
+from tb_gradflow.trace.numerics.fusion import COPIES, is_constant, is_of_broadcast, may_be_merged, may_be_merged_into
 from tb_gradflow.trace.sessions.executions import Execution, variable_read_by
 
 Array = npt.NDArray[Any]
@@ -23,9 +23,8 @@ Values = Mapping[str, Array]
 """Values of tensors by name, and of variables by the name of the op that creates them."""
 
 # Ops whose result the optimizer may replace by their input, if nothing fetches it. The input is fetched in their place.
-_COPIES = frozenset({"Identity", "StopGradient", "PreventGradient", "Snapshot", "CheckNumerics"})
 _RESHAPING = frozenset({"Reshape", "Squeeze", "ExpandDims"})
-_SEEN_THROUGH = _COPIES | _RESHAPING
+_SEEN_THROUGH = COPIES | _RESHAPING
 
 _DEEPEST = 8
 
@@ -173,7 +172,7 @@ def _function_of(op: Any) -> Callable[..., Any] | None:
         return lambda *factors: np.matmul(
             *(each.T if turn else each for each, turn in zip(factors, turned, strict=True))
         )
-    return np.asarray if op.type in _COPIES else _ELEMENTWISE.get(op.type)
+    return np.asarray if op.type in COPIES else _ELEMENTWISE.get(op.type)
 
 
 def _combined(parts: Sequence[Recipe], compute: Callable[..., Any]) -> Recipe:
