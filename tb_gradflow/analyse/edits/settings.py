@@ -129,7 +129,7 @@ def of_two_classes(group: Group) -> Iterator[Candidate]:
     draft = Draft(code).replace(given, '"binary_crossentropy"')
     for node in ast.walk(code.tree):
         if isinstance(node, ast.Call) and name_of(node.func) == "Dense" and _has_one_unit(node):
-            activation = argument_of(node, 1, "activation")
+            activation = _activation_in(node)
             if activation is not None and _activation(activation) == "softmax":
                 draft.replace(activation, '"sigmoid"')
     cost = "The output becomes the probability of one of two classes, and the labels have to be 0 and 1."
@@ -142,27 +142,33 @@ def _has_one_unit(call: ast.Call) -> bool:
 
 
 def _other_activation(group: Group, old: tuple[str, ...], new: str, *, everywhere: bool = False) -> Edit | None:
-    names = [layer_of(group.trace, group.culprit)] if group.culprit >= 0 else []
-    names += list(layers_of_group(group))
+    own = layer_of(group.trace, group.culprit) if group.culprit >= 0 else ""
     program = program_of(group.trace).passages
-    for name in filter(None, names):
+    for name in [own] if own else layers_of_group(group):
         layer = definition_of_layer(program, group.trace, name)
-        given = argument_of(layer.call, -1, "activation") if layer is not None else None
+        given = _activation_in(layer.call) if layer is not None else None
         if layer is not None and given is not None and _activation(given) in old:
             return Draft(layer.code).replace(given, f'"{new}"').edit()
     if everywhere:
         # Layers that a loop creates have no separate names in the file.
         found = [
-            (code, keyword.value)
+            (code, given)
             for code in program
             for node in ast.walk(code.tree)
-            if isinstance(node, ast.Call)
-            for keyword in node.keywords
-            if keyword.arg == "activation" and _activation(keyword.value) in old and _is_in_loop(code, node)
+            if isinstance(node, ast.Call) and (given := _activation_in(node)) is not None
+            if _activation(given) in old and _is_in_loop(code, node)
         ]
         if len(found) == 1:
             return Draft(found[0][0]).replace(found[0][1], f'"{new}"').edit()
     return None
+
+
+_ACTIVATION_AT = {"Dense": 1, "Activation": 0, "LSTM": 1, "GRU": 1, "SimpleRNN": 1}
+"""Which positional argument of a layer its activation is; programs name it in other layers."""
+
+
+def _activation_in(call: ast.Call) -> ast.expr | None:
+    return argument_of(call, _ACTIVATION_AT.get(name_of(call.func), -1), "activation")
 
 
 def _activation(node: ast.expr) -> str:
@@ -188,7 +194,7 @@ def logits_instead(group: Group) -> Iterator[Candidate]:
     layer = definition_of_layer(program_of(group.trace).passages, group.trace, layer_of(group.trace, made))
     if layer is None:
         return
-    given = argument_of(layer.call, 1 if name_of(layer.call.func) == "Dense" else -1, "activation")
+    given = _activation_in(layer.call)
     if given is not None and _activation(given) in _TO_PROBABILITIES:
         yield from candidates(cost.format(_activation(given)), Draft(layer.code).replace(given, "None").edit())
 
@@ -199,8 +205,7 @@ def softmax_instead(group: Group) -> Iterator[Candidate]:
     layer = definition_of_layer(program_of(group.trace).passages, group.trace, layer_of(group.trace, group.culprit))
     if layer is None:
         return
-    place = {"Dense": 1, "Activation": 0}.get(name_of(layer.call.func), -1)
-    given = argument_of(layer.call, place, "activation")
+    given = _activation_in(layer.call)
     if given is not None and _activation(given) in _NO_SOFTMAX:
         yield from candidates(cost, Draft(layer.code).replace(given, '"softmax"').edit())
 
@@ -218,7 +223,7 @@ def with_activations(group: Group) -> Iterator[Candidate]:
         return
     draft = Draft(layers[0].code)
     for each in layers:
-        given = argument_of(each.call, 1, "activation")
+        given = _activation_in(each.call)
         if given is not None:
             draft.replace(given, '"relu"')
         else:
@@ -237,7 +242,7 @@ def without_activation(group: Group) -> Iterator[Candidate]:
             yield from candidates(cost, place.draft().replace(place.call, place.code.written(place.subject)).edit())
         return
     layer = definition_of_layer(program_of(group.trace).passages, group.trace, layer_of(group.trace, group.culprit))
-    given = argument_of(layer.call, -1, "activation") if layer is not None else None
+    given = _activation_in(layer.call) if layer is not None else None
     if layer is not None and given is not None and _activation(given) in _WITH_LIMITS:
         yield from candidates(cost, Draft(layer.code).replace(given, "None").edit())
 
@@ -299,7 +304,7 @@ def other_axis(group: Group) -> Iterator[Candidate]:
     if name_of(layer.call.func) == "Softmax":
         yield from candidates(_cost_of_axis(shape), _with_axis(group, layer.code, layer.call, shape, None))
         return
-    given = argument_of(layer.call, -1, "activation")
+    given = _activation_in(layer.call)
     if given is not None and _activation(given) == "softmax" and len(shape) == 2:
         yield from candidates(_ONE_OF_TWO, Draft(layer.code).replace(given, '"sigmoid"').edit())
 
@@ -314,7 +319,7 @@ def _single_unit(group: Group) -> Edit | None:
         for code in program_of(group.trace).passages
         for node in ast.walk(code.tree)
         if isinstance(node, ast.Call) and name_of(node.func) == "Dense" and _has_one_unit(node)
-        if (activation := argument_of(node, 1, "activation")) is not None and _activation(activation) == "softmax"
+        if (activation := _activation_in(node)) is not None and _activation(activation) == "softmax"
     ]
     return Draft(found[0][0]).replace(found[0][1], '"sigmoid"').edit() if len(found) == 1 else None
 

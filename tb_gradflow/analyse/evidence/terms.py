@@ -33,19 +33,26 @@ def suspects_of_terms(measured: Measured, connected: list[State]) -> Iterator[Su
 
 def suspects_beside_others(measured: Measured, connected: list[State]) -> Iterator[Suspect]:
     """For each variable of which a term uses the value and gives a gradient only to others, every op that cuts it off
-    from that term: an encoder that learns from a divergence alone. Not if a `stop_gradient` is on every path to it."""
+    from that term: an encoder that learns from a divergence alone. Not if a `stop_gradient` is on every path to it. And
+    not if another term, which teaches the variable, uses the result of the op too: the score of a sampled action."""
     topology = measured.topology
     for target, states in _by_target(connected):
         terms = _terms(topology, topology.trace.targets[target].op)
+        ways = {term: (_without_stop(topology, term), _reached_back(topology, term)) for term in terms}
         for term in terms if len(terms) > 1 else ():
-            used, reached = _without_stop(topology, term), _reached_back(topology, term)
+            used, reached = ways[term]
             cut = [
                 replace(state, beside=True)
                 for state in states
                 if reached.isdisjoint(readers := topology.readers[state.variable]) and not used.isdisjoint(readers)
             ]
             if cut and _gives_any(topology, target, reached):
-                yield from _cut_off(measured, cut, term, used)
+                for suspect in _cut_off(measured, cut, term, used):
+                    readers = topology.readers[suspect.state.variable]
+                    if not any(
+                        suspect.culprit in uses and not teaches.isdisjoint(readers) for uses, teaches in ways.values()
+                    ):
+                        yield suspect
 
 
 def _by_target(states: Sequence[State]) -> Iterator[tuple[int, list[State]]]:

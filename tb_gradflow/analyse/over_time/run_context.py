@@ -14,7 +14,7 @@ from tb_gradflow.analyse.over_time.silent_units import Silence
 from tb_gradflow.analyse.over_time.spikes import SpikeSeen
 from tb_gradflow.analyse.over_time.unchanged import Unchanged
 from tb_gradflow.analyse.over_time.unmoved import Standstill
-from tb_gradflow.analyse.over_time.updates import ClipSeen, Moves, Skipped
+from tb_gradflow.analyse.over_time.updates import ClipSeen, LongStep, Moves, Skipped
 from tb_gradflow.analyse.over_time.value_courses import ValueCourses
 from tb_gradflow.record.schema import Influence, Intervention, KeptNumber, LineSearch, Reaction, Slope, Trace
 
@@ -49,6 +49,7 @@ class RunContext:
         kept_numbers: The Python numbers that steps of this trace have kept, likewise.
         line_search: The last one of the run, and its step; `None` if there was none.
         too_long: The first one of a step that was too long, likewise.
+        long_step: An earlier step that was larger than the weights, after which the loss rose; read when called.
         spikes: Steps until this one that were not usual.
         clips: What clips have cut in the last recorded steps.
         moves: How far these have moved each variable; read when called.
@@ -77,6 +78,7 @@ class RunContext:
     kept_numbers: tuple[KeptNumber, ...] = ()
     line_search: Searched | None = None
     too_long: Searched | None = None
+    long_step: Callable[[], LongStep | None] = lambda: None
     spikes: tuple[SpikeSeen, ...] = ()
     clips: tuple[ClipSeen, ...] = ()
     moves: Callable[[], Moves] = dict

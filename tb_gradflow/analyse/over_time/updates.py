@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -130,6 +130,46 @@ def _shares(rows: npt.NDArray[np.float32]) -> list[float]:
     known = (weight > 0) & (update > 0) & np.isfinite(weight) & np.isfinite(update)
     shares: list[float] = (update[known] / weight[known]).tolist()
     return shares
+
+
+_WHOLE = 0.9
+"""Where most of a weight after a step is what the step has added, that is twice as large as what was there before."""
+
+_RISE = 10.0
+"""A loss that is so many times the one before has risen."""
+
+
+@dataclass(frozen=True, slots=True)
+class LongStep:
+    """An update that was larger than the weights, and the loss afterwards.
+
+    Attributes:
+        step: The step.
+        before: Its loss.
+        after: A far higher one of a later step; not finite if that was not.
+    """
+
+    step: int
+    before: float
+    after: float
+
+
+def long_step_of(steps: Iterable[tuple[int, Trace, npt.NDArray[np.float32], Sequence[float]]]) -> LongStep | None:
+    """The first step of a run with such an update; `None` if there is none, or if the loss is not far higher in any
+    later step. `steps` are the recorded ones before the one in question, the first one first: number, trace, values of
+    `VARIABLE_STATISTICS` for each variable, and losses."""
+    number, then = -1, dict[str, float]()
+    for step, trace, rows, losses in steps:
+        named = {target.name: loss for target, loss in zip(trace.targets, losses, strict=False)}
+        for name, before in then.items():
+            if not named.get(name, before) <= _RISE * abs(before):
+                return LongStep(number, before, named[name])
+        if number < 0:
+            places = [at for at, each in enumerate(trace.variables) if each.trainable and len(each.shape) > 1]
+            shares = _shares(rows[places])
+            if shares and median(shares) > _WHOLE:
+                number, then = step, {name: loss for name, loss in named.items() if np.isfinite(loss)}
+    return None
 
 
 @dataclass(frozen=True, slots=True)

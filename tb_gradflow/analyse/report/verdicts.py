@@ -225,15 +225,16 @@ def _judge_terms(suspects: Iterable[Suspect]) -> tuple[Suspect, Verdict] | None:
 
 
 _OF_VALUES = ("nondiff_rounding", "integer_dtype", "python_escape")
+_OF_CHOICES = ("nondiff_index", "nondiff_sampling", "nondiff_comparison")
 
 
 def _judge_beside_others(suspects: Iterable[Suspect]) -> tuple[Suspect, Verdict] | None:
-    """Only what changes a value on its way: a choice or a sample often takes no part in training on purpose. A warning,
-    because the variable learns from other terms."""
+    """What changes a value on its way is a warning, because the variable learns from other terms. A choice or a sample
+    is information: it often takes no part in training on purpose."""
     found = judge_cuts(suspects)
-    if found is None or found[1].cause not in _OF_VALUES or found[1].severity == "info":
+    if found is None or found[1].cause not in (*_OF_VALUES, *_OF_CHOICES) or found[1].severity == "info":
         return None
-    return found[0], replace(found[1], severity="warning")
+    return found[0], replace(found[1], severity="warning" if found[1].cause in _OF_VALUES else "info")
 
 
 def _with_nearest_stop(suspects: Iterable[Suspect]) -> list[Suspect]:

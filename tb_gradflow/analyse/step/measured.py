@@ -14,7 +14,7 @@ from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.over_time.run_context import ALONE, RunContext, by_names
 from tb_gradflow.analyse.over_time.spikes import SpikeSeen
 from tb_gradflow.analyse.over_time.unmoved import Piece
-from tb_gradflow.analyse.over_time.updates import ClipSeen, Moves, clips_of, moves_of
+from tb_gradflow.analyse.over_time.updates import ClipSeen, LongStep, Moves, clips_of, moves_of
 from tb_gradflow.analyse.step.magnitude_path import Courses, courses_to
 from tb_gradflow.record.report import GradientReport
 from tb_gradflow.record.schema import (
@@ -108,6 +108,7 @@ class Measured:
         searches = () if values is None else values.line_searches
         self.line_search = (values.step, searches[0]) if values is not None and searches else context.line_search
         self.too_long = context.too_long
+        self._long_step = context.long_step
         self.not_moved = context.not_moved or ("" if values is None else values.not_moved)
         self.spikes = context.spikes
         if values is not None and values.spike is not None and all(each.step != values.step for each in self.spikes):
@@ -224,6 +225,11 @@ class Measured:
         }
         wanted = [(side, end) for side, end in enumerate(limits) if abs(end) < inf]
         return sum(parts[each] for each in wanted) if parts.keys() >= {*wanted} else None
+
+    @cached_property
+    def long_step(self) -> LongStep | None:
+        """See `RunContext`."""
+        return self._long_step()
 
     def is_beyond(self, op: int, place: int) -> bool:
         """Whether an input of an op was measured, and none of its elements is finite."""

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from tb_gradflow.analyse.over_time.updates import LongStep
 from tb_gradflow.analyse.step.learnable import (
     fit_in,
     has_not_fallen,
@@ -34,6 +35,12 @@ times."""
 
 _LARGE_TARGETS = 100.0
 """Outputs begin at about one."""
+
+_LARGE_INPUTS = 300.0
+"""More than the values of pixels, which many programs do not scale and still learn from."""
+
+_COME_DOWN = 0.5
+"""A loss of which a smaller part is left than of the one after a step that was too long is falling again."""
 
 _FALLEN = 0.2
 """By which part of it a loss has fallen since another step if that says nothing of now: batches differ."""
@@ -63,6 +70,15 @@ _OF_VALUES = ("zero", "vanishing", "nan", "inf", "exploding")
 """What weights that have grown too large may give a variable that has a gradient otherwise."""
 
 
+_OF_LARGE_WEIGHTS = frozenset(
+    {
+        "dead_relu", "dead_units", "saturation_sigmoid", "saturation_softmax", "local_saturation", "vanishing_depth",
+        "exploding_recurrence", "exp_overflow", "nonfinite_weights",
+    }
+)  # fmt: skip
+"""What weights that are too large lead to; elsewhere, an op that is not finite everywhere has its own fix."""
+
+
 def overall_verdict(
     measured: Measured, states: Sequence[State], findings: Sequence[Finding], summary: str
 ) -> OverallVerdict:
@@ -70,8 +86,7 @@ def overall_verdict(
     loud = [each for each in findings if each.severity != "info"]
     if loud:
         if (earlier := _too_long_before(measured, states, loud)) is not None:
-            step, first, part = earlier
-            raised = f"{_rate(first)} raised {_too_long(first, part, 'have lowered')}"
+            step, _, raised = earlier
             return OverallVerdict("rate", f"{summary} Before that, in step {step}, {raised}", ())
         return OverallVerdict(_OF_CAUSES.get(loud[0].cause, "gradient"), summary, ())
     ruled_out = tuple(_ruled_out(measured, states))
@@ -79,6 +94,9 @@ def overall_verdict(
     if search is not None and search.better is not None:
         raises = f"{when}{_rate(search)} raises {_too_long(search, search.better, 'lower')}"
         return OverallVerdict("rate", f"Not the gradient, but the step is too long: {raises}", ruled_out)
+    if (long := measured.long_step) is not None and _is_as_high(measured, long):
+        raised = f"in step {long.step}, {_larger_than_weights(long)}{_of_units(measured)}"
+        return OverallVerdict("rate", f"Not the gradient, but the steps are too long: {raised}", ruled_out)
     targets = {state.target for state in states if state.target >= 0}
     if targets and all(measured.is_small(target) for target in targets):
         return OverallVerdict("learned", summary, ruled_out)
@@ -111,31 +129,65 @@ def after_a_long_step(
     loud = [each for each in findings if each.severity != "info"]
     if (earlier := _too_long_before(measured, states, loud)) is None:
         return findings
-    step, first, _ = earlier
-    advice = f"Lower {_rate(first).rstrip(',')}: in step {step}, before this began, the step was too long. "
+    step, rate, _ = earlier
+    advice = f"Lower {rate}: in step {step}, before this began, the step was too long.{_of_units(measured)} "
     variables = {variable.name: number for number, variable in enumerate(measured.topology.trace.variables)}
     had_one = {name for name, number in variables.items() if measured.largest_before(number)[0] > 0}
     return tuple(
-        replace(each, fix=f"{advice}Otherwise: {_continued(each.fix)}", edit=None, cost="", alternatives=())
-        if each.tried is None and each.severity != "info" and had_one >= {*each.variables}
+        replace(each, fix=advice + _continued(each.fix), edit=None, cost="", alternatives=())
+        if each.tried is None
+        and each.severity != "info"
+        and had_one >= {*each.variables}
+        and not each.fix.startswith(advice.partition(" was ")[0])  # as it was said of an earlier step
         else each
         for each in findings
     )
 
 
-def _continued(sentence: str) -> str:
-    return sentence[:1].lower() + sentence[1:]
+_SAME_ADVICE = "Lower the learning rate; "
+
+
+def _continued(fix: str) -> str:
+    if fix.startswith(_SAME_ADVICE):
+        rest = fix.removeprefix(_SAME_ADVICE)
+        return rest[:1].upper() + rest[1:]
+    return f"Otherwise: {fix[:1].lower()}{fix[1:]}"
 
 
 def _too_long_before(
     measured: Measured, states: Sequence[State], loud: Sequence[Finding]
-) -> tuple[int, LineSearch, float] | None:
-    """The first step that was too long, if it was an earlier one and may explain all findings, and the part of it that
-    would have lowered the loss."""
-    if measured.too_long is None or not loud or not _is_of_values(measured, states, loud):
+) -> tuple[int, str, str] | None:
+    """The first step that was too long, if it was an earlier one and may explain all findings, its learning rate, and
+    what it did."""
+    if not loud or not _is_of_values(measured, states, loud):
         return None
-    step, first = measured.too_long
-    return (step, first, first.better) if step < measured.step and first.better is not None else None
+    if measured.too_long is not None:
+        step, first = measured.too_long
+        if step >= measured.step or first.better is None:
+            return None
+        rate = _rate(first)
+        return step, rate.rstrip(","), f"{rate} raised {_too_long(first, first.better, 'have lowered')}"
+    if all(each.cause in _OF_LARGE_WEIGHTS for each in loud) and (long := measured.long_step) is not None:
+        return long.step, "the learning rate", _larger_than_weights(long)
+    return None
+
+
+def _larger_than_weights(long: LongStep) -> str:
+    after = f"rose from {long.before:.3g} to {long.after:.3g}" if np.isfinite(long.after) else "was not finite any more"
+    return f"the step was larger than the weights that it changed, and the loss {after}."
+
+
+def _is_as_high(measured: Measured, long: LongStep) -> bool:
+    """Whether the loss has not come down again since a step."""
+    now = [measured.usual_loss(each.name, measured.step) for each in measured.topology.trace.targets]
+    return len(now) == 1 and not now[0] < _COME_DOWN * long.after
+
+
+def _of_units(measured: Measured) -> str:
+    """That the batch, or its targets, are large; empty if they are not."""
+    largest = measured.largest_input
+    inputs = f" The batch reaches {largest:.3g}: rather than the rate, scale inputs to about 1."
+    return _of_large_targets(measured, 0) or (inputs if largest > _LARGE_INPUTS else "")
 
 
 def _that_holds(measured: Measured) -> tuple[str, LineSearch | None]:

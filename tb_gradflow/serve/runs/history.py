@@ -9,7 +9,7 @@ import contextlib
 import hashlib
 import math
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -35,7 +35,7 @@ from tb_gradflow.analyse.over_time.silent_units import silences_of
 from tb_gradflow.analyse.over_time.spikes import SpikeSeen, spikes_of
 from tb_gradflow.analyse.over_time.unchanged import unchanged_of
 from tb_gradflow.analyse.over_time.unmoved import Piece, standstill_of
-from tb_gradflow.analyse.over_time.updates import clips_of, moves_of, skipped_of
+from tb_gradflow.analyse.over_time.updates import clips_of, long_step_of, moves_of, skipped_of
 from tb_gradflow.analyse.over_time.value_courses import value_courses_of
 from tb_gradflow.errors import DamagedRecord, LogError
 from tb_gradflow.record.codec import encode
@@ -329,6 +329,7 @@ class History:
                 kept_numbers=next((known.kept_numbers for known in same if known.kept_numbers), ()),
                 line_search=searched[-1] if searched else None,
                 too_long=next((each for each in searched if each[1].better is not None), None),
+                long_step=lambda: long_step_of(self._until(session, head, at)),
                 spikes=tuple(self._spikes(session, tried, head.steps[at])),
                 clips=clips_of(pieces()),
                 moves=lambda: moves_of(pieces()),
@@ -343,6 +344,15 @@ class History:
         """The last step before this one of which the forward pass was measured, if it was not finite."""
         steps = [known.step for _, known in tried if known.values and known.step < head.steps[at]]
         return measured_in(self.diagnose(steps[-1]), head.trace) if steps else None
+
+    def _until(
+        self, session: Session, head: ChunkHead, at: int
+    ) -> Iterator[tuple[int, Trace, Floats, Sequence[float]]]:
+        """The recorded steps up to one: number, trace, what moved, and losses."""
+        for chunk, trace in reversed([*self._chunks_backwards(session, head)]):
+            moved = self.moved(session.id, chunk)
+            for place, step in enumerate(chunk.steps[: at + 1 if chunk is head else None]):
+                yield step, trace, moved[place], self.losses(session.id, chunk, place)
 
     def _raised_after(self, session: Session, head: ChunkHead, at: int) -> Trace | None:
         """The trace of a step that has raised, if this is the last recorded step: no step of that trace is recorded."""

@@ -207,3 +207,36 @@ def test_the_training_is_the_same(tmp_path: Path) -> None:
     assert all(
         np.array_equal(one, other) for one, other in zip(plain.get_weights(), watched.get_weights(), strict=True)
     )
+
+
+def test_a_step_larger_than_the_weights_after_which_the_loss_has_risen(tmp_path: Path) -> None:
+    """It lowers the loss of its own batch, so that a search along it finds nothing."""
+    random = np.random.default_rng(0)
+    x, y = random.uniform(size=(96, 5)), keras.utils.to_categorical(random.integers(0, 10, 96), 10)
+    keras.utils.set_random_seed(0)
+    model = keras.Sequential([keras.Input((5,)), keras.layers.Dense(10, "softmax")])
+    model.compile(keras.optimizers.SGD(1e5), "categorical_crossentropy")
+    model.fit(x, y, epochs=4, verbose=0, callbacks=[GradFlowCallback(tmp_path)])
+    verdict = tb_gradflow.open_log(tmp_path).report().diagnosis.verdict
+
+    assert verdict.kind == "rate"
+    assert (
+        "too long: in step 0, the step was larger than the weights that it changed, and the loss rose" in verdict.text
+    )
+
+
+@pytest.mark.parametrize("rate", [1.0, 1e-3])
+def test_units_that_die_after_such_a_step_need_a_lower_rate(rate: float, tmp_path: Path) -> None:
+    """Units that were inactive from the beginning do not."""
+    keras.utils.set_random_seed(1)
+    at_first = "glorot_uniform" if rate == 1.0 else keras.initializers.Constant(-1.0)
+    layers = [keras.layers.Dense(16, "relu"), keras.layers.Dense(16, "relu", kernel_initializer=at_first)]
+    model = keras.Sequential([keras.Input((8,)), *layers, keras.layers.Dense(3, "softmax")])
+    model.compile(keras.optimizers.Adam(rate), "sparse_categorical_crossentropy")
+    classes = np.random.default_rng(1).integers(0, 3, 64)
+    model.fit(np.abs(X), classes, batch_size=16, epochs=5, verbose=0, callbacks=[GradFlowCallback(tmp_path)])
+    report = tb_gradflow.open_log(tmp_path).report()
+    dead = next(each for each in report.findings if each.cause == "dead_relu")
+
+    late = "Lower the learning rate: in step 0, before this began, the step was too long."
+    assert dead.fix.startswith(late) == (rate == 1.0)

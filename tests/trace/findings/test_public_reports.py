@@ -1908,3 +1908,48 @@ def test_an_edit_may_leave_what_is_in_front_of_a_zero_layer_without_a_gradient_a
     assert finding.tried.works
     assert "tf.maximum(" in finding.edit.after
     assert {each.variable for each in finding.tried.gradient_norm} == {each.path for each in last.trainable_variables}
+
+
+def test_the_activation_of_the_layer_that_is_named_is_changed(tmp_path: Path) -> None:
+    """Not that of another layer whose variables get no gradient either; it may be given without its name."""
+    keras.utils.set_random_seed(0)
+    low = keras.initializers.Constant(-100.0)
+    first = keras.layers.Dense(8, activation="relu", name="before_the_dead_one")
+    dead = keras.layers.Dense(8, "relu", bias_initializer=low, name="the_dead_one")
+    model = keras.Sequential([keras.Input((4,)), first, dead, keras.layers.Dense(1)])
+    model.compile("adam", "mse")
+    model.fit(X.numpy(), X.numpy()[:, 0], verbose=0, callbacks=[tb_gradflow.GradFlowCallback(tmp_path)])
+    finding = tb_gradflow.open_log(tmp_path).report().findings[0]
+    assert finding.edit is not None
+    assert finding.edit.after.strip() == (
+        'dead = keras.layers.Dense(8, "leaky_relu", bias_initializer=low, name="the_dead_one")'
+    )
+
+
+@pytest.mark.parametrize("quantised", [True, False])
+def test_a_choice_that_keeps_a_term_from_an_encoder_is_information(quantised: bool) -> None:
+    """A code without a straight-through estimator leaves its encoder to the commitment alone. The score of an action
+    is meant to."""
+    weight = tf.Variable(tf.constant(RANDOM.normal(size=(4, 3)), tf.float32), name="encoder")
+    codes = tf.Variable(tf.constant(RANDOM.normal(size=(3, 3)), tf.float32), name="codes")
+    returns = tf.constant([0.3, -1.0, 2.0])
+
+    def of_codes() -> Any:
+        z = X @ weight
+        chosen = tf.argmin(tf.reduce_sum(tf.square(z[:, None] - codes), -1), -1)
+        code = tf.gather(codes, chosen)
+        decoded = tf.reduce_mean(tf.square(code - X[:, :3]))
+        return decoded + tf.reduce_mean(tf.square(tf.stop_gradient(code) - z))
+
+    def of_actions() -> Any:
+        logits = X @ weight
+        action = tf.random.stateless_categorical(logits, 1, [1, 2])[:, 0]
+        advantage = tf.gather(returns, action) - tf.reduce_mean(codes)
+        score = tf.gather(tf.nn.log_softmax(logits), action, batch_dims=1)
+        return tf.reduce_mean(tf.square(advantage)) - tf.reduce_mean(tf.stop_gradient(advantage) * score)
+
+    report = tb_gradflow.explain(of_codes if quantised else of_actions, variables=[weight, codes])
+
+    assert report.healthy
+    found = [(each.cause, each.severity) for each in report.findings if "encoder" in each.variables]
+    assert found == ([("nondiff_index", "info")] if quantised else [])
