@@ -89,6 +89,17 @@ def calls_within(node: ast.AST, *names: str) -> list[ast.Call]:
     return [call for call in calls if name_of(call.func) in names] if names else calls
 
 
+def argument_of(call: ast.Call, position: int, *names: str) -> ast.expr | None:
+    """An argument, by its position or by its name, of which there may be several; a negative position is by the name
+    alone. `None` if it is not written there, as in `f(*arguments)`."""
+    named = next((keyword.value for keyword in call.keywords if keyword.arg in names), None)
+    if named is not None:
+        return named
+    if any(isinstance(given, ast.Starred) for given in call.args[: position + 1]):
+        return None
+    return call.args[position] if 0 <= position < len(call.args) else None
+
+
 def names_in(*nodes: ast.AST) -> set[str]:
     """Every name that is written somewhere in nodes, other than as a parameter."""
     return {name.id for name in _names(nodes)}

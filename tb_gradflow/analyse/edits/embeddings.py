@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 
 from tb_gradflow.analyse.user_code.code import Code
-from tb_gradflow.analyse.user_code.place import Place, argument_of
-from tb_gradflow.record.python import is_number, name_of, reads_of, variables_of
+from tb_gradflow.analyse.user_code.place import Place
+from tb_gradflow.record.python import argument_of, is_number, name_of, reads_of, variables_of
 from tb_gradflow.record.report import Edit
 
 SOFT_ROWS = (

@@ -9,9 +9,9 @@ from collections.abc import Collection, Iterator
 from tb_gradflow.analyse.user_code.candidate import Candidate, candidates
 from tb_gradflow.analyse.user_code.code import Code
 from tb_gradflow.analyse.user_code.inside import Inside
-from tb_gradflow.analyse.user_code.place import Place, argument_of, place_of_group
+from tb_gradflow.analyse.user_code.place import Place, place_of_group
 from tb_gradflow.analyse.words.names import Group
-from tb_gradflow.record.python import FUNCTIONS, calls_within, name_of, names_bound, variables_of
+from tb_gradflow.record.python import FUNCTIONS, argument_of, calls_within, name_of, names_bound, variables_of
 from tb_gradflow.record.report import Edit
 
 _COST = "TensorFlow computes the same values."

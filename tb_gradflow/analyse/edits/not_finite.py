@@ -12,11 +12,12 @@ from tb_gradflow.analyse.user_code.candidate import Candidate, candidates, in_pl
 from tb_gradflow.analyse.user_code.code import Code
 from tb_gradflow.analyse.user_code.draft import Draft, is_plain
 from tb_gradflow.analyse.user_code.library import Library
-from tb_gradflow.analyse.user_code.place import Place, argument_of, place_of_group
+from tb_gradflow.analyse.user_code.place import Place, place_of_group
 from tb_gradflow.analyse.words.forward_pass import is_beyond, is_mostly_negative, share_of_zeros
 from tb_gradflow.analyse.words.names import Group, made_by
 from tb_gradflow.record.python import (
     FUNCTIONS,
+    argument_of,
     is_number,
     name_of,
     names_in,

@@ -13,9 +13,9 @@ from tb_gradflow.analyse.evidence.suspects import discrete_part
 from tb_gradflow.analyse.user_code.candidate import Candidate, candidates, in_place_of
 from tb_gradflow.analyse.user_code.draft import Draft, is_plain
 from tb_gradflow.analyse.user_code.library import Library
-from tb_gradflow.analyse.user_code.place import Place, argument_of, place_of_group
+from tb_gradflow.analyse.user_code.place import Place, place_of_group
 from tb_gradflow.analyse.words.names import Group
-from tb_gradflow.record.python import is_number, name_of, reads_of, uses_of, variables_of
+from tb_gradflow.record.python import argument_of, is_number, name_of, reads_of, uses_of, variables_of
 from tb_gradflow.record.report import Edit
 
 _MEAN = (

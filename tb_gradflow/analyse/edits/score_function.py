@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from tb_gradflow.analyse.graph.op_sets import MEANS
 from tb_gradflow.analyse.user_code.candidate import Candidate, candidates
 from tb_gradflow.analyse.user_code.draft import Draft
-from tb_gradflow.analyse.user_code.place import Place, argument_of, place_of_group
+from tb_gradflow.analyse.user_code.place import Place, place_of_group
 from tb_gradflow.analyse.words.names import Group
-from tb_gradflow.record.python import name_of
+from tb_gradflow.record.python import argument_of, name_of
 from tb_gradflow.record.report import Edit
 
 _COST = (

@@ -14,10 +14,10 @@ from tb_gradflow.analyse.user_code.candidate import Candidate, candidates, in_pl
 from tb_gradflow.analyse.user_code.code import Code
 from tb_gradflow.analyse.user_code.draft import Draft
 from tb_gradflow.analyse.user_code.library import Library
-from tb_gradflow.analyse.user_code.place import Place, argument_of, place_of_group
+from tb_gradflow.analyse.user_code.place import Place, place_of_group
 from tb_gradflow.analyse.words.names import Group
 from tb_gradflow.analyse.words.soft import is_given_integers
-from tb_gradflow.record.python import is_number, name_of, uses_of, values_of, variables_of
+from tb_gradflow.record.python import argument_of, is_number, name_of, uses_of, values_of, variables_of
 from tb_gradflow.record.report import Edit
 
 _COST = (

@@ -11,9 +11,9 @@ from tb_gradflow.analyse.user_code.candidate import Candidate, candidates
 from tb_gradflow.analyse.user_code.code import Code, program_of
 from tb_gradflow.analyse.user_code.definitions import expression_of
 from tb_gradflow.analyse.user_code.draft import Draft
-from tb_gradflow.analyse.user_code.place import Place, argument_of, place_at, place_of_group
+from tb_gradflow.analyse.user_code.place import Place, place_at, place_of_group
 from tb_gradflow.analyse.words.names import Group
-from tb_gradflow.record.python import calls_within, name_of, names_bound, names_read, uses_of, values_of
+from tb_gradflow.record.python import argument_of, calls_within, name_of, names_bound, names_read, uses_of, values_of
 from tb_gradflow.record.report import Edit
 
 _NOTHING = "Nothing else changes."

@@ -21,9 +21,9 @@ from tb_gradflow.analyse.user_code.definitions import (
 from tb_gradflow.analyse.user_code.draft import Draft, is_plain
 from tb_gradflow.analyse.user_code.inside import Filled, Inside
 from tb_gradflow.analyse.user_code.kept_values import kept_in_step
-from tb_gradflow.analyse.user_code.place import Place, argument_of, place_of_group
+from tb_gradflow.analyse.user_code.place import Place, place_of_group
 from tb_gradflow.analyse.words.names import Group
-from tb_gradflow.record.python import FUNCTIONS, calls_within, name_of, uses_of
+from tb_gradflow.record.python import FUNCTIONS, argument_of, calls_within, name_of, uses_of
 from tb_gradflow.record.report import Edit
 from tb_gradflow.record.schema import COMPILED_EARLY, SNAPSHOT
 

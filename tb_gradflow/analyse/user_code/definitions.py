@@ -8,9 +8,9 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from tb_gradflow.analyse.user_code.code import Code, Program, program_of
-from tb_gradflow.analyse.user_code.place import Place, argument_of
+from tb_gradflow.analyse.user_code.place import Place
 from tb_gradflow.analyse.words.names import Group
-from tb_gradflow.record.python import calls_within, name_of
+from tb_gradflow.record.python import argument_of, calls_within, name_of
 from tb_gradflow.record.schema import Trace
 
 MAKERS = ("Variable", "add_weight", "get_variable", "add_variable")

@@ -7,8 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
-from tb_gradflow.analyse.user_code.place import argument_of
-from tb_gradflow.record.python import calls_within, parsed
+from tb_gradflow.record.python import argument_of, calls_within, parsed
 
 _SAME = (
     "exp", "sqrt", "square", "tanh", "sinh", "cosh", "sin", "cos", "tan", "abs", "maximum", "minimum", "where",

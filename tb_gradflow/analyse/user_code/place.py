@@ -10,7 +10,7 @@ from tb_gradflow.analyse.user_code.code import Code, Program, program_of
 from tb_gradflow.analyse.user_code.draft import Draft
 from tb_gradflow.analyse.user_code.library import Library, library_for
 from tb_gradflow.analyse.words.names import Group, limited_input, short, spoken
-from tb_gradflow.record.python import OPERATORS, is_number, name_of
+from tb_gradflow.record.python import OPERATORS, argument_of, is_number, name_of
 from tb_gradflow.record.schema import Op, Source
 
 _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -179,14 +179,3 @@ def _is_constant(node: ast.expr, python: tuple[str, ...]) -> bool:
 
 def _has_numbers_alone(call: ast.Call) -> bool:
     return bool(call.args) and all(map(is_number, call.args))
-
-
-def argument_of(call: ast.Call, position: int, name: str) -> ast.expr | None:
-    """An argument, by its position or by its name; a negative position is by the name alone. `None` if it is not
-    written there, as in `f(*arguments)`."""
-    named = next((each.value for each in call.keywords if each.arg == name), None)
-    if named is not None:
-        return named
-    if any(isinstance(each, ast.Starred) for each in call.args[: position + 1]):
-        return None
-    return call.args[position] if 0 <= position < len(call.args) else None

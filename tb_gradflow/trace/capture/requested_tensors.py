@@ -14,7 +14,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tb_gradflow.record.python import calls_within, name_of, own_nodes, parsed, targets_of
+from tb_gradflow.record.python import argument_of, calls_within, name_of, own_nodes, parsed, targets_of
 from tb_gradflow.trace.graph.flat_ops import FlatOp, Ref
 from tb_gradflow.trace.protection.local_variables import local_variables
 from tb_gradflow.trace.source.frames import PACKAGE, Frame
@@ -111,10 +111,7 @@ def written_sources(
     keyword or as the argument at `position`; `None` for sources without a name in the call.
     """
     call = _call_at(frame, functions)
-    given = [] if call is None else call.args[position : position + 1] if position >= 0 else []
-    if call is not None:
-        given = [*given, *(word.value for word in call.keywords if word.arg in keywords)]
-    return list(_written(given[0] if given else None, sources))
+    return list(_written(argument_of(call, position, *keywords) if call is not None else None, sources))
 
 
 def _written(node: ast.expr | None, source: Any) -> Iterator[str | None]:

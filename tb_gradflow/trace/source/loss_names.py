@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from tb_gradflow.record.python import calls_within, parsed
+from tb_gradflow.record.python import argument_of, calls_within, parsed
 from tb_gradflow.trace.source.frames import Frame
 from tb_gradflow.trace.source.user_line import origin_of
 from tb_gradflow.trace.tf_internals.tapes import REQUESTS
@@ -52,9 +52,8 @@ def requested_in(frames: Sequence[Frame]) -> tuple[str, str]:
 
 def _given(call: ast.Call, place: int, keywords: Sequence[str]) -> str:
     """An argument of a call as it is written; empty if it is not given."""
-    placed = call.args[place : place + 1] if place >= 0 else []
-    named = [word.value for word in call.keywords if word.arg in keywords]
-    return next((ast.unparse(each) for each in (*placed, *named)), "")
+    argument = argument_of(call, place, *keywords)
+    return ast.unparse(argument) if argument is not None else ""
 
 
 def _calls_in(code: str, methods: Sequence[str]) -> list[ast.Call]:
