@@ -90,11 +90,11 @@ class Code:
 
     def statement(self, node: ast.AST) -> ast.stmt | None:
         """The statement that contains a node, or is the node."""
-        return next((each for each in (node, *self.around(node)) if isinstance(each, ast.stmt)), None)
+        return next((outer for outer in (node, *self.around(node)) if isinstance(outer, ast.stmt)), None)
 
     def scope(self, node: ast.AST) -> ast.AST:
         """The function whose body contains a node; otherwise the class, otherwise the whole passage."""
-        return next((each for each in self.around(node) if isinstance(each, _SCOPES)), self.tree)
+        return next((outer for outer in self.around(node) if isinstance(outer, _SCOPES)), self.tree)
 
     def function(self, node: ast.AST) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
         """The innermost function with statements that contains a node."""
@@ -123,11 +123,11 @@ class Code:
 
     def is_evaluated_once(self, node: ast.AST) -> bool:
         """Whether a node's statement evaluates it exactly once, so that it can be computed in a statement before."""
-        for each in self.around(node):
-            if isinstance(each, _DEFERRED):
+        for outer in self.around(node):
+            if isinstance(outer, _DEFERRED):
                 return False
-            if isinstance(each, ast.stmt):
-                return isinstance(each, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Expr))
+            if isinstance(outer, ast.stmt):
+                return isinstance(outer, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Expr))
         return False
 
     def starts_a_line(self, statement: ast.stmt) -> bool:
@@ -145,7 +145,7 @@ class Code:
 
     def free_name(self, node: ast.AST, *wanted: str, besides: Collection[str] = ()) -> str:
         """A name that neither the function around a node nor `besides` uses: the first free one of those wanted."""
-        scopes = [each for each in self.around(node) if isinstance(each, FUNCTIONS)]
+        scopes = [outer for outer in self.around(node) if isinstance(outer, FUNCTIONS)]
         taken = self.names(scopes[-1] if scopes else self.tree).union(besides)
         free = (name for name in wanted if name not in taken)
         numbered = (f"{wanted[0]}_{number}" for number in range(2, 100))
@@ -178,8 +178,9 @@ class Code:
         """The expressions of the statement that a line of the file belongs to, in the same order; and those of other
         statements that begin on the same line as this one, as in `if x: y = z`."""
         found = self.statements_at(line)
-        beside = sorted((each for each in found if each.lineno == found[0].lineno), key=lambda each: each.col_offset)
-        return [node for each in beside for node in _evaluated(each) if isinstance(node, ast.expr)]
+        beside = [statement for statement in found if statement.lineno == found[0].lineno]
+        beside.sort(key=lambda statement: statement.col_offset)
+        return [node for statement in beside for node in _evaluated(statement) if isinstance(node, ast.expr)]
 
 
 def _end_of_head(node: ast.stmt) -> int:
@@ -275,7 +276,7 @@ def _richest(found: Mapping[str, set[str]], lines: frozenset[str]) -> set[str]:
     """The files with the most matches. If several have the same matches, only those with a line of the step; none if
     more than one is left."""
     most = max(map(len, found.values()), default=0)
-    rich = [file for file, each in found.items() if most and len(each) == most]
+    rich = [file for file, matches in found.items() if most and len(matches) == most]
     kept = set()
     for file in rich:
         alike = [other for other in rich if found[other] == found[file]]

@@ -100,7 +100,7 @@ def foreign_names(text: str) -> set[tuple[str, str]]:
     """The names that a function reads although only other functions have them, each with the name of the function: the
     parameter of `build` is not known in `call`. Names that nothing in the text defines may be defined elsewhere."""
     tree = module_of(text)
-    functions = [each for each in ast.walk(tree) if isinstance(each, FUNCTIONS)]
+    functions = [node for node in ast.walk(tree) if isinstance(node, FUNCTIONS)]
     local = {function: _bound_in(function) for function in functions}
     everywhere, somewhere = _bound_in(tree), set[str]().union(*local.values())
     found = set[tuple[str, str]]()
@@ -146,9 +146,9 @@ def is_plain(node: ast.AST) -> bool:
     if isinstance(node, ast.UnaryOp):
         return is_plain(node.operand)
     if isinstance(node, ast.Slice):
-        return all(each is None or is_plain(each) for each in (node.lower, node.upper, node.step))
+        return all(part is None or is_plain(part) for part in (node.lower, node.upper, node.step))
     if isinstance(node, ast.Tuple):
-        return all(is_plain(each) for each in node.elts)
+        return all(is_plain(element) for element in node.elts)
     return isinstance(node, (ast.Name, ast.Constant))
 
 

@@ -49,11 +49,11 @@ def kept_in_step(suspect: Suspect, number: int) -> tuple[KeptValue, int] | None:
         return None
     hops = topology.influence(target).hops
     ran = {op.source for place, op in enumerate(topology.trace.ops) if op.source is not None and hops[place] >= 0}
-    sources = [topology.trace.sources[each] for each in ran]
+    sources = [topology.trace.sources[place] for place in ran]
     # A loss that nothing in the step computes is such a value itself.
     is_given = topology.trace.targets[target].op < 0
     for kept in kept_from(topology.trace, number):
-        lines = {each.line for each in sources if each.file == kept.file}
+        lines = {source.line for source in sources if source.file == kept.file}
         for line, function in kept.reads:
             if is_given or not lines.isdisjoint(function):
                 return kept, line
@@ -79,7 +79,7 @@ def kept_values(program: Program, variable: str, types: Collection[str]) -> Iter
     code = defined.code
     file, home = code.passage.file, code.function(defined.call)
     passages = program.of_file(file) if home is None else (code,)
-    blocks = [(each, each.tree.body) for each in passages] if home is None else [(code, home.body)]
+    blocks = [(passage, passage.tree.body) for passage in passages] if home is None else [(code, home.body)]
     modules = {name for name, module in program.modules(file).items() if module.partition(".")[0] in _COMPUTING}
     taken = set[str]()
     for passage, statement in ((passage, statement) for passage, block in blocks for statement in block):
@@ -88,7 +88,7 @@ def kept_values(program: Program, variable: str, types: Collection[str]) -> Iter
         value = statement.value
         if taken.isdisjoint(_written(passage, value)) and not _takes(passage, value, defined.bound_to, modules):
             continue
-        for target in (each for node in statement.targets for each in ast.walk(node)):
+        for target in (part for node in statement.targets for part in ast.walk(node)):
             if not isinstance(target, (ast.Name, ast.Attribute)) or not isinstance(target.ctx, ast.Store):
                 continue
             name = passage.written(target)
@@ -101,19 +101,19 @@ def kept_values(program: Program, variable: str, types: Collection[str]) -> Iter
 def _takes(code: Code, value: ast.expr, variable: str, modules: Set[str]) -> bool:
     """Whether an expression computes a number, an array or a tensor from a variable, rather than an object that holds
     it, such as a model or a list."""
-    for each in _walked(value):
-        if isinstance(each, (ast.BinOp, ast.UnaryOp)) and variable in _operands(code, each):
+    for part in _walked(value):
+        if isinstance(part, (ast.BinOp, ast.UnaryOp)) and variable in _operands(code, part):
             return True
-        if isinstance(each, ast.Call) and variable in _written(code, each):
-            is_function = name_of(each.func)[:1].islower() and code.written(each.func).partition(".")[0] in modules
-            if name_of(each.func) in _TAKING or is_function:
+        if isinstance(part, ast.Call) and variable in _written(code, part):
+            is_function = name_of(part.func)[:1].islower() and code.written(part.func).partition(".")[0] in modules
+            if name_of(part.func) in _TAKING or is_function:
                 return True
     return False
 
 
 def _operands(code: Code, node: ast.BinOp | ast.UnaryOp) -> set[str]:
     sides = (node.left, node.right) if isinstance(node, ast.BinOp) else (node.operand,)
-    return {code.written(each) for each in sides}
+    return {code.written(side) for side in sides}
 
 
 def _reads(
@@ -123,7 +123,7 @@ def _reads(
     that do not use the name for something else."""
     for code in passages:
         before = code.passage.line - 1
-        for function in (each for each in ast.walk(code.tree) if isinstance(each, FUNCTIONS) and each is not home):
+        for function in (node for node in ast.walk(code.tree) if isinstance(node, FUNCTIONS) and node is not home):
             if inside is not None and (
                 inside not in code.around(function) or name in names_bound(function) | parameters_in(function)
             ):
@@ -139,7 +139,7 @@ def _reads(
 
 
 def _written(code: Code, node: ast.AST) -> set[str]:
-    return {code.written(each) for each in _walked(node) if isinstance(each, (ast.Name, ast.Attribute))}
+    return {code.written(part) for part in _walked(node) if isinstance(part, (ast.Name, ast.Attribute))}
 
 
 def _walked(node: ast.AST) -> Iterator[ast.AST]:
@@ -149,5 +149,5 @@ def _walked(node: ast.AST) -> Iterator[ast.AST]:
     ):
         return
     yield node
-    for each in ast.iter_child_nodes(node):
-        yield from _walked(each)
+    for part in ast.iter_child_nodes(node):
+        yield from _walked(part)
