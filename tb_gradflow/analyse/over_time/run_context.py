@@ -35,7 +35,7 @@ class RunContext:
         turns: Variables without a gradient that get one in other steps.
         silences: Vectors of which most elements get no gradient.
         unchanged: Variables that have had the same value all the time.
-        value_courses: The input ranges of functions that are not finite everywhere; none if everything is finite.
+        value_courses: The input ranges of functions that are not finite everywhere, and of targets; read when called.
         began: By the name of its target, the loss of the first recorded step.
         usual_loss: The median of the losses around a step, by the name of the target and the step; read when called.
         first_gradients: By the name of a variable, the largest element of its gradient in that step; read when called.
@@ -65,7 +65,7 @@ class RunContext:
     turns: Turns = field(default_factory=dict)
     silences: Mapping[int, Silence] = field(default_factory=dict)
     unchanged: Unchanged = field(default_factory=dict)
-    value_courses: ValueCourses = field(default_factory=dict)
+    value_courses: Callable[[], ValueCourses] = dict
     began: Mapping[str, float] = field(default_factory=dict)
     usual_loss: Callable[[str, int], float] = lambda target, step: math.nan
     first_gradients: Callable[[], Mapping[str, float]] = dict

@@ -49,6 +49,22 @@ def targets_in(measured: Measured, target: int) -> tuple[float, float] | None:
     return max(known, key=lambda found: max(map(abs, found)), default=None)
 
 
+def same_targets(measured: Measured) -> str:
+    """That all targets of several recorded steps are the same number; empty if they are not, or were not measured."""
+    ops, found, steps = measured.topology.trace.ops, set[float](), 0
+    for (op, _), course in measured.value_courses.items():
+        if ops[op].type in (*DIFFERENCES, "Mul"):
+            found.update(end for each in course for end in (each.smallest, each.largest))
+            steps = len(course)
+    if len(found) != 1 or steps < _FEWEST:
+        return ""
+    return f"All targets of the recorded steps are {found.pop():.3g}: if that is not meant, look where `y` is made."
+
+
+_FEWEST = 8
+"""In how many steps: a batch may have a single row, and classes may follow each other."""
+
+
 def teaches_nothing(fit: BatchFit) -> str:
     """That the model learns nothing from the inputs of the batch; empty if it does, or if that is not known."""
     pairs = [

@@ -15,6 +15,7 @@ from tb_gradflow.analyse.over_time.run_context import ALONE, RunContext, by_name
 from tb_gradflow.analyse.over_time.spikes import SpikeSeen
 from tb_gradflow.analyse.over_time.unmoved import Piece
 from tb_gradflow.analyse.over_time.updates import ClipSeen, LongStep, Moves, clips_of, moves_of
+from tb_gradflow.analyse.over_time.value_courses import ValueCourses
 from tb_gradflow.analyse.step.magnitude_path import Courses, courses_to
 from tb_gradflow.record.report import GradientReport
 from tb_gradflow.record.schema import (
@@ -76,8 +77,7 @@ class Measured:
             run where that was looked at; `None` if it never was.
         too_long: The same of the first step that was too long, and which step that is; `None` if there is none.
         kept_numbers: Python numbers from when the step was compiled.
-        onset: See `RunContext`, also for standstill, rest, turns, silences, unchanged, value_courses, clips,
-            skipped and began.
+        onset: See `RunContext`, also for standstill, rest, turns, silences, unchanged, clips, skipped and began.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class Measured:
         self.onset, self.standstill, self.rest = context.onset, context.standstill, context.rest
         self.turns, self.silences, self.began = context.turns, context.silences, context.began
         self.unchanged = context.unchanged
-        self.value_courses, self._first_gradients = context.value_courses, context.first_gradients
+        self._value_courses, self._first_gradients = context.value_courses, context.first_gradients
         self._gradients_before, self.usual_loss = context.gradients_before, context.usual_loss
         self.clips, self._moves, self.skipped = context.clips, context.moves, context.skipped
         self._courses: dict[int, Courses] = {}
@@ -225,6 +225,11 @@ class Measured:
         }
         wanted = [(side, end) for side, end in enumerate(limits) if abs(end) < inf]
         return sum(parts[each] for each in wanted) if parts.keys() >= {*wanted} else None
+
+    @cached_property
+    def value_courses(self) -> ValueCourses:
+        """See `RunContext`."""
+        return self._value_courses()
 
     @cached_property
     def long_step(self) -> LongStep | None:

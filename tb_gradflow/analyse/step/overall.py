@@ -13,6 +13,7 @@ from tb_gradflow.analyse.step.learnable import (
     fit_in,
     has_not_fallen,
     is_not_the_reason,
+    same_targets,
     says_nothing,
     steps_too_short,
     targets_in,
@@ -116,7 +117,7 @@ def overall_verdict(
         ruled_out += (_good_step(search),)
     if fit is not None and (said := is_not_the_reason(fit)):
         ruled_out += (said,)
-    said = says_nothing(measured) or ("" if fit is None else has_not_fallen(fit))
+    said = same_targets(measured) or says_nothing(measured) or ("" if fit is None else has_not_fallen(fit))
     summary = f"{summary} {said}".rstrip()
     return OverallVerdict("nothing_found", summary, ruled_out)
 

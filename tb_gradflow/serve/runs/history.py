@@ -317,7 +317,7 @@ class History:
                 turns=turns_of(pieces()),
                 silences=silences_of(pieces()),
                 unchanged=unchanged_of(pieces()),
-                value_courses={} if is_finite else value_courses_of(pieces()),
+                value_courses=lambda: value_courses_of(pieces()),
                 began=self._first_losses(session),
                 usual_loss=partial(self._usual_loss, session, head, at),
                 first_gradients=lambda: first_gradients_of(self._beginning(session)),

@@ -198,3 +198,14 @@ def test_a_layer_that_is_dead_further_in_is_named_beside_targets_that_do_not_fit
     report = tb_gradflow.explain(network, X, WIDE)
 
     assert set(loud(report)) == {"dead_relu", "targets_out_of_reach"}
+
+
+@pytest.mark.parametrize("y", [np.zeros_like(IS_LARGE), IS_LARGE])
+def test_targets_that_are_all_the_same_are_told_where_nothing_else_is(tmp_path: Path, y: Any) -> None:
+    last = model("sigmoid")
+    last.compile(keras.optimizers.SGD(1e-3), "binary_crossentropy")
+    last.fit(X, y, batch_size=4, verbose=0, callbacks=[tb_gradflow.GradFlowCallback(tmp_path, update_freq=1)])
+    report = tb_gradflow.open_log(tmp_path).report()
+
+    assert report.healthy
+    assert ("All targets of the recorded steps are 0" in report.summary) == (not y.any())
