@@ -33,7 +33,7 @@ from tb_gradflow.store.run import ChunkHead, StoredRun
 
 if TYPE_CHECKING:
     from tb_gradflow.trace.explain.explanation import Explained
-    from tb_gradflow.trace.explain.tried_edits import Seen
+    from tb_gradflow.trace.explain.tried_edits import StepOutcome
 
 Numbers = npt.NDArray[Any]
 
@@ -163,7 +163,7 @@ def explain(
                 return explain_function(model_or_loss, args, variables, **options)
             return explain_model(model_or_loss, x, y, sample_weight, batch_size, **options)
 
-    def again() -> Seen:
+    def again() -> StepOutcome:
         explained = run(terms=False, examples=False)
         return seen(explained, explained.diagnosis())
 

@@ -63,7 +63,7 @@ class Recorded:
 
         try:
             surely(partial(hooks.stop, self._outer, has_ended=ended))
-            try_fixes(goes_on=not ended)
+            try_fixes(program_continues=not ended)
         except faults() as error:
             _say("the end of this recording may be missing", error)
 

@@ -840,6 +840,8 @@ export type Severity =
   | "warning"
   | "info";
 
+export const SEVERITIES = ["error", "warning", "info"] as const;
+
 /** Statistics of a variable's gradient at one step, unscaled, over the finite elements. */
 export interface GradientReport {
   readonly norm: number;

@@ -30,7 +30,7 @@ from tb_gradflow.analyse.step.measured import Measured
 from tb_gradflow.analyse.step.overall import after_a_long_step, overall_verdict
 from tb_gradflow.analyse.step.status import State, states, without_noise
 from tb_gradflow.analyse.step.terms import terms_in
-from tb_gradflow.record.report import REPORT_FORMAT, Diagnosis, Finding, VariableReport
+from tb_gradflow.record.report import REPORT_FORMAT, SEVERITIES, Diagnosis, Finding, VariableReport
 from tb_gradflow.record.schema import Session, StepValues, Trace
 
 
@@ -81,7 +81,7 @@ def diagnose(
         summary=verdict.text,
         variables=tuple(_report(trace, state, listed[state.variable]) for state in found),
         findings=findings,
-        unverified=unverified_in(measured, found, findings, told.inexact),
+        unverified=unverified_in(measured, findings, told.inexact),
         terms=terms_in(measured),
         verdict=verdict,
         fit=fit_in(measured),
@@ -103,8 +103,7 @@ def _with_updates(measured: Measured, findings: tuple[Finding, ...]) -> tuple[Fi
 
 
 def _by_severity(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    severities = ("error", "warning", "info")
-    return tuple(sorted(findings, key=lambda finding: severities.index(finding.severity)))
+    return tuple(sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity)))
 
 
 def _is_without_a_step(finding: Finding) -> bool:

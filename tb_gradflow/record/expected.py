@@ -32,10 +32,10 @@ def patterns_for(names: Sequence[str], others: Collection[str]) -> tuple[str, ..
     literal: dict[str, list[str]] = {}
     numbered: dict[str, list[str]] = {}
     for name in names:
-        for owner in _owners(name):
+        for owner in owners_of(name):
             literal.setdefault(owner, []).append(name)
             numbered.setdefault(_NUMBER.sub("", owner), []).append(name)
-    taken = {owner for other in others for owner in _owners(other)}
+    taken = {owner for other in others for owner in owners_of(other)}
     offered = [(f"{escape(owner)}/*", found) for owner, found in literal.items() if owner not in taken]
     offered += [(_with_any_number(owner, found), found) for owner, found in numbered.items()]
     left, chosen = dict.fromkeys(names), []
@@ -51,7 +51,7 @@ def patterns_for(names: Sequence[str], others: Collection[str]) -> tuple[str, ..
 _NUMBER = re.compile(r"_\d+(?=/|$)")
 
 
-def _owners(name: str) -> Iterator[str]:
+def owners_of(name: str) -> Iterator[str]:
     """The layers that contain it, the innermost first."""
     while "/" in name:
         name = name.rpartition("/")[0]

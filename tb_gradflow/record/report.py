@@ -32,6 +32,8 @@ no derivative. `not_measured` means that no gradient was recorded, because no st
 """
 
 Severity = Literal["error", "warning", "info"]
+SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
+"""The worst first."""
 
 
 @dataclass(frozen=True, slots=True)

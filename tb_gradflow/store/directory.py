@@ -17,7 +17,7 @@ from tb_gradflow.errors import DamagedRecord, LogError
 from tb_gradflow.plain import text_of_path
 from tb_gradflow.store import elsewhere
 from tb_gradflow.store.chunks import Array
-from tb_gradflow.store.event_file import Place, is_event_file, next_record, parse, records
+from tb_gradflow.store.event_file import RecordPosition, is_event_file, next_record, parse, records
 from tb_gradflow.store.files import opened, walked
 from tb_gradflow.store.hyperparameters import Hyperparameters, below
 from tb_gradflow.store.layout import Tag, parse_tag, run_name
@@ -104,7 +104,7 @@ class DirectoryReader:
     def __init__(self, directory: str) -> None:
         self._copy = elsewhere.Copy(directory) if elsewhere.is_elsewhere(directory) else None
         self._directory = self._copy.path if self._copy else elsewhere.local_path(directory)
-        self._places: dict[Tag, Place] = {}
+        self._places: dict[Tag, RecordPosition] = {}
         # Small, and needed for every chunk at once.
         self._steps: dict[Tag, Array] = {}
         self._read_up_to: dict[str, int] = {}
@@ -191,7 +191,7 @@ class DirectoryReader:
             self._read_up_to[path] = behind
             return behind
 
-    def _keep(self, file: BinaryIO, place: Place) -> None:
+    def _keep(self, file: BinaryIO, place: RecordPosition) -> None:
         try:
             event, problem = parse(file, place)
         except LogError as damage:

@@ -39,7 +39,7 @@ _BLOCK = 2**20
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RecordPosition:
     """The position of a record: a file, and the offset and length of the data."""
 
     path: str
@@ -74,7 +74,7 @@ def _mentions_us(file: BinaryIO) -> bool:
         return content.find(str(Tag("session", "", -1)).encode()) >= 0
 
 
-def records(file: BinaryIO, path: str, start: int) -> Iterator[Place]:
+def records(file: BinaryIO, path: str, start: int) -> Iterator[RecordPosition]:
     """Places of the whole records from `start` on; a record that is cut off ends the file.
 
     Lengths are checked against their checksums. Raises LogError where one does not fit.
@@ -86,7 +86,7 @@ def records(file: BinaryIO, path: str, start: int) -> Iterator[Place]:
         length, checksum = HEADER.unpack(header)
         if masked_crc32c(header[:8]) != checksum:
             raise LogError(f"{path} is damaged at byte {start}: the length of the record there fails its checksum")
-        place = Place(path, start + HEADER.size, length)
+        place = RecordPosition(path, start + HEADER.size, length)
         if place.end > size:
             return
         if length > MOST_BYTES:
@@ -119,7 +119,7 @@ def _beginnings(content: mmap.mmap, start: int) -> Iterator[int]:
             yield from (block + found.start() - _BEFORE_ZEROS for found in _BEGINNING.finditer(part))
 
 
-def parse(file: BinaryIO, place: Place, *, known: bool = False) -> tuple[Event, str]:
+def parse(file: BinaryIO, place: RecordPosition, *, known: bool = False) -> tuple[Event, str]:
     """The event at that place, and the problem with its bytes, empty if there is none. Raises LogError if there is no
     event.
 

@@ -16,6 +16,7 @@ from google.protobuf.struct_pb2 import Value as ProtoValue
 
 from tb_gradflow.errors import LogError
 from tb_gradflow.plain import text_of_path
+from tb_gradflow.record.expected import owners_of
 from tb_gradflow.store.event_file import records
 from tb_gradflow.store.files import opened, walked
 from tb_gradflow.store.layout import PLUGIN as OURS
@@ -68,16 +69,10 @@ def of_run(name: str, known: Mapping[str, Hyperparameters]) -> Hyperparameters:
     otherwise none.
     """
     inside = sorted((run for run in known if run.startswith(f"{name}/")), key=lambda run: (run.count("/"), run))
-    for run in (name, *inside, *_above(name)):
+    for run in (name, *inside, *owners_of(name)):
         if run in known:
             return known[run]
     return {}
-
-
-def _above(name: str) -> Iterator[str]:
-    while "/" in name:
-        name = name.rpartition("/")[0]
-        yield name
 
 
 def _in_file(path: str) -> Hyperparameters | None:

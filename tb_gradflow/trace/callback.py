@@ -162,7 +162,7 @@ class GradFlowCallback(KerasCallback):
             return
         self._began = time.perf_counter()
         if self._recorder is not None:
-            self._recorder.goes_on()
+            self._recorder.step_begins()
         self.plain = self.model.train_function  # another callback may have compiled the model anew
         self._count.execution_begins(batch)
         self._steps.begins(is_due=self._is_due())

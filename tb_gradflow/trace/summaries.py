@@ -32,8 +32,9 @@ from tb_gradflow.trace.graph.build_trace import Looked, trace_of
 from tb_gradflow.trace.graph.flat_ops import FlatOp, Input, Known, Ref
 from tb_gradflow.trace.graph.flatten import Flattener
 from tb_gradflow.trace.graph.gradient_call import Answer, Call
-from tb_gradflow.trace.graph.variables import Variables, distinct, local, raw_variable
+from tb_gradflow.trace.graph.variables import Variables, distinct, is_variable, local
 from tb_gradflow.trace.log.summary_writer import WriterRecorder, before_flush
+from tb_gradflow.trace.numerics.finiteness import elements_of
 from tb_gradflow.trace.numerics.statistics import GRADIENT_COLUMNS, gradient_statistics, variable_statistics
 from tb_gradflow.trace.numerics.statistics_table import StatisticsTable
 from tb_gradflow.trace.protection.attention import left_to_author
@@ -79,26 +80,22 @@ def record_gradients(loss: Any, variables: Sequence[Any], gradients: Sequence[An
 def _check_kinds(loss: Any, variables: Any, gradients: Any) -> None:
     """Raises SetupError unless the arguments are what their names say: three arguments are easily swapped."""
     order = "the arguments are (loss, variables, gradients)"
-    if not isinstance(loss, tf.Tensor) or _is_variable(loss):
+    if not isinstance(loss, tf.Tensor) or is_variable(loss):
         raise SetupError(f"the loss must be a tensor, got {_kind(loss)}: {order}")
     for given, name in ((variables, "variables"), (gradients, "gradients")):
         if not isinstance(given, Sequence):
             raise SetupError(f"{name} must be a list, got {_kind(given)}: {order}")
     for each in variables:
-        if not _is_variable(each):
+        if not is_variable(each):
             raise SetupError(f"variables must contain only variables, got {_kind(each)}: {order}")
     for each in gradients:
-        if _is_variable(each):
+        if is_variable(each):
             raise SetupError(f"gradients must contain the gradients that the tape returned, got {_kind(each)}: {order}")
-
-
-def _is_variable(value: Any) -> bool:
-    return isinstance(raw_variable(value), tf.Variable)
 
 
 def _kind(value: Any) -> str:
     """A readable name."""
-    if _is_variable(value):
+    if is_variable(value):
         return "a variable"
     return "a tensor" if isinstance(value, tf.Tensor) else f"a {type(value).__name__}"
 
@@ -198,7 +195,7 @@ class SummaryLog:
         frames = frames_of(tf_stack.extract_stack())
         call = Call(flattener, () if ref is None else (ref,), None, frames, "none", frozenset())
         call.sources = len(variables)
-        symbolic = [each for each in gradients if each is not None and tf.is_symbolic_tensor(_values_of(each))]
+        symbolic = [each for each in gradients if each is not None and tf.is_symbolic_tensor(elements_of(each))]
         call.passed = True
         call.by_hand = bool(symbolic) and not any(map(_is_taken, symbolic))
         for variable, gradient in zip(variables, gradients, strict=True):
@@ -304,13 +301,9 @@ def _unseen(name: str, known: Variables, variables: Sequence[Any], gradients: Se
     return flattener
 
 
-def _values_of(gradient: Any) -> Any:
-    return gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
-
-
 def _is_taken(gradient: Any) -> bool:
     """Whether a tape or `tf.gradients` contributed to a gradient: they create their ops in their own name scopes."""
-    scopes = (scope for op in behind([_values_of(gradient).op]) for scope in op.name.split("/"))
+    scopes = (scope for op in behind([elements_of(gradient).op]) for scope in op.name.split("/"))
     return any(scope == "gradient_tape" or scope.startswith("gradients") for scope in scopes)
 
 

@@ -100,6 +100,25 @@ def test_a_way_between_ops_is_a_shortest_one(trace: Trace, data: st.DataObject) 
 
 
 @patient
+@given(traces(), st.data())
+def test_a_walk_through_ops_of_some_types_goes_on_from_these_alone(trace: Trace, data: st.DataObject) -> None:
+    topology, ops = Topology(trace), trace.ops
+    starts = data.draw(st.sets(st.integers(0, len(ops) - 1)))
+    types = data.draw(st.sets(st.sampled_from(("Mul", "Shape"))))
+    onward = neighbours(trace, gradient=True)
+
+    for walk, neighbours_of in (
+        (topology.ahead(starts, types), onward),
+        (topology.behind(starts, types), lambda op: {edge.op for edge in ops[op].inputs} - {-1}),
+    ):
+        met, reached = list(walk), set(starts)
+        while more := {each for op in reached if ops[op].type in types for each in neighbours_of(op)} - reached:
+            reached |= more
+
+        assert sorted(met) == sorted(reached)
+
+
+@patient
 @given(traces())
 def test_the_first_cuts_are_those_that_a_walk_from_the_op_runs_into(trace: Trace) -> None:
     topology, onward = Topology(trace), neighbours(trace, gradient=True)

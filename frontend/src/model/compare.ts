@@ -1,6 +1,6 @@
 /** The differences between two runs of essentially the same model: `before`, and `now`. */
 
-import type {Diagnosis, Finding, Op, Status, Trace} from "../record.ts";
+import {SEVERITIES, type Diagnosis, type Finding, type Op, type Status, type Trace} from "../record.ts";
 import {STATUS} from "./words.ts";
 
 /**
@@ -148,8 +148,6 @@ function difference(before: Op, now: Op): string {
   return "";
 }
 
-const WORST = ["error", "warning", "info"];
-
 /** Findings are the same if they have the same cause, and name ops of one name or share a variable. */
 function findingChanges(before: readonly Finding[], now: readonly Finding[]): FindingChange[] {
   const left = [...before];
@@ -162,7 +160,7 @@ function findingChanges(before: readonly Finding[], now: readonly Finding[]): Fi
   });
   const all = [...left.map((finding): FindingChange => ({finding, change: "gone"})), ...changes];
   const rank = ({finding, change}: FindingChange): number =>
-    3 * WORST.indexOf(finding.severity) + ["gone", "came", "stayed"].indexOf(change);
+    3 * SEVERITIES.indexOf(finding.severity) + ["gone", "came", "stayed"].indexOf(change);
   return all.sort((a, b) => rank(a) - rank(b));
 }
 

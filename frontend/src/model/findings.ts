@@ -1,8 +1,6 @@
 /** Findings in the order a person should read them. */
 
-import type {Diagnosis, Finding, Severity} from "../record.ts";
-
-const SEVERITIES: readonly Severity[] = ["error", "warning", "info"];
+import {SEVERITIES, type Diagnosis, type Finding} from "../record.ts";
 
 /** Worst first; within a severity in the order of the diagnosis. */
 export function inOrder(findings: readonly Finding[]): Finding[] {

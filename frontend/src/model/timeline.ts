@@ -1,7 +1,7 @@
 /** The data of the slider: the loss over the recorded steps, and where findings begin. */
 
 import type {Course} from "../api/routes.ts";
-import type {Severity} from "../record.ts";
+import {SEVERITIES, type Severity} from "../record.ts";
 
 /** Along the slider from 0 to 1, and up from 0 to 1. */
 export interface LossCurve {
@@ -65,8 +65,6 @@ export interface Beginning {
   readonly causes: readonly string[];
 }
 
-const WORST: readonly Severity[] = ["error", "warning", "info"];
-
 /** The first step of each finding that is more than information; those of one step together. */
 export function beginningsIn(course: Course | null, steps: readonly number[]): readonly Beginning[] {
   const byStep = new Map<number, Set<number>>();
@@ -81,7 +79,7 @@ export function beginningsIn(course: Course | null, steps: readonly number[]): r
   });
   return [...byStep].flatMap(([step, findings]) => {
     const all = [...findings].map((finding) => (course as Course).findings[finding]);
-    const severity = WORST.find((each) => all.some((finding) => finding.severity === each)) as Severity;
+    const severity = SEVERITIES.find((each) => all.some((finding) => finding.severity === each)) as Severity;
     const at = steps.indexOf(step);
     const causes = [...new Set(all.map(({cause}) => cause.replaceAll("_", " ")))];
     return at < 0 ? [] : [{at, step, severity, causes}];

@@ -12,7 +12,7 @@ from tb_gradflow.analyse.evidence.by_hand import is_given
 from tb_gradflow.analyse.evidence.suspects import NO_OP
 from tb_gradflow.analyse.user_code.candidate import Candidate
 from tb_gradflow.analyse.user_code.cut_again import is_cut_again
-from tb_gradflow.analyse.words.half import for_half
+from tb_gradflow.analyse.words.half_precision import for_half
 from tb_gradflow.analyse.words.names import Group, Text
 
 FAMILIES: Mapping[str, str] = MappingProxyType(

@@ -13,6 +13,7 @@ from tb_gradflow.analyse.divergence.pairing import Pairing, paired
 from tb_gradflow.analyse.divergence.recorded import RecordedStep
 from tb_gradflow.analyse.divergence.rounding import RECORDED, UNIT_ROUNDOFF
 from tb_gradflow.analyse.divergence.structure import descendants
+from tb_gradflow.analyse.graph.op_sets import SAME_VALUES
 from tb_gradflow.record.schema import (
     GRADIENT_STATISTICS,
     MOVEMENT_STATISTICS,
@@ -42,8 +43,6 @@ _WEIGHT, _UPDATE, _AFTER = (
 _KNOWN = frozenset({"value", "none"})
 """Outcomes that say something of the program, and not of what was requested of it."""
 
-COPIES = frozenset({"Identity", "Cast", "Reshape", "ExpandDims", "Squeeze"})
-"""Ops that change no value, except by rounding it."""
 
 _FAR = 50
 """Ops that are searched for the gradient that arrives at a variable."""
@@ -365,7 +364,7 @@ def _arriving(trace: Trace) -> dict[int, list[int]]:
             if number in seen or len(seen) > _FAR:
                 continue
             seen.add(number)
-            if trace.ops[number].type in COPIES:
+            if trace.ops[number].type in SAME_VALUES:
                 copies += [number] if trace.ops[number].inputs[0].op in copies else []
             elif number in measured:
                 rows += measured[number]

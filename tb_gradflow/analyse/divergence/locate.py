@@ -7,9 +7,10 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from tb_gradflow.analyse.divergence.compared import COPIES, Differing
+from tb_gradflow.analyse.divergence.compared import Differing
 from tb_gradflow.analyse.divergence.pairing import Pairing
 from tb_gradflow.analyse.divergence.structure import OpDifference, ancestors, descendants
+from tb_gradflow.analyse.graph.op_sets import SAME_VALUES
 from tb_gradflow.record.graph import PYTHON
 from tb_gradflow.record.schema import Op, Trace
 
@@ -147,7 +148,7 @@ def _of_forward(
 def _variable_of(trace: Trace, op: int) -> int | None:
     """The variable of which a value is a copy, if it is one."""
     while op >= 0 and trace.ops[op].reads is None:
-        if trace.ops[op].type not in COPIES or len(trace.ops[op].inputs) != 1:
+        if trace.ops[op].type not in SAME_VALUES or len(trace.ops[op].inputs) != 1:
             return None
         op = trace.ops[op].inputs[0].op
     return None if op < 0 else trace.ops[op].reads

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tb_gradflow.analyse.divergence.pairing import Pairing
+from tb_gradflow.analyse.graph.paths import walked
 from tb_gradflow.record.schema import Edge, Op
 
 _COPIES = frozenset({"Identity", "IdentityN", "Snapshot"})
@@ -139,14 +140,7 @@ def _beyond_copies(ops: Sequence[Op], edge: Edge) -> tuple[int, int]:
 
 def ancestors(ops: Sequence[Op], ends: Iterable[int]) -> set[int]:
     """The ops that some ops depend on, these included."""
-    found: set[int] = set()
-    stack = [each for each in ends if each >= 0]
-    while stack:
-        number = stack.pop()
-        if number not in found:
-            found.add(number)
-            stack.extend(_producers(ops[number]))
-    return found
+    return set(walked(ends, lambda number: _producers(ops[number])))
 
 
 def descendants(ops: Sequence[Op], starts: Iterable[int]) -> set[int]:

@@ -10,8 +10,9 @@ from tb_gradflow.analyse.evidence.custom_gradients import Flaw, are_swapped, fla
 from tb_gradflow.analyse.user_code.candidate import Candidate, candidates
 from tb_gradflow.analyse.user_code.code import Code
 from tb_gradflow.analyse.user_code.draft import Draft
-from tb_gradflow.analyse.user_code.place import Place, name_of, place_at
+from tb_gradflow.analyse.user_code.place import Place, place_at
 from tb_gradflow.analyse.words.names import Group
+from tb_gradflow.record.python import name_of
 from tb_gradflow.record.report import Edit
 from tb_gradflow.record.schema import GradientCheck
 

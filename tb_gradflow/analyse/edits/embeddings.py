@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
 from tb_gradflow.analyse.user_code.code import Code
-from tb_gradflow.analyse.user_code.place import Place, argument_of, is_number, name_of
+from tb_gradflow.analyse.user_code.place import Place
+from tb_gradflow.record.python import argument_of, is_number, name_of, reads_of, variables_of
 from tb_gradflow.record.report import Edit
 
 SOFT_ROWS = (
@@ -87,22 +87,13 @@ def _called_with(code: Code, result: ast.Call) -> ast.expr | None:
     later = block[block.index(statement) + 1 :]
     if not isinstance(name, ast.Name) or not later:
         return None
-    uses = list(_uses(later, name.id))
+    uses = [read for each in later for read in reads_of(each, name.id)]
     outer = code.parent(uses[0]) if uses else None
     is_next = bool(uses) and code.statement(uses[0]) is later[0]
     if not is_next or not isinstance(outer, ast.Call) or outer.args != [uses[0]] or outer.keywords:
         return None
-    taken = isinstance(later[0], ast.Assign) and any(
-        isinstance(target, ast.Name) and target.id == name.id for target in later[0].targets
-    )
+    taken = isinstance(later[0], ast.Assign) and name.id in variables_of(later[0])
     return outer.func if taken or len(uses) == 1 else None
-
-
-def _uses(statements: list[ast.stmt], name: str) -> Iterator[ast.Name]:
-    for statement in statements:
-        for node in ast.walk(statement):
-            if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
-                yield node
 
 
 def _dense(code: Code, embedding: ast.Call) -> str | None:

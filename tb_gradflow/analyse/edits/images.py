@@ -9,8 +9,9 @@ from tb_gradflow.analyse.graph.inner_gradients import forward_of
 from tb_gradflow.analyse.user_code.candidate import Candidate, candidates, in_place_of
 from tb_gradflow.analyse.user_code.code import Code
 from tb_gradflow.analyse.user_code.library import Library
-from tb_gradflow.analyse.user_code.place import Place, argument_of, name_of, place_of_group
+from tb_gradflow.analyse.user_code.place import Place, place_of_group
 from tb_gradflow.analyse.words.names import Group
+from tb_gradflow.record.python import argument_of, name_of
 from tb_gradflow.record.report import Edit
 
 

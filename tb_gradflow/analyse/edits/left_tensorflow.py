@@ -7,10 +7,11 @@ import copy
 from collections.abc import Collection, Iterator
 
 from tb_gradflow.analyse.user_code.candidate import Candidate, candidates
-from tb_gradflow.analyse.user_code.code import FUNCTIONS, Code
+from tb_gradflow.analyse.user_code.code import Code
 from tb_gradflow.analyse.user_code.inside import Inside
-from tb_gradflow.analyse.user_code.place import Place, argument_of, name_of, place_of_group
+from tb_gradflow.analyse.user_code.place import Place, place_of_group
 from tb_gradflow.analyse.words.names import Group
+from tb_gradflow.record.python import FUNCTIONS, argument_of, calls_within, name_of, names_bound, variables_of
 from tb_gradflow.record.report import Edit
 
 _COST = "TensorFlow computes the same values."
@@ -27,7 +28,7 @@ def inside(group: Group) -> Iterator[Candidate]:
     statement = place.statement
     if statement is None:
         return
-    wrapped = [node for node in ast.walk(statement) if isinstance(node, ast.Call) and name_of(node.func) in _WRAPPERS]
+    wrapped = calls_within(statement, *_WRAPPERS)
     if wrapped:
         yield from candidates(_COST, *(_unwrapped(place, call) for call in wrapped))
     else:
@@ -66,7 +67,7 @@ def _translated_lines(place: Place, first: ast.stmt) -> Edit | None:
         if translated != ast.unparse(statement):
             draft.replace(statement, translated)
         lists.update(_added_to(statement))
-        outside.update(_given(statement), lists)
+        outside.update(names_bound(statement), lists)
     return draft.edit()
 
 
@@ -98,7 +99,7 @@ def numpy_function_of(group: Group) -> str | None:
 def _numpy_function(place: Place, statement: ast.stmt, outside: set[str] | None) -> str | None:
     """The user's own function that uses NumPy and is given one of the names; or, if `outside` is None, what this very
     statement converts."""
-    for call in (node for node in ast.walk(statement) if isinstance(node, ast.Call)):
+    for call in calls_within(statement):
         given = [node for each in (*call.args, *call.keywords) for node in ast.walk(each)]
         if outside is None:
             is_given = any(isinstance(node, ast.Call) and _converts(node) for node in given)
@@ -109,7 +110,7 @@ def _numpy_function(place: Place, statement: ast.stmt, outside: set[str] | None)
             isinstance(function, ast.Attribute) and ast.unparse(function.value) == "self"
         )
         defined, _ = _definition(place, function) if is_given and is_own else (None, None)
-        called = [ast.unparse(node.func) for node in ast.walk(defined) if isinstance(node, ast.Call)] if defined else []
+        called = [ast.unparse(inner.func) for inner in calls_within(defined)] if defined else []
         if any(each.partition(".")[0] in _NUMPY for each in called):
             return ast.unparse(call.func)
     return None
@@ -119,11 +120,6 @@ def _converts(call: ast.Call) -> bool:
     """Whether a call returns an array of NumPy."""
     name = ast.unparse(call.func)
     return name.partition(".")[0] in _NUMPY or name.endswith(".numpy")
-
-
-def _given(statement: ast.stmt) -> set[str]:
-    """The names that a statement assigns."""
-    return {node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
 
 
 def _added_to(statement: ast.stmt) -> set[str]:
@@ -188,8 +184,7 @@ def _definition(place: Place, function: ast.expr) -> tuple[ast.FunctionDef | ast
         for node in ast.walk(code.tree):
             if isinstance(node, ast.FunctionDef) and node.name == name:
                 return node, code
-            named = [each.id for each in getattr(node, "targets", ()) if isinstance(each, ast.Name)]
-            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda) and name in named:
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda) and name in variables_of(node):
                 return node.value, code
     return None, None
 
@@ -201,7 +196,7 @@ def _translated_function(defined: ast.FunctionDef, outside: set[str], tensorflow
         if isinstance(statement, FUNCTIONS) and statement is not whole:
             return None
         if isinstance(statement, ast.stmt):
-            known.update(_given(statement) if _is_simple(statement) else ())
+            known.update(names_bound(statement) if _is_simple(statement) else ())
     writer = Inside(tensorflow, known)
     whole.body = [writer.visit(each) for each in whole.body]
     whole.returns = None

@@ -7,14 +7,25 @@ import math
 from collections.abc import Iterator
 
 from tb_gradflow.analyse.edits.soft import is_choice
-from tb_gradflow.analyse.evidence.course import is_the_only_way
+from tb_gradflow.analyse.evidence.gradient_sizes import is_the_only_way
 from tb_gradflow.analyse.user_code.candidate import Candidate, candidates, in_place_of
-from tb_gradflow.analyse.user_code.code import FUNCTIONS, Code
+from tb_gradflow.analyse.user_code.code import Code
 from tb_gradflow.analyse.user_code.draft import Draft, is_plain
 from tb_gradflow.analyse.user_code.library import Library
-from tb_gradflow.analyse.user_code.place import Place, argument_of, is_number, name_of, place_of_group
+from tb_gradflow.analyse.user_code.place import Place, place_of_group
+from tb_gradflow.analyse.words.forward_pass import is_beyond, is_mostly_negative, share_of_zeros
 from tb_gradflow.analyse.words.names import Group, made_by
-from tb_gradflow.analyse.words.seen import is_beyond, is_mostly_negative, share_of_zeros
+from tb_gradflow.record.python import (
+    FUNCTIONS,
+    argument_of,
+    is_number,
+    name_of,
+    names_in,
+    reads_of,
+    uses_of,
+    values_of,
+    variables_of,
+)
 from tb_gradflow.record.report import Edit
 
 _BOUNDED = "Values below the bound are raised to it, and get no gradient."
@@ -219,8 +230,7 @@ def _reads_what_it_read(code: Code, value: ast.AST) -> bool:
         for each in ast.walk(code.scope(value))
         if isinstance(each, ast.arg) or (isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store))
     ]
-    read = {each.id for each in ast.walk(value) if isinstance(each, ast.Name)}
-    return all(stores.count(each) <= 1 for each in read)
+    return all(stores.count(name) <= 1 for name in names_in(value))
 
 
 def _sigmoid_in(code: Code, logarithm: ast.Call) -> ast.Call | None:
@@ -306,9 +316,7 @@ def _normalised(place: Place, call: ast.Call) -> Edit | None:
         return place.draft().replace(outer, unit).edit()
     if isinstance(outer, ast.Assign) and isinstance(outer.targets[0], ast.Tuple) and len(outer.targets[0].elts) == 2:
         first, second = outer.targets[0].elts
-        scope = code.scope(outer)
-        reads = [each for each in ast.walk(scope) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)]
-        if isinstance(second, ast.Name) and second.id not in {each.id for each in reads}:
+        if isinstance(second, ast.Name) and not reads_of(code.scope(outer), second.id):
             return place.draft().replace(outer.targets[0], code.written(first)).replace(call, unit).edit()
     return None
 
@@ -430,7 +438,7 @@ def finite_mask(group: Group) -> Iterator[Candidate]:
 def _names_of_minus_infinity(place: Place) -> set[str]:
     """Constants of the file, of a class or of an object that are minus infinity, by the last part of their names."""
     return {
-        target.attr if isinstance(target, ast.Attribute) else target.id
+        name_of(target)
         for code in place.program.of_file(place.source.file)
         for node in ast.walk(code.tree)
         if isinstance(node, ast.Assign) and _is_minus_infinity(node.value)
@@ -440,9 +448,7 @@ def _names_of_minus_infinity(place: Place) -> set[str]:
 
 
 def _reads_one_of(node: ast.AST, names: set[str]) -> bool:
-    if not isinstance(node, (ast.Name, ast.Attribute)) or not isinstance(node.ctx, ast.Load):
-        return False
-    return (node.attr if isinstance(node, ast.Attribute) else node.id) in names
+    return isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load) and name_of(node) in names
 
 
 def _is_minus_infinity(node: ast.AST) -> bool:
@@ -568,16 +574,13 @@ def _singular_argument(place: Place) -> ast.expr | None:
 def _choices_around(code: Code, node: ast.expr) -> Iterator[tuple[ast.expr, bool]]:
     """The conditions of the choices that use a value, and whether it is the one chosen where they hold."""
     statement, scope = code.statement(node), code.scope(node)
-    names = set()
-    if isinstance(statement, ast.Assign):
-        names = {each.id for each in statement.targets if isinstance(each, ast.Name)}
+    names = variables_of(statement) if isinstance(statement, ast.Assign) else []
     for call in ast.walk(scope):
         if not is_choice(call) or not isinstance(call, ast.Call) or len(call.args) < 3:
             continue
         for holds, branch in ((True, call.args[1]), (False, call.args[2])):
             inside = node in ast.walk(branch)
-            named = any(isinstance(each, ast.Name) and each.id in names for each in ast.walk(branch))
-            if (inside or named) and _is_known_at(code, call.args[0], statement, inside):
+            if (inside or uses_of(branch, *names)) and _is_known_at(code, call.args[0], statement, inside):
                 yield call.args[0], holds
 
 
@@ -588,11 +591,10 @@ def _is_known_at(code: Code, condition: ast.expr, statement: ast.stmt | None, in
     reads = code.names(condition)
     scope = code.scope(statement)
     later = [
-        target.id
+        name
         for each in ast.walk(scope)
         if isinstance(each, ast.Assign) and each.lineno >= statement.lineno
-        for target in each.targets
-        if isinstance(target, ast.Name)
+        for name in variables_of(each)
     ]
     return reads.isdisjoint(later)
 
@@ -651,12 +653,7 @@ def _made_of(code: Code, node: ast.expr) -> ast.AST:
     """The expression; or, for a name, its value if it is assigned once in the same function."""
     if not isinstance(node, ast.Name):
         return node
-    given = [
-        each.value
-        for each in ast.walk(code.scope(node))
-        if isinstance(each, ast.Assign)
-        and any(isinstance(target, ast.Name) and target.id == node.id for target in each.targets)
-    ]
+    given = values_of(code.scope(node), node.id)
     return given[0] if len(given) == 1 else node
 
 

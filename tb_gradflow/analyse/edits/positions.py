@@ -13,8 +13,9 @@ from tb_gradflow.analyse.evidence.suspects import discrete_part
 from tb_gradflow.analyse.user_code.candidate import Candidate, candidates, in_place_of
 from tb_gradflow.analyse.user_code.draft import Draft, is_plain
 from tb_gradflow.analyse.user_code.library import Library
-from tb_gradflow.analyse.user_code.place import Place, argument_of, is_number, name_of, place_of_group
+from tb_gradflow.analyse.user_code.place import Place, place_of_group
 from tb_gradflow.analyse.words.names import Group
+from tb_gradflow.record.python import argument_of, is_number, name_of, reads_of, uses_of, variables_of
 from tb_gradflow.record.report import Edit
 
 _MEAN = (
@@ -102,10 +103,7 @@ def _ranking(place: Place) -> ast.Call | None:
 
 
 def _uses(place: Place, statement: ast.Assign) -> list[ast.Name]:
-    names = {each.id for each in statement.targets if isinstance(each, ast.Name)}
-    scope = place.code.scope(statement)
-    found = [each for each in ast.walk(scope) if isinstance(each, ast.Name) and each.id in names]
-    return [each for each in found if isinstance(each.ctx, ast.Load)]
+    return reads_of(place.code.scope(statement), *variables_of(statement))
 
 
 def _made_floating(place: Place, draft: Draft, node: ast.expr) -> bool:
@@ -195,7 +193,7 @@ def _chosen_in_another_method(group: Group, place: Place, back: Place, made: fro
     statement = code.statement(call)
     if not _is_returned(place, call) or statement is None or not code.starts_a_line(statement):
         return None
-    taken = _taken_instead(group, back)
+    taken = _taken_instead(back)
     if taken is None:
         return None
     draft = place.draft()
@@ -232,13 +230,12 @@ def _is_returned(place: Place, call: ast.Call) -> bool:
         return statement.value is call
     if not isinstance(statement, ast.Assign) or statement.value is not call or function is None:
         return False
-    names = [each.id for each in statement.targets if isinstance(each, ast.Name)]
-    uses = [each for each in ast.walk(function) if isinstance(each, ast.Name) and each.id in names]
-    read = [each for each in uses if isinstance(each.ctx, ast.Load)]
+    names = variables_of(statement)
+    uses, read = uses_of(function, *names), reads_of(function, *names)
     return len(names) == 1 and len(uses) == 2 and len(read) == 1 and isinstance(code.parent(read[0]), ast.Return)
 
 
-def _taken_instead(group: Group, back: Place) -> tuple[ast.expr, str] | None:
+def _taken_instead(back: Place) -> tuple[ast.expr, str] | None:
     """The call that took an index, and its replacement that takes a one-hot vector."""
     code, call, library = back.code, back.call, back.library
     if call is None or library is None or argument_of(call, -1, "batch_dims") is not None:
@@ -251,9 +248,7 @@ def _taken_instead(group: Group, back: Place) -> tuple[ast.expr, str] | None:
     if index is None or (kind == "one_hot" and not _is_one_hot_last(call)):
         return None
     if isinstance(index, ast.Name):
-        function = code.function(call)
-        uses = [each for each in ast.walk(function or code.tree) if isinstance(each, ast.Name) and each.id == index.id]
-        if len([each for each in uses if isinstance(each.ctx, ast.Load)]) != 1:
+        if len(reads_of(code.function(call) or code.tree, index.id)) != 1:
             return None
     elif not isinstance(index, (ast.Call, ast.Attribute)):
         return None

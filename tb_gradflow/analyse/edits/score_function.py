@@ -9,10 +9,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
+from tb_gradflow.analyse.graph.op_sets import MEANS
 from tb_gradflow.analyse.user_code.candidate import Candidate, candidates
 from tb_gradflow.analyse.user_code.draft import Draft
-from tb_gradflow.analyse.user_code.place import Place, argument_of, name_of, place_of_group
+from tb_gradflow.analyse.user_code.place import Place, place_of_group
 from tb_gradflow.analyse.words.names import Group
+from tb_gradflow.record.python import argument_of, name_of
 from tb_gradflow.record.report import Edit
 
 _COST = (
@@ -20,7 +22,6 @@ _COST = (
     "batch to batch than the gradient of a soft choice."
 )
 
-_MEANS = ("Mean", "Sum")
 
 # Ops that compute a separate result for each row of a batch, as long as the first axis stays the batch.
 _BY_ROW = frozenset({
@@ -60,7 +61,7 @@ def _total(group: Group) -> int:
     rows = _rows(group)
     for number, op in enumerate(way[1:], start=1):
         given = _shape_of_input(group, way[number - 1], op)
-        if ops[op].type in _MEANS and given is not None and given in (rows, (*rows, 1)) and _shape_of(group, op) == ():
+        if ops[op].type in MEANS and given is not None and given in (rows, (*rows, 1)) and _shape_of(group, op) == ():
             # All paths from the draw to the loss must pass through it.
             around = topology.reached_from([group.culprit]) & topology.leading_to([way[-1]])
             inside = topology.leading_to([op]) & around

@@ -14,8 +14,9 @@ from tb_gradflow.analyse.user_code.candidate import Candidate, candidates
 from tb_gradflow.analyse.user_code.code import Code, program_of
 from tb_gradflow.analyse.user_code.definitions import definition_of_layer, layers_of_group
 from tb_gradflow.analyse.user_code.draft import Draft, is_plain
-from tb_gradflow.analyse.user_code.place import Place, argument_of, name_of, place_of_group
+from tb_gradflow.analyse.user_code.place import Place, place_of_group
 from tb_gradflow.analyse.words.names import Group, layer_of, short
+from tb_gradflow.record.python import argument_of, name_of
 from tb_gradflow.record.report import Edit
 
 _LEAKY = "Inactive units still pass a fifth of the gradient."

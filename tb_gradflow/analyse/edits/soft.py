@@ -8,14 +8,16 @@ from dataclasses import dataclass, replace
 
 from tb_gradflow.analyse.evidence.discrete import is_compared_again
 from tb_gradflow.analyse.evidence.suspects import discrete_part
-from tb_gradflow.analyse.graph.op_sets import is_float, tensor_of
+from tb_gradflow.analyse.graph.op_sets import is_float
 from tb_gradflow.analyse.graph.paths import walked
 from tb_gradflow.analyse.user_code.candidate import Candidate, candidates, in_place_of
 from tb_gradflow.analyse.user_code.code import Code
 from tb_gradflow.analyse.user_code.draft import Draft
 from tb_gradflow.analyse.user_code.library import Library
-from tb_gradflow.analyse.user_code.place import Place, argument_of, is_number, name_of, place_of_group
+from tb_gradflow.analyse.user_code.place import Place, place_of_group
 from tb_gradflow.analyse.words.names import Group
+from tb_gradflow.analyse.words.soft import is_given_integers
+from tb_gradflow.record.python import argument_of, is_number, name_of, uses_of, values_of, variables_of
 from tb_gradflow.record.report import Edit
 
 _COST = (
@@ -235,11 +237,7 @@ def _reduced(code: Code, masked: ast.expr) -> tuple[ast.Call | None, str | None]
     target = outer.targets[0] if isinstance(outer, ast.Assign) and len(outer.targets) == 1 else None
     if not isinstance(target, ast.Name):
         return None, None
-    uses = [
-        each
-        for each in ast.walk(code.scope(masked))
-        if isinstance(each, ast.Name) and each.id == target.id and each is not target
-    ]
+    uses = [name for name in uses_of(code.scope(masked), target.id) if name is not target]
     user = code.parent(uses[0]) if len(uses) == 1 else None
     is_reduced = isinstance(user, ast.Call) and name_of(user.func) in (*_MEANS, *_SUMS)
     return (user, target.id) if isinstance(user, ast.Call) and is_reduced else (None, None)
@@ -249,7 +247,7 @@ def _kept_under(place: Place, draft: Draft, root: ast.expr, statement: ast.Assig
     """For a condition that has a name: each use of it must accept a number."""
     code = place.code
     scope = code.scope(statement)
-    uses = [each for each in ast.walk(scope) if isinstance(each, ast.Name) and each.id == name]
+    uses = uses_of(scope, name)
     stores = [code.parent(each) for each in uses if isinstance(each.ctx, ast.Store)]
     again = [each for each in stores if each is not statement and isinstance(each, ast.Assign)]
     if len(stores) - len(again) != 1 or len(again) > 1:
@@ -346,13 +344,6 @@ def _is_floating_cast(call: ast.Call) -> bool:
     return "int" not in text and "bool" not in text
 
 
-def is_given_integers(group: Group) -> bool:
-    """Whether the culprit's inputs are integers."""
-    given = [tensor_of(group.trace, edge) for edge in (group.op.inputs if group.op else ())]
-    known = [tensor for tensor in given if tensor is not None]
-    return bool(known) and not any(is_float(tensor.dtype) for tensor in known)
-
-
 def _without_rounding(node: ast.expr) -> ast.expr:
     """What roundings and casts are applied to. The cast to floating point stays if it is the only one: of positions,
     which are integers."""
@@ -382,12 +373,7 @@ def _assigned_by_cast(code: Code, node: ast.expr) -> ast.expr | None:
     `None`."""
     if not isinstance(node, ast.Name):
         return None
-    given = [
-        each.value
-        for each in ast.walk(code.scope(node))
-        if isinstance(each, ast.Assign)
-        and any(isinstance(target, ast.Name) and target.id == node.id for target in each.targets)
-    ]
+    given = values_of(code.scope(node), node.id)
     rounded = [each for each in given if _without_rounding(each) is not each]
     return rounded[0] if len(given) == len(rounded) == 1 else None
 
@@ -473,10 +459,9 @@ def _named_condition(code: Code, condition: ast.expr | None, predicate: ast.expr
     statement = code.statement(condition) if condition is not None else None
     if not isinstance(statement, ast.Assign) or not isinstance(predicate, ast.Name):
         return None
-    uses = [each for each in ast.walk(code.scope(statement)) if isinstance(each, ast.Name) and each.id == predicate.id]
-    targets = [each.id for each in statement.targets if isinstance(each, ast.Name)]
+    uses = uses_of(code.scope(statement), predicate.id)
     # Nothing else may use it: that would need a condition and not a number.
-    return statement if targets == [predicate.id] and len(uses) == 2 else None
+    return statement if variables_of(statement) == [predicate.id] and len(uses) == 2 else None
 
 
 def _cond_of_a_name(place: Place, call: ast.Call, named: ast.Assign, soften: Softener) -> Edit | None:

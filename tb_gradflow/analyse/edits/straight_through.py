@@ -9,16 +9,17 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tb_gradflow.analyse.edits.soft import is_given_integers
 from tb_gradflow.analyse.evidence.discrete import REMAINDERS, is_at_limits_of_logarithm
 from tb_gradflow.analyse.evidence.stops import takes_back_its_value
 from tb_gradflow.analyse.evidence.suspects import discrete_part
 from tb_gradflow.analyse.graph.op_sets import is_float
 from tb_gradflow.analyse.user_code.candidate import Candidate, candidates, in_place_of
-from tb_gradflow.analyse.user_code.code import FUNCTIONS, Code
+from tb_gradflow.analyse.user_code.code import Code
 from tb_gradflow.analyse.user_code.draft import Draft
-from tb_gradflow.analyse.user_code.place import Place, name_of, place_of_group
+from tb_gradflow.analyse.user_code.place import Place, place_of_group
 from tb_gradflow.analyse.words.names import Group
+from tb_gradflow.analyse.words.soft import is_given_integers
+from tb_gradflow.record.python import name_of
 from tb_gradflow.record.report import Edit
 
 _COST = "The forward values do not change; the gradient is that of the identity, not the derivative."
@@ -274,8 +275,7 @@ def _is_given_anew(code: Code, statement: ast.stmt, value: str) -> bool:
 
 def _in_one_function(first: Place, last: Place) -> bool:
     def function(place: Place) -> ast.AST | None:
-        around = place.code.around(place.node) if place.node is not None else ()
-        return next((each for each in around if isinstance(each, FUNCTIONS)), None)
+        return place.code.callable(place.node) if place.node is not None else None
 
     return function(first) is function(last)
 

@@ -11,8 +11,9 @@ from tb_gradflow.analyse.user_code.candidate import Candidate, candidates
 from tb_gradflow.analyse.user_code.code import Code, program_of
 from tb_gradflow.analyse.user_code.definitions import expression_of
 from tb_gradflow.analyse.user_code.draft import Draft
-from tb_gradflow.analyse.user_code.place import Place, argument_of, name_of, place_at, place_of_group
+from tb_gradflow.analyse.user_code.place import Place, place_at, place_of_group
 from tb_gradflow.analyse.words.names import Group
+from tb_gradflow.record.python import argument_of, calls_within, name_of, names_bound, names_read, uses_of, values_of
 from tb_gradflow.record.report import Edit
 
 _NOTHING = "Nothing else changes."
@@ -24,10 +25,10 @@ def ignores_variables(suspect: Suspect) -> bool:
     trace, target = suspect.topology.trace, suspect.target
     number = trace.targets[target].source if target >= 0 else None
     source = trace.sources[number] if number is not None else None
-    code = program_of(trace).at(source.file, source.line) if source is not None else None
-    statement = next(iter(code.statements_at(source.line)), None) if code is not None and source is not None else None
-    if code is None or source is None or statement is None:
+    request = program_of(trace).statement_at(source.file, source.line) if source is not None else None
+    if source is None or request is None:
         return False
+    code, statement = request
     lines = {
         trace.sources[line].line
         for op in suspect.topology.readers[suspect.state.variable]
@@ -248,9 +249,9 @@ def given_to_minimize(group: Group) -> ast.Lambda | None:
 
 def _assigned_in_file(name: str, place: Place) -> list[tuple[Code, ast.expr]]:
     """What a name is set to, in the function of the place, or, if nothing there is, anywhere in its file."""
-    here = [(place.code, value) for value in _assigned_to(name, [_function(place)])]
+    here = [(place.code, value) for value in values_of(_function(place), name)]
     codes = place.program.of_file(place.source.file)
-    return here or [(code, value) for code in codes for value in _assigned_to(name, [code.tree])]
+    return here or [(code, value) for code in codes for value in values_of(code.tree, name)]
 
 
 def _has_parameters(function: ast.Lambda) -> bool:
@@ -272,15 +273,15 @@ def _computed_when_called(group: Group, place: Place) -> Iterator[Candidate]:
     needed = {given.body.id}
     steps: list[ast.stmt] = []
     for each in reversed(forward):
-        if not needed.isdisjoint(_given(each)):
+        if not needed.isdisjoint(names_bound(each)):
             steps.insert(0, each)
-            needed |= _read([each])
-    if not steps or given.body.id not in _given(steps[-1]):
+            needed |= names_read(each)
+    if not steps or given.body.id not in names_bound(steps[-1]):
         return
     (*_, last) = steps
     if len(steps) == 1 and isinstance(last, ast.Assign):
         draft = place.draft().replace(given.body, code.operand(last.value))
-        uses = [each for each in ast.walk(_function(place)) if isinstance(each, ast.Name) and each.id == given.body.id]
+        uses = uses_of(_function(place), given.body.id)
         yield from candidates(_TWICE if len(uses) > 2 else _TWICE_BEFORE, draft.edit())
         return
     if _reads_before_it_gives(steps):
@@ -319,19 +320,15 @@ def _made_of_variables(group: Group, place: Place, before: list[ast.stmt]) -> li
     for each in before:
         if not isinstance(each, ast.Assign) or _takes_a_gradient(each):
             continue
-        if _holds(place.code, each, lines) or not tainted.isdisjoint(_read([each])) or each in calls:
-            tainted |= _given(each)
+        if _holds(place.code, each, lines) or not tainted.isdisjoint(names_read(each)) or each in calls:
+            tainted |= names_bound(each)
             found.append(each)
     return found
 
 
 def _calls_of_own(statements: list[ast.stmt], modules: Mapping[str, str]) -> list[ast.stmt]:
     """The statements that call the user's own functions or models: the ops that these create have other lines."""
-    return [
-        each
-        for each in statements
-        if any(isinstance(node, ast.Call) and _is_own(node, modules) for node in ast.walk(each))
-    ]
+    return [each for each in statements if any(_is_own(call, modules) for call in calls_within(each))]
 
 
 def _is_own(call: ast.Call, modules: Mapping[str, str]) -> bool:
@@ -351,12 +348,12 @@ _OF_VALUES = ("numpy", "item", "tolist", "astype", "copy", "items", "keys", "val
 
 def _reads_before_it_gives(steps: list[ast.stmt]) -> bool:
     """Whether a function would read a name from its enclosing scope before assigning its own value to it."""
-    all_given = set().union(*map(_given, steps))
+    all_bound = names_bound(*steps)
     known: set[str] = set()
     for each in steps:
-        if not (_read([each]) & all_given) <= known:
+        if not (names_read(each) & all_bound) <= known:
             return True
-        known |= _given(each)
+        known |= names_bound(each)
     return False
 
 
@@ -381,20 +378,17 @@ def _calls_of_model(before: list[ast.stmt], block: ast.With, place: Place) -> li
     """The call of the model whose variables the request lists, if the block reads what it has returned: also from
     lists, to which a loop before the block has appended it."""
     lists = [node for node in place.code.parts_at(place.source.line) if isinstance(node, ast.Attribute)]
-    models = {ast.unparse(node.value) for node in lists if node.attr in _VARIABLES_OF_MODEL}
-    read = _read(block.body) | _loss_made_elsewhere(block, place)
+    models = {ast.unparse(node.value) for node in lists if node.attr in _LISTS}
+    read = names_read(*block.body) | _loss_made_elsewhere(block, place)
     parts = [node for statement in before for node in ast.walk(statement) if isinstance(node, (ast.Assign, ast.Expr))]
     for statement in sorted(parts, key=lambda each: -each.lineno):
-        if read.isdisjoint(_filled(statement) if isinstance(statement, ast.Expr) else _given(statement)):
+        if read.isdisjoint(_filled(statement) if isinstance(statement, ast.Expr) else names_bound(statement)):
             continue
-        calls = [ast.unparse(node.func) for node in ast.walk(statement) if isinstance(node, ast.Call)]
+        calls = [ast.unparse(call.func) for call in calls_within(statement)]
         if isinstance(statement, ast.Assign) and not models.isdisjoint(calls):
             return [statement]
-        read |= _read([statement])
+        read |= names_read(statement)
     return []
-
-
-_VARIABLES_OF_MODEL = ("trainable_variables", "trainable_weights", "variables", "weights")
 
 
 def _filled(statement: ast.Expr) -> set[str]:
@@ -425,8 +419,8 @@ def computed_outside(group: Group) -> tuple[str, int, bool] | None:
         found = [before[index] for index in _calls_that_feed(before, blocks[0], place)]
     if len(found) != 1 or "\n" in code.written(found[0]):
         return None
-    read = _read(blocks[0].body) | _loss_made_elsewhere(blocks[0], place)
-    return (*_first_line(place, found[0]), not read.isdisjoint(_given(found[0])))
+    read = names_read(*blocks[0].body) | _loss_made_elsewhere(blocks[0], place)
+    return (*_first_line(place, found[0]), not read.isdisjoint(names_bound(found[0])))
 
 
 def _lines_that_read(group: Group, place: Place) -> set[int]:
@@ -477,7 +471,7 @@ def _again_inside(code: Code, block: ast.With, before: list[ast.stmt]) -> Edit |
 
 def _takes_a_gradient(statement: ast.stmt) -> bool:
     """Whether a statement consumes a tape, so that it cannot be run again."""
-    return any(isinstance(node, ast.Call) and name_of(node.func) == "gradient" for node in ast.walk(statement))
+    return bool(calls_within(statement, "gradient"))
 
 
 def _calls_that_feed(before: list[ast.stmt], block: ast.With, place: Place) -> list[int]:
@@ -485,22 +479,22 @@ def _calls_that_feed(before: list[ast.stmt], block: ast.With, place: Place) -> l
     variables, as they are called in the user's code, or by calls of the user's own functions or models. The ops that
     these create have other lines, or were not observed."""
     found: list[int] = []
-    read = _read(block.body) | _loss_made_elsewhere(block, place)
+    read = names_read(*block.body) | _loss_made_elsewhere(block, place)
     names = {name.rpartition("/")[2] for name in place.group.names}
     for index in reversed(range(len(before))):
         statement = before[index]
-        if not isinstance(statement, ast.Assign) or read.isdisjoint(_given(statement)):
+        if not isinstance(statement, ast.Assign) or read.isdisjoint(names_bound(statement)):
             continue
-        calls = [node for node in ast.walk(statement.value) if isinstance(node, ast.Call)]
-        if any(_is_own(each, place.modules) for each in calls) or not names.isdisjoint(_read([statement])):
+        calls = calls_within(statement.value)
+        if any(_is_own(each, place.modules) for each in calls) or not names.isdisjoint(names_read(statement)):
             found.append(index)
-            read |= _read([statement])
+            read |= names_read(statement)
     return sorted(found)
 
 
 def _loss_made_elsewhere(block: ast.With, place: Place) -> set[str]:
     """The name of the loss whose gradient is requested, if the block does not assign it."""
-    given = {name for each in block.body for name in _given(each)}
+    given = {name for each in block.body for name in names_bound(each)}
     calls = [node for node in place.code.parts_at(place.source.line) if isinstance(node, ast.Call)]
     losses = [argument_of(node, 0, "target") for node in calls if name_of(node.func) == "gradient"]
     return {each.id for each in losses if isinstance(each, ast.Name) and each.id not in given}
@@ -508,15 +502,6 @@ def _loss_made_elsewhere(block: ast.With, place: Place) -> set[str]:
 
 # Python's own functions that fetch a batch.
 _DATA = ("next", "iter", "zip", "enumerate", "range", "len", "list", "tuple", "dict", "float", "int", "isinstance")
-
-
-def _read(statements: list[ast.stmt]) -> set[str]:
-    parts = [node for statement in statements for node in ast.walk(statement)]
-    return {node.id for node in parts if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
-
-
-def _given(statement: ast.stmt) -> set[str]:
-    return {node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
 
 
 def _holds(code: Code, statement: ast.stmt, lines: set[int]) -> bool:
@@ -566,7 +551,7 @@ def requested_too(group: Group) -> Iterator[Candidate]:
     same = [
         node for node in ast.walk(function) if isinstance(node, ast.expr) and code.written(node) == code.written(asked)
     ]
-    requests = [node for node in ast.walk(function) if isinstance(node, ast.Call) and name_of(node.func) == "gradient"]
+    requests = calls_within(function, "gradient")
     if sum(not set(same).isdisjoint(node.args) for node in requests) > 1:
         return  # another loss has the same list
     given = [node for node in same if isinstance(getattr(node, "ctx", None), ast.Store)]
@@ -624,17 +609,13 @@ def _is_list(node: ast.expr, place: Place) -> bool:
     if isinstance(node, ast.BinOp):
         return _is_list(node.left, place) or _is_list(node.right, place)
     if isinstance(node, ast.Name):
-        trees = [_function(place)], [code.tree for code in place.program.of_file(place.source.file)]
-        given = next((found for tree in trees if (found := _assigned_to(node.id, tree))), [])
+        given = values_of(_function(place), node.id) or [
+            value for code in place.program.of_file(place.source.file) for value in values_of(code.tree, node.id)
+        ]
         return len(given) == 1 and not isinstance(given[0], ast.Name) and _is_list(given[0], place)
     named = isinstance(node, ast.Attribute) and node.attr in _LISTS
     called = isinstance(node, ast.Call) and name_of(node.func) in ("list", "sum", *_LISTS)
     return named or called or isinstance(node, (ast.List, ast.ListComp))
-
-
-def _assigned_to(name: str, trees: Sequence[ast.AST]) -> list[ast.expr]:
-    statements = [each for tree in trees for each in ast.walk(tree) if isinstance(each, ast.Assign)]
-    return [each.value for each in statements if any(ast.unparse(target) == name for target in each.targets)]
 
 
 def _added(group: Group) -> list[str]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 
 from tb_gradflow.analyse.edits.left_tensorflow import tensorflow_of
 from tb_gradflow.analyse.evidence.zeros import began_at_zero, zero_factors
 from tb_gradflow.analyse.user_code.candidate import Candidate, candidates, in_place_of
-from tb_gradflow.analyse.user_code.code import FUNCTIONS, Code, program_of
+from tb_gradflow.analyse.user_code.code import Code, program_of
 from tb_gradflow.analyse.user_code.definitions import (
     MAKERS,
     Definition,
@@ -19,10 +19,11 @@ from tb_gradflow.analyse.user_code.definitions import (
     layers_of_group,
 )
 from tb_gradflow.analyse.user_code.draft import Draft, is_plain
-from tb_gradflow.analyse.user_code.inside import Inside
+from tb_gradflow.analyse.user_code.inside import Filled, Inside
 from tb_gradflow.analyse.user_code.kept_values import kept_in_step
-from tb_gradflow.analyse.user_code.place import Place, argument_of, name_of, place_of_group
+from tb_gradflow.analyse.user_code.place import Place, place_of_group
 from tb_gradflow.analyse.words.names import Group
+from tb_gradflow.record.python import FUNCTIONS, argument_of, calls_within, name_of, uses_of
 from tb_gradflow.record.report import Edit
 from tb_gradflow.record.schema import COMPILED_EARLY, SNAPSHOT
 
@@ -213,7 +214,7 @@ def _beside(code: Code, statement: ast.stmt, call: ast.Call) -> Edit | None:
     if not isinstance(call.func, ast.Attribute) or len(call.args) != 1 or not is_plain(call.func.value):
         return None
     function = code.function(statement)
-    if function is None or any(isinstance(each, (ast.For, ast.While)) for each in code.around(statement)):
+    if function is None or code.is_in_loop(statement):
         return None
     if not code.is_evaluated_once(call):
         return None
@@ -269,7 +270,7 @@ def _in_an_attribute(group: Group, place: Place, statement: ast.stmt, call: ast.
     )
     if not isinstance(stored, ast.Attribute) or not isinstance(stored.value, ast.Name) or given is None:
         return None
-    if any(isinstance(each, (ast.For, ast.While)) for each in code.around(statement)):
+    if code.is_in_loop(statement):
         return None
     variable, base = code.written(stored), code.written(stored.value)
     taken = {each.attr for each in ast.walk(owner) if isinstance(each, ast.Attribute)}
@@ -442,20 +443,11 @@ def _kept_as_attributes(draft: Draft, home: Code, value: ast.expr) -> dict[str, 
     taken = {each.attr for each in ast.walk(owner) if isinstance(each, ast.Attribute)}
     kept = {}
     for name in dict.fromkeys(each.id for each in ast.walk(value) if isinstance(each, ast.Name)):
-        written = [each for each in ast.walk(method) if isinstance(each, ast.Name) and each.id == name]
-        made = [home.parent(each) for each in written if isinstance(each.ctx, ast.Store)]
+        made = [home.parent(each) for each in uses_of(method, name) if isinstance(each.ctx, ast.Store)]
         if len(made) == 1 and isinstance(made[0], ast.Assign) and name not in taken:
             draft.insert_after(made[0], f"self.{name} = {name}")
             kept[name] = f"self.{name}"
     return kept
-
-
-class _Renamed(ast.NodeTransformer):
-    def __init__(self, names: Mapping[str, str]) -> None:
-        self._names = names
-
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        return ast.parse(self._names[node.id], mode="eval").body if node.id in self._names else node
 
 
 _EVERY_STEP = "The tensor is now computed in every step."
@@ -469,7 +461,8 @@ def _computed_in(
     draft = Draft(code)
     kept = _kept_as_attributes(draft, home, value)
     writer = Inside(tensorflow or "")
-    inside = _Renamed(kept).visit(writer.visit(copy.deepcopy(value)))
+    attributes = {name: ast.parse(attribute, mode="eval").body for name, attribute in kept.items()}
+    inside = Filled(attributes).visit(writer.visit(copy.deepcopy(value)))
     if writer.stuck or (writer.changed and not tensorflow):
         return None
     text = home.operand(value) if isinstance(value, (ast.BinOp, ast.UnaryOp)) else home.written(value)
@@ -491,7 +484,7 @@ def computed_where_it_is_read(group: Group) -> Iterator[Candidate]:
         return
     kept, line = read
     code, home = program.at(kept.file, line), program.at(kept.file, kept.line)
-    made = next(iter(home.statements_at(kept.line)), None) if home is not None else None
+    made = home.statement_at(kept.line) if home is not None else None
     if code is None or home is None or not isinstance(made, ast.Assign):
         return
     stores = [node for node in ast.walk(home.tree) if isinstance(getattr(node, "ctx", None), ast.Store)]
@@ -499,7 +492,7 @@ def computed_where_it_is_read(group: Group) -> Iterator[Candidate]:
         return
     bound = {defined.bound_to for name in group.names if (defined := _defined(group, name)) is not None}
     reads = [node for node in code.parts_at(line) if isinstance(node, ast.expr) and code.written(node) == kept.name]
-    function = next((each for each in code.around(reads[0]) if isinstance(each, FUNCTIONS)), None) if reads else None
+    function = code.callable(reads[0]) if reads else None
     if function is None or not bound <= _reads(home, made.value):
         return
     tensorflow = next((name for name, of in program.modules(kept.file).items() if of == "tensorflow"), None)
@@ -547,13 +540,13 @@ def _reads(code: Code, node: ast.AST) -> set[str]:
 
 
 def _makes_a_variable(node: ast.AST) -> bool:
-    return any(isinstance(each, ast.Call) and name_of(each.func) in MAKERS for each in ast.walk(node))
+    return bool(calls_within(node, *MAKERS))
 
 
 def _given_once(place: Place, name: str, function: ast.AST) -> tuple[Code, ast.expr] | None:
     """The only value that is assigned to a name outside of functions, or to an attribute, first of all in the same
     class; and its passage."""
-    around = next((each for each in place.code.around(function) if isinstance(each, ast.ClassDef)), None)
+    around = place.code.owner(function)
     trees: list[tuple[Code, ast.AST]] = [(each, each.tree) for each in _codes(place)]
     own = list(_values_of([(place.code, around)], name)) if around is not None and name.startswith("self.") else []
     found = own or list(_values_of(trees, name))

@@ -12,6 +12,7 @@ from tb_gradflow.analyse.user_code.code import Code
 from tb_gradflow.analyse.user_code.draft import is_plain
 from tb_gradflow.analyse.user_code.place import Place, place_at, place_of_group
 from tb_gradflow.analyse.words.names import Group
+from tb_gradflow.record.python import names_in, reads_of, variables_of
 from tb_gradflow.record.report import Edit
 
 
@@ -176,8 +177,7 @@ def result_read(group: Group) -> Iterator[Candidate]:
         return
     statement, name = named
     shapes = _shapes_made_at(group, place, statement)
-    reads = [each for each in ast.walk(function) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)]
-    if not shapes or not shapes[-1] or name in {each.id for each in reads}:
+    if not shapes or not shapes[-1] or reads_of(function, name):
         return
     here = function.body.index(statement)
     behind = {
@@ -187,7 +187,7 @@ def result_read(group: Group) -> Iterator[Candidate]:
     }
     alike = {each for each, made in behind.items() if _shapes_made_at(group, place, made)[-1:] == shapes[-1:]}
     for later in function.body[here + 1 :]:
-        found = [node for node in ast.walk(later) if node in reads and isinstance(node, ast.Name) and node.id in alike]
+        found = reads_of(later, *alike)
         if found and _shapes_made_at(group, place, later, reaching=True):
             if len(found) == 1 and isinstance(place.code.parent(found[0]), ast.Call):
                 cost = f"The code that follows computes with `{name}` instead of `{found[0].id}`."
@@ -197,10 +197,8 @@ def result_read(group: Group) -> Iterator[Candidate]:
 
 def _read_for(body: list[ast.stmt], statement: ast.Assign) -> set[str]:
     """The names from which a statement computes its value, directly or not."""
-    names = {each.id for each in ast.walk(statement.value) if isinstance(each, ast.Name)}
+    names = names_in(statement.value)
     for each in reversed(body):
-        if isinstance(each, ast.Assign) and any(
-            isinstance(target, ast.Name) and target.id in names for target in each.targets
-        ):
-            names |= {part.id for part in ast.walk(each.value) if isinstance(part, ast.Name)}
+        if isinstance(each, ast.Assign) and not names.isdisjoint(variables_of(each)):
+            names |= names_in(each.value)
     return names

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from tb_gradflow.analyse.user_code.candidate import Candidate, candidates, in_place_of
 from tb_gradflow.analyse.user_code.draft import is_plain
 from tb_gradflow.analyse.user_code.library import Library
-from tb_gradflow.analyse.user_code.place import Place, argument_of, is_number, name_of, place_of_group
+from tb_gradflow.analyse.user_code.place import Place, place_of_group
 from tb_gradflow.analyse.words.names import Group
+from tb_gradflow.record.python import argument_of, is_number, name_of
 
 _SAME = "The forward values do not change."
 

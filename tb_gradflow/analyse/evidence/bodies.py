@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 from tb_gradflow.analyse.evidence.suspects import Suspect
 from tb_gradflow.analyse.evidence.zeros import PRODUCTS
-from tb_gradflow.analyse.graph.op_sets import LOOPS
+from tb_gradflow.analyse.graph.op_sets import CHOICES, LOOPS
+from tb_gradflow.analyse.graph.paths import walked
 from tb_gradflow.analyse.step.measured import is_zero
 
 SQUASHING = frozenset({"Sigmoid", "Tanh", "Softsign"})
@@ -39,24 +40,13 @@ def unrecorded_between(suspect: Suspect, end: int) -> list[int]:
         return gradient is None or is_zero(gradient)
 
     def search() -> list[int]:
-        ahead, queue = set(topology.readers[suspect.state.variable]), list(topology.readers[suspect.state.variable])
-        for op in queue:  # grows while it is walked
-            for user in topology.onward(op):
-                if user not in ahead and is_lost(user):
-                    ahead.add(user)
-                    queue.append(user)
-        back, queue = {end} & ahead, [end] if end in ahead else []
-        for op in queue:
-            for edge in topology.trace.ops[op].inputs:
-                if edge.op in ahead and edge.op not in back and measured.of_op(target, edge.op) is None:
-                    back.add(edge.op)
-                    queue.append(edge.op)
-        return sorted(back)
+        readers = topology.readers[suspect.state.variable]
+        ahead = set(walked(readers, lambda op: filter(is_lost, topology.onward(op))))
+        unrecorded = {op for op in ahead if measured.of_op(target, op) is None}
+        return sorted(walked({end} & ahead, lambda op: unrecorded.intersection(topology.inputs_of(op))))
 
     return measured.once(("unrecorded", target, suspect.state.variable, end), search)
 
-
-CHOOSING = frozenset({"Select", "SelectV2"})
 
 # Zeros stay zeros through these; and a product has zeros where one factor has.
 PASSED_THROUGH = frozenset(
@@ -88,29 +78,26 @@ def keeps_first_state(suspect: Suspect, loop: int) -> bool:
     topology, measured, target = suspect.topology, suspect.measured, suspect.target
 
     def search() -> bool:
-        if not any(suspect.type_of(op) in CHOOSING for op in _inside(suspect, loop)):
+        if not any(suspect.type_of(op) in CHOICES for op in _inside(suspect, loop)):
             return False
-        queue = _variables_of_loop(suspect, loop)
-        for op in queue:  # grows while it is walked
-            for user in topology.onward(op):
-                if suspect.type_of(user) in PRODUCTS and _gives_zero(suspect, user, op):
-                    return True
-                if suspect.type_of(user) in PASSED_THROUGH | LISTS and user not in queue:
-                    queue.append(user)
-        return False
+        passed, onward = PASSED_THROUGH | LISTS, topology.onward
+        zeros = walked(
+            _variables_of_loop(suspect, loop),
+            lambda op: (user for user in onward(op) if suspect.type_of(user) in passed),
+        )
+        return any(
+            suspect.type_of(user) in PRODUCTS and _gives_zero(suspect, user, op) for op in zeros for user in onward(op)
+        )
 
     return measured.once(("first state", target, first_of_loop(suspect, loop)), search)
 
 
 def _inside(suspect: Suspect, loop: int) -> list[int]:
     """The ops inside the loop that contribute to its result."""
-    trace = suspect.topology.trace
-    edges = [edge for place in _variables_of_loop(suspect, loop) for edge in trace.ops[place].inputs]
-    queue = [edge.op for edge in edges if edge.carried and edge.op >= 0 and edge.input == 2]
-    for op in queue:  # grows while it is walked
-        if suspect.type_of(op) not in LOOPS:
-            queue.extend(edge.op for edge in trace.ops[op].inputs if edge.op >= 0 and edge.op not in queue)
-    return queue
+    topology = suspect.topology
+    edges = (edge for place in _variables_of_loop(suspect, loop) for edge in topology.trace.ops[place].inputs)
+    results = (edge.op for edge in edges if edge.carried and edge.input == 2)
+    return [*walked(results, lambda op: topology.inputs_of(op) if suspect.type_of(op) not in LOOPS else ())]
 
 
 def _gives_zero(suspect: Suspect, product: int, factor: int) -> bool:

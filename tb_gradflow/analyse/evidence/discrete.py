@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.evidence.suspects import Discrete, Suspect, discrete_part
-from tb_gradflow.analyse.graph.op_sets import COPIES
+from tb_gradflow.analyse.graph.op_sets import COPIES, LIMITS
 
 REMAINDERS = frozenset({"FloorMod", "TruncateMod"})
 ROUNDING = REMAINDERS | {"Round", "Rint", "Floor", "Ceil", "FloorDiv", "TruncateDiv"}
@@ -50,7 +50,6 @@ INDEX_INPUTS = {
 }  # fmt: skip
 
 
-_LIMITS = frozenset({"Minimum", "Maximum"})
 _MOVING = COPIES | {"Reshape", "Squeeze", "ExpandDims"}
 _KEEPING_ONE_HOT = _MOVING | {"GatherV2", "Sum", "RealDiv"}
 
@@ -64,12 +63,12 @@ def is_at_limits_of_logarithm(suspect: Suspect, op: int) -> bool:
     met = [op]
     for each in met:  # grows while it is walked
         onward = topology.onward(each)
-        if not onward or any(types[user] not in moving | _LIMITS for user in onward):
+        if not onward or any(types[user] not in moving | LIMITS for user in onward):
             return False
-        met += [user for user in onward if types[user] not in _LIMITS and user not in met]
-    limits = {user for each in met for user in topology.onward(each) if types[user] in _LIMITS}
+        met += [user for user in onward if types[user] not in LIMITS and user not in met]
+    limits = {user for each in met for user in topology.onward(each) if types[user] in LIMITS}
     behind = {user for each in limits for user in topology.onward(each)}
-    behind |= {user for each in behind if types[each] in _LIMITS | {"Sub"} for user in topology.onward(each)}
+    behind |= {user for each in behind if types[each] in LIMITS | {"Sub"} for user in topology.onward(each)}
     return any(types[each] in ("Log", "Log1p") for each in behind)
 
 

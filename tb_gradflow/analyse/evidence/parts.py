@@ -7,18 +7,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from math import isclose
 
-from tb_gradflow.analyse.evidence.course import element_count, read_at
+from tb_gradflow.analyse.evidence.gradient_sizes import element_count, read_at
 from tb_gradflow.analyse.evidence.suspects import Suspect
-from tb_gradflow.analyse.graph.op_sets import is_float, passes_gradient
+from tb_gradflow.analyse.graph.op_sets import JOINS, SAME_ELEMENTS, SLICES, is_float, passes_gradient
 from tb_gradflow.analyse.graph.paths import walked
 from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.step.measured import Measured
 from tb_gradflow.analyse.step.status import State
 from tb_gradflow.record.schema import PYTHON, Edge, Op
 
-_JOINS = frozenset({"ConcatV2", "Concat", "Pack"})
-_HANDING_ON = frozenset({"Reshape", "Identity", "Transpose", "Cast", "Squeeze", "ExpandDims"})
-_SLICES = frozenset({"StridedSlice", "Slice"})
 _SPLITS = frozenset({"Split", "SplitV", "Unpack"})
 
 # The share of zeros is stored in single precision.
@@ -114,7 +111,7 @@ def _split_wholes(measured: Measured, state: State, zeros: float) -> Iterator[tu
 
 def is_cut(suspect: Suspect) -> bool:
     """Whether the suspect of a part cuts it off: the others are the slices themselves."""
-    return suspect.op.type not in _SLICES and not (is_split(suspect.op) and is_float(suspect.op.outputs[0].dtype))
+    return suspect.op.type not in SLICES and not (is_split(suspect.op) and is_float(suspect.op.outputs[0].dtype))
 
 
 def only_decides(suspect: Suspect) -> bool:
@@ -137,9 +134,9 @@ def _join_before(suspect: Suspect) -> int:
     """The join whose gradient has the zeros; -1 if there is none."""
     ops = suspect.topology.trace.ops
     for op in (suspect.producer, suspect.culprit):
-        while op >= 0 and ops[op].type in _HANDING_ON:
+        while op >= 0 and ops[op].type in SAME_ELEMENTS:
             op = next((edge.op for edge in ops[op].inputs if edge.input == 0), -1)
-        if op >= 0 and ops[op].type in _JOINS:
+        if op >= 0 and ops[op].type in JOINS:
             return op
     return -1
 
@@ -173,9 +170,9 @@ def _parts(topology: Topology, target: int, whole: Iterable[int]) -> list[_Part]
         for user, edge in topology.consumers[place]:
             users[user] = users.get(user, False) or (passes_gradient(edge) and arrives[user] >= 0)
         for op, learns in users.items():
-            if ops[op].type in _HANDING_ON:
+            if ops[op].type in SAME_ELEMENTS:
                 queue.append(op)
-            elif ops[op].type in _SLICES:
+            elif ops[op].type in SLICES:
                 found.append(_Part(op, 0, _size(topology, op, 0), influence[op] >= 0, learns))
             elif ops[op].type in _SPLITS:
                 for output in range(len(ops[op].outputs)):

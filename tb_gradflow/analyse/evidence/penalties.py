@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tb_gradflow.analyse.graph.op_sets import passes_gradient, tensor_of
+from tb_gradflow.analyse.graph.op_sets import QUOTIENTS, passes_gradient, tensor_of
 from tb_gradflow.analyse.graph.paths import walked
 from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.record.schema import Edge, Trace
@@ -84,7 +84,7 @@ def _is_bent(topology: Topology, joins: list[int], arrives: Sequence[int]) -> bo
     for op in walked(joins, lambda op: (user for user, _ in uses(op))):
         for user, edge in uses(op):
             kind = topology.trace.ops[user].type
-            if edge.carried or kind in _CURVED or (kind in ("RealDiv", "Div", "DivNoNan") and edge.input == 1):
+            if edge.carried or kind in _CURVED or (kind in QUOTIENTS and edge.input == 1):
                 return True
     return False
 

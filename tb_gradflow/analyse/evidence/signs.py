@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import islice
 
-from tb_gradflow.analyse.graph.op_sets import LOOPS, constant_of
+from tb_gradflow.analyse.graph.op_sets import ADDITIONS, CHOICES, LOOPS, constant_of
 from tb_gradflow.analyse.graph.paths import walked
 from tb_gradflow.record.schema import Op, Trace
 
@@ -18,8 +18,6 @@ _KEEPING = frozenset(
     {"Identity", "StopGradient", "Cast", "Reshape", "Transpose", "Squeeze", "ExpandDims", "BroadcastTo", "Tile", "Sum"}
     | {"Mean", "Max", "Min", "Slice", "StridedSlice", "GatherV2", "GatherNd", "Cumsum"}
 )
-_SUMS = frozenset({"AddV2", "Add", "AddN"})
-_CHOICES = frozenset({"Select", "SelectV2"})
 _ABOVE, _BELOW = frozenset({"Greater", "GreaterEqual"}), frozenset({"Less", "LessEqual"})
 _PRODUCTS = frozenset({"Mul", "RealDiv", "Div", "DivNoNan"})
 
@@ -63,9 +61,9 @@ def _found(trace: Trace, op: int, deep: int, known: dict[tuple[int, int], int]) 
     if each.type == "Pow":
         power = constant_of(each, 1)
         return 1 if power is not None and power % 2 == 0 else 0
-    if each.type in _CHOICES:
+    if each.type in CHOICES:
         return _folded(trace, each, deep, known)
-    if each.type not in _SUMS | _PRODUCTS:
+    if each.type not in ADDITIONS | _PRODUCTS:
         return 0
     # Old logs do not contain the number of inputs; none of these has fewer than two.
     count = each.input_count or max(2, len(each.inputs) + len(each.constants))
@@ -150,7 +148,7 @@ def relu_behind(trace: Trace, op: int) -> int:
 
 
 # Through these, a sum or product of exponentials that are all zero stays zero.
-_GATHERING = _KEEPING | _SUMS | LOOPS | {"MatMul", "BatchMatMulV2", "Mul", "Einsum", "Prod"}
+_GATHERING = _KEEPING | ADDITIONS | LOOPS | {"MatMul", "BatchMatMulV2", "Mul", "Einsum", "Prod"}
 
 
 def vanishing_exponential(trace: Trace, value: int) -> int:

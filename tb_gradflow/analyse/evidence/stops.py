@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tb_gradflow.analyse.evidence.suspects import Suspect
+from tb_gradflow.analyse.graph.op_sets import SUMS_OF_TWO
+from tb_gradflow.analyse.graph.paths import walked
 from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.record.schema import Op
 
@@ -32,11 +34,11 @@ def takes_back_its_value(topology: Topology, last: int) -> bool:
 
 def _terms(ops: Sequence[Op], last: int) -> Iterator[tuple[list[int], list[int]]]:
     """The ops that a sum of three adds, and those that it subtracts."""
-    if last < 0 or ops[last].type not in _SUMS:
+    if last < 0 or ops[last].type not in SUMS_OF_TWO:
         return
     sides = [edge.op for edge in sorted(ops[last].inputs, key=lambda edge: edge.input)]
     for place, inner in enumerate(sides):
-        if len(sides) != 2 or inner < 0 or ops[inner].type not in _SUMS:
+        if len(sides) != 2 or inner < 0 or ops[inner].type not in SUMS_OF_TWO:
             continue
         left, *right = (edge.op for edge in sorted(ops[inner].inputs, key=lambda edge: edge.input))
         added = [left, *(right if ops[inner].type != "Sub" else [])]
@@ -58,9 +60,6 @@ def _takes_back(topology: Topology, added: Sequence[int], taken: Sequence[int]) 
     return any(op == same[0] or _reads_same(ops[op], ops[same[0]]) for op in topology.made_by(stopped))
 
 
-_SUMS = frozenset({"AddV2", "Add", "Sub"})
-
-
 def _reads_same(one: Op, other: Op) -> bool:
     return one.reads is not None and one.reads == other.reads
 
@@ -75,12 +74,6 @@ def is_stopped_behind(suspect: Suspect) -> bool:
 def _not_stopped(suspect: Suspect) -> set[int]:
     """The ops from which a path without a `stop_gradient` leads to a place where a gradient arrives."""
     topology, arrives = suspect.topology, suspect.topology.gradient(suspect.target).hops
-    stack = [op for op, hops in enumerate(arrives) if hops >= 0 and suspect.type_of(op) not in STOPS]
-    found: set[int] = set()
-    while stack:
-        for source in topology.sources(stack.pop()):
-            if source not in found:
-                found.add(source)
-                if suspect.type_of(source) not in STOPS:
-                    stack.append(source)
-    return found
+    ends = (op for op, hops in enumerate(arrives) if hops >= 0 and suspect.type_of(op) not in STOPS)
+    reached = walked(ends, lambda op: (each for each in topology.sources(op) if suspect.type_of(each) not in STOPS))
+    return {source for op in reached for source in topology.sources(op)}

@@ -8,7 +8,7 @@ from dataclasses import replace
 from tb_gradflow.analyse.evidence.discrete import ROUNDING
 from tb_gradflow.analyse.evidence.stops import STOPS
 from tb_gradflow.analyse.evidence.suspects import Suspect, suspects_at
-from tb_gradflow.analyse.graph.op_sets import passes_gradient, scopes_of
+from tb_gradflow.analyse.graph.op_sets import CHOICES, SUMS_OF_TWO, passes_gradient, scopes_of
 from tb_gradflow.analyse.graph.paths import walked
 from tb_gradflow.analyse.graph.topology import Crossing, Topology
 from tb_gradflow.analyse.step.measured import Measured
@@ -18,9 +18,6 @@ from tb_gradflow.analyse.step.status import State
 _ADDING = frozenset({"AddV2", "Add", "AddN", "Sub", "Pack"})
 _OF_ROWS = frozenset({"Sum", "Mean", "AddV2", "Add", "Sub"})
 _HANDING_ON = frozenset({"Identity", "Neg", "Sum", "Mean", "Reshape", "Squeeze", "Cast"})
-
-# A loss with another one in its place, for batches in which it is not finite.
-_CHOICES = frozenset({"SelectV2", "Select"})
 
 
 def suspects_of_terms(measured: Measured, connected: list[State]) -> Iterator[Suspect]:
@@ -113,7 +110,8 @@ def _terms(topology: Topology, op: int) -> list[int]:
     queue = [op] if op >= 0 else []
     seen = set(queue)
     for place in queue:  # grows while it is walked
-        chooses = ops[place].type in _CHOICES
+        # A loss with another one in its place, for batches in which it is not finite.
+        chooses = ops[place].type in CHOICES
         given = [edge.op for edge in ops[place].inputs if edge.op >= 0 and not (chooses and edge.input == 0)]
         numbers = all(_is_number(topology, each) for each in given)
         scales = ops[place].type in ("Mul", "RealDiv", "DivNoNan") and len(given) == 1
@@ -131,9 +129,8 @@ def _terms(topology: Topology, op: int) -> list[int]:
 
 def _is_added_in_rows(topology: Topology, term: int) -> bool:
     """Whether it is added to something else before the sum or the mean over rows."""
-    added = ("AddV2", "Add", "Sub")
     users = walked([term], lambda op: [user for user in topology.onward(op) if not _is_number(topology, user)])
-    return not _is_number(topology, term) and any(topology.trace.ops[user].type in added for user in users)
+    return not _is_number(topology, term) and any(topology.trace.ops[user].type in SUMS_OF_TWO for user in users)
 
 
 def _has_shape_of(topology: Topology, op: int, other: int) -> bool:

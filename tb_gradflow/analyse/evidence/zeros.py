@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tb_gradflow.analyse.evidence.suspects import Suspect
-from tb_gradflow.analyse.graph.op_sets import STRAIGHT, constant_of
+from tb_gradflow.analyse.graph.op_sets import FUSED_NORMALISERS, JOINS, QUOTIENTS, STRAIGHT, constant_of
 from tb_gradflow.analyse.step.measured import UPDATE_NORM, WEIGHT_NORM, Measured
 from tb_gradflow.record.schema import Op
 
@@ -20,8 +20,6 @@ PRODUCTS = frozenset(
     | {"DepthwiseConv2dNative", "XlaDotV2", "Conv2DBackpropInput", "MulNoNan", "SparseTensorDenseMatMul"}
 )
 _SUMS = {"AddV2": 2, "Add": 2, "Sub": 2, "BiasAdd": 2}
-_JOINS = frozenset({"ConcatV2", "Concat", "Pack"})
-_QUOTIENTS = frozenset({"RealDiv", "Div", "DivNoNan"})
 
 # These map zero to zero.
 _KEEPING = frozenset(
@@ -80,15 +78,15 @@ def _zero(measured: Measured, op: Op, of: Callable[[int], Zero]) -> Zero:
         return next((zero for zero in given.values() if zero is not None), None)
     if op.type in _KEEPING_AT:
         return given.get(_KEEPING_AT[op.type])
-    if op.type in _KEEPING or op.type in _QUOTIENTS:
-        return given.get(min(given)) if given and (op.type not in _QUOTIENTS or 0 in given) else None
+    if op.type in _KEEPING or op.type in QUOTIENTS:
+        return given.get(min(given)) if given and (op.type not in QUOTIENTS or 0 in given) else None
     if op.type in _SUMS:
         given.update({side: frozenset() for side in range(_SUMS[op.type]) if constant_of(op, side) == 0})
         return _all(given, _SUMS[op.type])
     if op.type == "AddN":
         given.update({constant.input: frozenset() for constant in op.constants if constant.value == 0})
         return _all(given, op.input_count or len(op.inputs) + len(op.constants))
-    if op.type in _JOINS and op.input_count is not None:
+    if op.type in JOINS and op.input_count is not None:
         return _all(given, op.input_count - op.type.startswith("Concat"))
     return None
 
@@ -106,9 +104,6 @@ def began_at_zero(measured: Measured, variable: int) -> bool:
     return after == 0 or abs(after - moved) <= 1e-6 * after
 
 
-_FUSED_NORMALISERS = frozenset({"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"})
-
-
 def zero_factors(suspect: Suspect) -> frozenset[int]:
     """The variables that make zero what the suspect multiplies by, or its input if it is flat there."""
     zeros = zero_values(suspect.measured)
@@ -116,7 +111,7 @@ def zero_factors(suspect: Suspect) -> frozenset[int]:
         places = [edge.op for edge in suspect.op.inputs if edge.op >= 0 and edge.op != suspect.producer]
     elif suspect.op.type in FLAT_AT_ZERO:
         places = [suspect.producer] if suspect.producer >= 0 else []
-    elif suspect.op.type in _FUSED_NORMALISERS:
+    elif suspect.op.type in FUSED_NORMALISERS:
         places = [edge.op for edge in suspect.op.inputs if edge.input == 1]
     else:
         return frozenset()

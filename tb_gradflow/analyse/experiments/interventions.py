@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from tb_gradflow.analyse.experiments.wording import apart, loss_called
+from tb_gradflow.analyse.graph.op_sets import QUOTIENTS
 from tb_gradflow.analyse.words.names import called
 from tb_gradflow.record.experiments import ChangedGradient, Intervention
 from tb_gradflow.record.report import Evidence, Finding
 from tb_gradflow.record.schema import Trace
-
-_DIVISIONS = ("RealDiv", "Div", "DivNoNan")
 
 _MOST_ROWS = 5
 
@@ -25,12 +24,10 @@ def of_interventions(trace: Trace, known: Sequence[Intervention], finding: Findi
             changed = [gradient for gradient in each.gradients if gradient.variable in names]
             if changed:
                 most = max(changed, key=lambda gradient: gradient.after)
-                yield _of(trace, each, most, names[most.variable], len(changed), names)
+                yield _of(trace, each, most, names[most.variable], len(changed))
 
 
-def _of(
-    trace: Trace, known: Intervention, gradient: ChangedGradient, name: str, count: int, names: Collection[int]
-) -> Evidence:
+def _of(trace: Trace, known: Intervention, gradient: ChangedGradient, name: str, count: int) -> Evidence:
     loss = loss_called(trace, known.target)
     what = _of_rows(known) if known.op < 0 else _of_tensor(trace, known)
     was_finite = not gradient.was_broken
@@ -56,7 +53,7 @@ def _of_tensor(trace: Trace, known: Intervention) -> str:
     op = trace.ops[known.op]
     several = len({edge.input for edge in op.inputs}) > 1
     part = f"input {known.input + 1}" if several else "input"
-    if op.type in _DIVISIONS:
+    if op.type in QUOTIENTS:
         part = ("dividend", "divisor")[known.input]
     of = f"the {part} of {called(trace, known.op)}"
     if known.added:

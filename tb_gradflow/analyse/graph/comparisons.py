@@ -5,23 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from tb_gradflow.analyse.graph.op_sets import SOFTMAX_LOSS, shape_along
+from tb_gradflow.analyse.graph.op_sets import LIMITS, MEANS, SOFTMAX_LOSS, shape_along
 from tb_gradflow.analyse.graph.topology import Topology
 
 DIFFERENCES = frozenset({"Sub", "SquaredDifference"})
 PRODUCTS = frozenset({"Mul", "MulNoNan", "Xlogy", "RealDiv", "DivNoNan"})
 _BENT = frozenset({"Square", "Abs", "Pow", "SquaredDifference"})
-_EXTREMES = frozenset({"Maximum", "Minimum"})
-_MEANS = frozenset({"Mean", "Sum"})
 
 # Through these a difference becomes the mean error of a loss, whatever else is added to the loss.
-_AVERAGED = _BENT | _MEANS | {"Mul", "RealDiv", "DivNoNan", "AddV2", "AddN", "Identity", "Reshape", "Cast"}
+_AVERAGED = _BENT | MEANS | {"Mul", "RealDiv", "DivNoNan", "AddV2", "AddN", "Identity", "Reshape", "Cast"}
 
 _OF_KERAS = ("/log_cosh/", "/logcosh/", "/huber/", "/huber_loss/")
 """Losses that bend a difference in several ops, by the scope of these."""
 
 # The mean of what only goes through these is that of one factor times that of the other.
-LINEAR = _MEANS | {"Neg", "AddV2", "AddN", "Add", "Sub", "Identity", "Reshape", "Cast", "Mul", "RealDiv", "DivNoNan"}
+LINEAR = MEANS | {"Neg", "AddV2", "AddN", "Add", "Sub", "Identity", "Reshape", "Cast", "Mul", "RealDiv", "DivNoNan"}
 
 
 def is_averaged(topology: Topology, op: int, target: int) -> bool:
@@ -30,15 +28,13 @@ def is_averaged(topology: Topology, op: int, target: int) -> bool:
     path = topology.gradient(target).from_op(op)
     way = [topology.trace.ops[place].type for place in path]
     if way and (way[0] in PRODUCTS or way[0] == SOFTMAX_LOSS):
-        return set(way[1:]) <= LINEAR and not _MEANS.isdisjoint(way) and is_scaled_as_a_whole(topology, path)
+        return set(way[1:]) <= LINEAR and not MEANS.isdisjoint(way) and is_scaled_as_a_whole(topology, path)
     if any(scope in f"/{topology.trace.ops[op].name}" for scope in _OF_KERAS):
-        return not _MEANS.isdisjoint(way)
-    tilted = {
-        place for place in path[1:] if topology.trace.ops[place].type in _EXTREMES and _is_of(topology, place, op)
-    }
+        return not MEANS.isdisjoint(way)
+    tilted = {place for place in path[1:] if topology.trace.ops[place].type in LIMITS and _is_of(topology, place, op)}
     rest = {topology.trace.ops[place].type for place in path[1:] if place not in tilted}
     is_bent = bool(tilted) or not _BENT.isdisjoint(way)
-    return rest <= _AVERAGED and is_bent and not _MEANS.isdisjoint(way)
+    return rest <= _AVERAGED and is_bent and not MEANS.isdisjoint(way)
 
 
 def _is_of(topology: Topology, place: int, op: int) -> bool:

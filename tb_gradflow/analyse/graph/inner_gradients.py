@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tb_gradflow.analyse.graph.op_sets import SAME_ELEMENTS
 from tb_gradflow.record.schema import Trace
 
 
@@ -13,12 +14,11 @@ def forward_of(trace: Trace, index: int) -> int:
 
 
 _PARTS = frozenset({"StridedSlice", "Slice", "GatherV2", "Split", "SplitV", "Unpack"})
-_SAME_VALUE = frozenset({"Reshape", "Cast", "Identity", "ExpandDims", "Squeeze", "Transpose"})
 
 
 def is_slope(trace: Trace, target: int) -> bool:
     """Whether the target is an inner gradient itself, or a part of one, such as a column of it."""
     op = trace.targets[target].op
-    while op >= 0 and not trace.ops[op].backward and trace.ops[op].type in _PARTS | _SAME_VALUE:
+    while op >= 0 and not trace.ops[op].backward and trace.ops[op].type in _PARTS | SAME_ELEMENTS:
         op = max((edge.op for edge in trace.ops[op].inputs), default=-1)
     return op >= 0 and trace.ops[op].backward

@@ -62,6 +62,82 @@ MASKS = frozenset({"AddV2", "Add", "Sub", "Select", "SelectV2"})
 """What a mask in front of a softmax is written with."""
 
 
+SAME_ELEMENTS = frozenset({"Cast", "ExpandDims", "Identity", "Reshape", "Squeeze", "Transpose"})
+"""These return the elements of a tensor, perhaps in another shape, order or type."""
+
+
+SAME_VALUES = frozenset({"Cast", "ExpandDims", "Identity", "Reshape", "Squeeze"})
+"""The same, in the same order."""
+
+
+SUMS_OF_TWO = frozenset({"Add", "AddV2", "Sub"})
+"""Sums and differences of two values."""
+
+
+OFFSETS = frozenset({"Add", "AddV2", "BiasAdd"})
+"""Sums with which an offset may be added."""
+
+
+SHIFTS = frozenset({"Add", "AddV2", "BiasAdd", "Sub"})
+"""The same, and differences."""
+
+
+ADDITIONS = frozenset({"Add", "AddN", "AddV2"})
+"""Sums of any number of values."""
+
+
+SUMS = frozenset({"Add", "AddN", "AddV2", "Sub"})
+"""The same, and differences."""
+
+
+CHOICES = frozenset({"Select", "SelectV2"})
+"""These take each element from one of two values."""
+
+
+QUOTIENTS = frozenset({"Div", "DivNoNan", "RealDiv"})
+
+
+CLIPS = frozenset({"ClipByValue", "Maximum", "Minimum"})
+
+
+SLICES = frozenset({"Slice", "StridedSlice"})
+
+
+PYTHON_CALLS = frozenset({"EagerPyFunc", "PyFunc", "PyFuncStateless"})
+"""These run Python code in a step."""
+
+
+LOOKUPS = frozenset({"GatherV2", "ResourceGather"})
+"""These take rows of a table."""
+
+
+MEANS = frozenset({"Mean", "Sum"})
+"""Over some axes."""
+
+
+FUSED_NORMALISERS = frozenset({"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"})
+
+
+RELUS = frozenset({"Relu", "Relu6"})
+
+
+ROWS = frozenset({"GatherNd", "GatherV2", "Slice", "StridedSlice"})
+"""These take a part of a tensor, such as some of its rows."""
+
+
+LESS = frozenset({"Less", "LessEqual"})
+
+
+LIMITS = frozenset({"Maximum", "Minimum"})
+
+
+JOINS = frozenset({"Concat", "ConcatV2", "Pack"})
+
+
+OVERFLOWING = ("Exp", "Expm1", "Cosh", "Sinh")
+"""These are infinite for inputs that are not."""
+
+
 def is_half(op: Op) -> bool:
     """Whether a result of the op is a float16."""
     return any(tensor.dtype == "float16" for tensor in op.outputs)

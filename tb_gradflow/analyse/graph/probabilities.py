@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tb_gradflow.analyse.graph.op_sets import SAME_VALUES
 from tb_gradflow.analyse.graph.topology import Topology
 
 _PROBABILITIES = frozenset({"Softmax", "Sigmoid"})
@@ -16,9 +17,6 @@ _OF_LOGITS = frozenset({"Neg"})
 
 LOGITS = 0
 """Which input they are, of the op that compares them with labels."""
-
-# The values stay the same.
-SAME_VALUES = frozenset({"Identity", "Reshape", "Squeeze", "ExpandDims", "Cast"})
 
 
 def applied_twice(topology: Topology) -> Iterator[tuple[int, int]]:

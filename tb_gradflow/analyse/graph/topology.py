@@ -7,7 +7,7 @@ edges, whatever the number of variables: one backward sweep per target answers f
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -20,7 +20,7 @@ from tb_gradflow.analyse.graph.op_sets import (
     passes_gradient,
     tensor_of,
 )
-from tb_gradflow.analyse.graph.paths import Ways, unwound, ways_to
+from tb_gradflow.analyse.graph.paths import Ways, unwound, walked, ways_to
 from tb_gradflow.analyse.graph.sinks import Outlet, outlets
 from tb_gradflow.record.schema import Edge, Trace, VariableGradient
 
@@ -187,41 +187,34 @@ class Topology:
                     queue.append(consumer)
         return ()
 
+    def ahead(self, starts: Iterable[int], types: Collection[str]) -> Iterator[int]:
+        """These ops, and the ones whose gradient they get through ops of these types alone, the nearest first."""
+        return walked(starts, lambda op: self.onward(op) if self.trace.ops[op].type in types else ())
+
+    def behind(self, starts: Iterable[int], types: Collection[str]) -> Iterator[int]:
+        """These ops, and the ones whose values they get through ops of these types alone, the nearest first."""
+        return walked(starts, lambda op: self.inputs_of(op) if self.trace.ops[op].type in types else ())
+
     def reached_from(self, starts: Iterable[int]) -> set[int]:
         """Every op that the values of `starts` flow into, themselves included."""
-        seen = set(starts)
-        stack = list(seen)
-        while stack:
-            for consumer, _ in self.consumers[stack.pop()]:
-                if consumer not in seen:
-                    seen.add(consumer)
-                    stack.append(consumer)
-        return seen
+        return set(walked(starts, lambda op: (consumer for consumer, _ in self.consumers[op])))
 
     def leading_to(self, goals: Iterable[int]) -> set[int]:
         """Every op whose value flows into any of `goals`, themselves included."""
-        seen = set(goals)
-        stack = list(seen)
-        while stack:
-            for source in self._sources[stack.pop()]:
-                if source not in seen:
-                    seen.add(source)
-                    stack.append(source)
-        return seen
+        return set(walked(goals, self.sources))
 
     def sources(self, op: int) -> Sequence[int]:
         """The ops that `op` computes its value from."""
         return self._sources[op]
 
+    def inputs_of(self, op: int) -> Iterator[int]:
+        """The ops that compute what an op takes, also what it takes from the last iteration; -1 for an op that was left
+        out."""
+        return (edge.op for edge in self.trace.ops[op].inputs)
+
     def ancestors(self, op: int) -> list[int]:
         """The ops whose values go into an op, the nearest first."""
-        queue, seen = [op], {op}
-        for each in queue:  # grows while it is walked
-            for edge in self.trace.ops[each].inputs:
-                if edge.op >= 0 and edge.op not in seen:
-                    seen.add(edge.op)
-                    queue.append(edge.op)
-        return queue[1:]
+        return [*walked([op], self.inputs_of)][1:]
 
     def made_by(self, op: int) -> frozenset[int]:
         """The same as a set, cached: for ops that are looked up for every variable."""

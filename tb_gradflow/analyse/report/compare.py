@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tb_gradflow.analyse.report.variable_matching import Match, Matched, match, unnumbered
-from tb_gradflow.record.report import Diagnosis, Finding, Status, VariableReport
+from tb_gradflow.record.report import SEVERITIES, Diagnosis, Finding, Status, VariableReport
 
 Change = Literal["better", "worse", "changed", "new", "gone", "same"]
 """What became of a variable:
@@ -27,7 +27,6 @@ _RANKS: dict[Status, int] = {
 }  # fmt: skip
 _EXPLAINED = 2
 _TINY = ("vanishing", "zero")
-_SEVERITIES = ("error", "warning", "info")
 _FATES = ("came", "went", "stayed")
 
 
@@ -185,13 +184,13 @@ def _finding_changes(
 
 
 def _order(change: FindingChange) -> tuple[int, int]:
-    return _SEVERITIES.index(change.finding.severity), _FATES.index(change.fate)
+    return SEVERITIES.index(change.finding.severity), _FATES.index(change.fate)
 
 
 def _is_worse(before: Finding, now: Finding, renamed: Mapping[str, str], worse: set[str]) -> bool:
     known = {renamed.get(name, name) for name in before.variables}
     spread = any(name in worse and name not in known for name in now.variables)
-    return spread or _SEVERITIES.index(now.severity) < _SEVERITIES.index(before.severity)
+    return spread or SEVERITIES.index(now.severity) < SEVERITIES.index(before.severity)
 
 
 def _is_same(before: Finding, now: Finding, renamed: Mapping[str, str]) -> bool:

@@ -24,10 +24,10 @@ from tb_gradflow.analyse.step.measured import Measured
 from tb_gradflow.analyse.step.status import State
 from tb_gradflow.analyse.user_code.candidate import Candidate
 from tb_gradflow.analyse.user_code.imports import as_imported
+from tb_gradflow.analyse.words.forward_pass import examples_of, measured_values
 from tb_gradflow.analyse.words.names import Group
-from tb_gradflow.analyse.words.seen import examples_of, seen
 from tb_gradflow.record.expected import expected_by
-from tb_gradflow.record.report import Alternative, Edit, Finding, OpReport, SourceReport
+from tb_gradflow.record.report import SEVERITIES, Alternative, Edit, Finding, OpReport, SourceReport
 from tb_gradflow.record.schema import PYTHON, SNAPSHOT
 
 # The remainder when gradients of about one cancel.
@@ -35,8 +35,6 @@ NOISE_BELOW = 1e-5
 
 MOST_EDITS = 4
 """How many edits a finding offers at most."""
-
-_SEVERITIES = ("error", "warning", "info")
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +193,7 @@ def _finding(group: Group) -> Finding:
         op=OpReport(op.name, op.type) if op is not None and op.type not in (PYTHON, SNAPSHOT) else None,
         source=SourceReport(source.file, source.line, source.code) if source is not None else None,
         message=text.message
-        + seen(group)
+        + measured_values(group)
         + grown(group)
         + moves.message
         + also_cut_by(group)
@@ -257,5 +255,5 @@ def path_of(group: Group) -> tuple[int, ...]:
 def _order(group: Group, finding: Finding) -> tuple[int, int, bool, int, int, str]:
     distance = _distance(group.suspect.measured, finding.target, group.culprit)
     is_finite = not any(state.status in ("nan", "inf") for state in group.states)
-    severity = _SEVERITIES.index(finding.severity)
+    severity = SEVERITIES.index(finding.severity)
     return severity, -len(finding.variables), is_finite, distance, finding.culprit, finding.cause

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tb_gradflow.analyse.graph.op_sets import DIVISIONS, SINGULAR_INPUT
+from tb_gradflow.analyse.graph.op_sets import DIVISIONS, OVERFLOWING, SINGULAR_INPUT
 from tb_gradflow.analyse.over_time.value_courses import Ranged
+from tb_gradflow.analyse.words.forward_pass import is_broken, name_of_argument
 from tb_gradflow.analyse.words.names import Group
-from tb_gradflow.analyse.words.seen import is_broken, name_of_argument
 
 # Exponentials overflow if their input is too large; the other functions break near zero or below it.
-_OVERFLOWING = frozenset({"Exp", "Expm1", "Cosh", "Sinh"})
 _FALLING = frozenset({"Log", "Sqrt", "Rsqrt", "Xlogy", "Pow", *DIVISIONS})
 
 # A value must change by this factor: otherwise it was that size from the start, and did not get there over the steps.
@@ -20,7 +19,7 @@ _CHANGED = 4.0
 def grown(group: Group) -> str:
     """A sentence after a message; empty if other steps are not known, or show no change."""
     kind = group.op.type if group.op is not None else ""
-    if kind not in _OVERFLOWING | _FALLING or not is_broken(group):
+    if kind not in (*OVERFLOWING, *_FALLING) or not is_broken(group):
         return ""
     course = group.suspect.measured.value_courses.get((group.culprit, SINGULAR_INPUT[kind]), ())
     step = group.suspect.measured.step
@@ -28,7 +27,7 @@ def grown(group: Group) -> str:
         return ""
     name = name_of_argument(group) or "the input"
     subject = f"{name[0].upper()}{name[1:]}"
-    if kind in _OVERFLOWING:
+    if kind in OVERFLOWING:
         size: Callable[[Ranged], float] = (
             (lambda each: each.largest)
             if kind in ("Exp", "Expm1")

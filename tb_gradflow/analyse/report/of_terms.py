@@ -11,7 +11,7 @@ from tb_gradflow.analyse.causes.loss_terms.term_teaches_nothing import silent
 from tb_gradflow.analyse.causes.loss_terms.terms_in_conflict import conflicting
 from tb_gradflow.analyse.step.measured import Measured
 from tb_gradflow.analyse.step.terms import terms_in
-from tb_gradflow.record.report import Finding
+from tb_gradflow.record.report import SEVERITIES, Finding
 
 # Causes of the other families do not keep a gradient from a term.
 _CUTTING = frozenset(
@@ -27,7 +27,7 @@ def with_terms(measured: Measured, others: Sequence[Finding]) -> tuple[Finding, 
     if not terms_in(measured) or any(each.severity == "error" for each in others):
         return tuple(others)
     found = [*others, *_found(measured, others)]
-    return tuple(sorted(found, key=lambda finding: ("error", "warning", "info").index(finding.severity)))
+    return tuple(sorted(found, key=lambda finding: SEVERITIES.index(finding.severity)))
 
 
 def _found(measured: Measured, others: Sequence[Finding]) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ import re
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from tb_gradflow.analyse.user_code.place import name_of
+from tb_gradflow.record.python import name_of, parsed
 from tb_gradflow.record.report import Edit
 
 MOST_CHARACTERS = 160
@@ -40,18 +40,11 @@ def with_code_of(edit: Edit | None, fix: str, leads: Sequence[str]) -> str:
 def changed_code(edit: Edit) -> str:
     """The expression that an edit writes in the place of another one; empty if it changes more than that, or if the
     expression is long."""
-    before, after = _parsed(edit.before), _parsed(edit.after)
+    before, after = (parsed(textwrap.dedent(lines)) for lines in (edit.before, edit.after))
     found = _where_they_differ(before, after) if before is not None and after is not None else None
     written = ast.get_source_segment(textwrap.dedent(edit.after), found) if found is not None else None
     code = " ".join(written.split()) if written is not None else ""
     return code if len(code) <= MOST_CHARACTERS else ""
-
-
-def _parsed(lines: str) -> ast.Module | None:
-    try:
-        return ast.parse(textwrap.dedent(lines))
-    except SyntaxError:
-        return None
 
 
 def _where_they_differ(before: ast.AST, after: ast.AST) -> ast.expr | None:

@@ -16,12 +16,11 @@ from tb_gradflow.analyse.step.movement import movement_of
 from tb_gradflow.analyse.step.status import State
 from tb_gradflow.analyse.user_code.definitions import are_built_before
 from tb_gradflow.analyse.words.fields import FROM_ONE_TERM
+from tb_gradflow.analyse.words.forward_pass import CAUSES as SPOKEN_OF
 from tb_gradflow.analyse.words.names import called, file_name, place_of
-from tb_gradflow.analyse.words.seen import CAUSES as SPOKEN_OF
 from tb_gradflow.record.report import Finding
 from tb_gradflow.record.schema import Trace
 
-_STOPPED = ("disconnected", "unused", "error")
 _SMALL = ("vanishing", "zero")
 _PLIGHTS = {
     "disconnected": "no gradient", "unused": "no gradient", "integer": "no gradient", "error": "no gradient",
@@ -51,7 +50,7 @@ def summary_of(measured: Measured, states: Sequence[State], findings: Sequence[F
     if not loud:
         told = {name for finding in findings for name in finding.variables}
         fine = [state for state in trainable if state.status in ("connected", "exploding")]
-        unseen = sum(state.status == "not_measured" and _is_requested(state) for state in trainable)
+        unseen = sum(state.status == "not_measured" and state.is_requested for state in trainable)
         if unseen:
             return f"Not verified: {unseen} of {_count(len(trainable), noun)} were not measured."
         if len(fine) == len(trainable) and measured.rest is not None and not measured.rest.moved:
@@ -148,13 +147,9 @@ def _noun(computed: Iterable[bool]) -> str:
     return "source" if len(kinds) > 1 else "tensor" if True in kinds else "trainable variable"
 
 
-def _is_requested(state: State) -> bool:
-    return state.entry is not None and state.entry.outcome != "not_asked"
-
-
 def _is_nobodys(state: State) -> bool:
     """No gradient is requested for it, as for a moving average or a target network."""
-    return state.status in ("unused", "disconnected", "not_measured") and not _is_requested(state)
+    return state.status in ("unused", "disconnected", "not_measured") and not state.is_requested
 
 
 def _rest(explained: int, nobodys: int) -> str:
@@ -226,9 +221,7 @@ def _is_made_before(measured: Measured, finding: Finding) -> bool:
     )
 
 
-def unverified_in(
-    measured: Measured, states: Sequence[State], findings: Sequence[Finding], inexact: Sequence[Suspect]
-) -> tuple[str, ...]:
+def unverified_in(measured: Measured, findings: Sequence[Finding], inexact: Sequence[Suspect]) -> tuple[str, ...]:
     """The facts that are not known, one sentence each."""
     trace = measured.topology.trace
     said = list(trace.notes)

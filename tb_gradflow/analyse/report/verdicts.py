@@ -93,8 +93,8 @@ def _judged_by_status(measured: Measured, states: Sequence[State]) -> list[Judge
     vain = in_vain(measured.topology, states) if len(states) == len(measured.topology.trace.variables) else []
     mistaken = {state.target for state in missing if not_in_gradient_sources.others_listed(without_op(measured, state))}
     vain = [state for state in vain if state.target not in mistaken]
-    cuts = _judged(cut_suspects(measured, [state for state in cut if _was_asked(state)]), judge_cuts)
-    cuts += (untracked := _judged_untracked(measured, [state for state in cut if not _was_asked(state)]))
+    cuts = _judged(cut_suspects(measured, [state for state in cut if state.is_requested]), judge_cuts)
+    cuts += (untracked := _judged_untracked(measured, [state for state in cut if not state.is_requested]))
     cuts += _judged(cut_suspects(measured, [state for state in vain if not state.receives]), judge_cuts)
     missing += [state for state in vain if state.receives] + [each.suspect.state for each in untracked]
     arriving = [state for state in _with(states, "connected", "not_measured") if state.receives]
@@ -283,11 +283,6 @@ def _has_size(state: State) -> bool:
     return state.status in ("zero", "vanishing", "exploding", "connected", "not_measured")
 
 
-def _was_asked(state: State) -> bool:
-    """A network for which no gradient was requested and that gets none is a target network."""
-    return state.entry is not None and state.entry.outcome != "not_asked"
-
-
 def without_op(measured: Measured, state: State) -> Suspect:
     """A suspect without an op."""
     return Suspect(measured, state, -1, -1)
@@ -296,15 +291,14 @@ def without_op(measured: Measured, state: State) -> Suspect:
 def _ends(measured: Measured, states: Sequence[State]) -> Iterable[Suspect]:
     """Unused variables for which a gradient was requested, with the op where the path of each ends."""
     for state in _with(states, "unused"):
-        if _was_asked(state):
+        if state.is_requested:
             yield Suspect(measured, state, _end_of(measured.topology, state.variable), -1)
 
 
 def _is_storage(topology: Topology, state: State) -> bool:
     """Whether the step created the variable only to store computed values in it, not to train it."""
-    requested = state.entry is not None and state.entry.outcome != "not_asked"
     written = state.variable in topology.written
-    return topology.trace.variables[state.variable].made and written and not requested
+    return topology.trace.variables[state.variable].made and written and not state.is_requested
 
 
 def _end_of(topology: Topology, variable: int) -> int:

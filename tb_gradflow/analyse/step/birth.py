@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tb_gradflow.analyse.graph.op_sets import is_float, tensor_of
+from tb_gradflow.analyse.graph.paths import walked
 from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.step.measured import Measured
 from tb_gradflow.record.schema import OpValue
@@ -153,10 +154,7 @@ def _first(values: Values, starts: Sequence[int], test: Test) -> Birth | None:
 
 
 def _unseen_before(values: Values, op: int) -> list[int]:
-    queue = list(dict.fromkeys(values.unseen(op)))
-    for each in queue:  # grows while it is walked
-        queue.extend(maker for maker in dict.fromkeys(values.unseen(each)) if maker not in queue)
-    return queue
+    return [*walked(values.unseen(op), values.unseen)]
 
 
 def is_cleared(measured: Measured, target: int, op: int) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tb_gradflow.analyse.step.measured import Measured
-from tb_gradflow.record.python import module_of
+from tb_gradflow.record.python import parsed
 from tb_gradflow.record.schema import MOVEMENT_STATISTICS, Movement, Optimizer
 
 # Their update of one element depends on the others, or only on sums of gradients: elements without a gradient move
@@ -120,9 +120,8 @@ class Mask:
 def mask_in(code: str, variable: str) -> Mask | None:
     """The mask of a variable in a line of code: the factor that it is multiplied by, or the condition of a `tf.where`.
     Found by the variable's name, or by the mask's name if that is telling."""
-    try:
-        tree = module_of(code.strip())
-    except SyntaxError:
+    tree = parsed(code.strip())
+    if tree is None:
         return None
     chosen = _chosen_in(tree, variable)
     if chosen is not None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 
 from tb_gradflow.analyse.graph.op_sets import LOOPS
+from tb_gradflow.analyse.graph.paths import walked
 from tb_gradflow.analyse.graph.topology import Topology
 
 _LISTS = re.compile("tensor ?list|TensorArray", re.IGNORECASE)
@@ -38,13 +39,9 @@ def is_refused_by_xla(topology: Topology, variable: int, target: int) -> bool:
     if not compiled:
         return True
     arrives = topology.gradient(target).hops
-    queue = [reader for reader in topology.readers[variable] if arrives[reader] >= 0]
-    seen = set(queue)
-    for op in queue:  # grows while it is walked
-        ahead = {user for user in topology.onward(op) if arrives[user] >= 0} - seen
-        seen |= ahead
-        queue.extend(ahead)
-    return not compiled.isdisjoint(seen)
+    readers = (reader for reader in topology.readers[variable] if arrives[reader] >= 0)
+    ahead = walked(readers, lambda op: (user for user in topology.onward(op) if arrives[user] >= 0))
+    return not compiled.isdisjoint(ahead)
 
 
 def ops_that_raise(topology: Topology) -> frozenset[int]:

@@ -49,6 +49,11 @@ class State:
     beside: bool = False
     zeros: float = 0.0
 
+    @property
+    def is_requested(self) -> bool:
+        """Whether a gradient was requested: none is for a target network, or a moving average."""
+        return self.entry is not None and self.entry.outcome != "not_asked"
+
 
 def states(topology: Topology, measured: Measured) -> tuple[State, ...]:
     """The state of every variable, in the order of the trace."""

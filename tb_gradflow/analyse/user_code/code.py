@@ -7,11 +7,17 @@ import functools
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from tb_gradflow.record.python import module_of
+from tb_gradflow.record.python import (
+    FUNCTIONS,
+    calls_within,
+    imports_of,
+    lines_of,
+    module_of,
+    name_of,
+    names_in,
+    parameters_in,
+)
 from tb_gradflow.record.schema import Passage, Trace
-
-FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
-"""Nodes with a body that runs when they are called."""
 
 _SCOPES = (*FUNCTIONS, ast.ClassDef)
 # Nodes that evaluate one of their parts more than once, later, or perhaps never.
@@ -46,16 +52,7 @@ class Code:
     @functools.cached_property
     def imports(self) -> dict[str, str]:
         """The imported names, and the modules or parts of modules that they stand for."""
-        found = {}
-        for node in ast.walk(self.tree):
-            if isinstance(node, ast.Import):
-                for each in node.names:
-                    found[each.asname or each.name.partition(".")[0]] = (
-                        each.name if each.asname else each.name.partition(".")[0]
-                    )
-            elif isinstance(node, ast.ImportFrom) and node.module:
-                found.update({each.asname or each.name: f"{node.module}.{each.name}" for each in node.names})
-        return found
+        return imports_of(self.tree)
 
     def span(self, node: ast.AST) -> tuple[int, int]:
         """Where a node begins and ends in the text, in characters."""
@@ -93,16 +90,27 @@ class Code:
 
     def statement(self, node: ast.AST) -> ast.stmt | None:
         """The statement that contains a node, or is the node."""
-        return next((each for each in (node, *self.around(node)) if isinstance(each, ast.stmt)), None)
+        return next((outer for outer in (node, *self.around(node)) if isinstance(outer, ast.stmt)), None)
 
     def scope(self, node: ast.AST) -> ast.AST:
         """The function whose body contains a node; otherwise the class, otherwise the whole passage."""
-        return next((each for each in self.around(node) if isinstance(each, _SCOPES)), self.tree)
+        return next((outer for outer in self.around(node) if isinstance(outer, _SCOPES)), self.tree)
 
     def function(self, node: ast.AST) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
         """The innermost function with statements that contains a node."""
-        found = (each for each in self.around(node) if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef)))
-        return next(found, None)
+        functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+        return next((outer for outer in self.around(node) if isinstance(outer, functions)), None)
+
+    def callable(self, node: ast.AST) -> ast.AST | None:
+        """The innermost function, with statements or a `lambda`, that contains a node."""
+        return next((outer for outer in self.around(node) if isinstance(outer, FUNCTIONS)), None)
+
+    def owner(self, node: ast.AST) -> ast.ClassDef | None:
+        """The innermost class that contains a node."""
+        return next((outer for outer in self.around(node) if isinstance(outer, ast.ClassDef)), None)
+
+    def is_in_loop(self, node: ast.AST) -> bool:
+        return any(isinstance(outer, (ast.For, ast.While)) for outer in self.around(node))
 
     def block(self, statement: ast.stmt) -> list[ast.stmt]:
         """The block of statements that contains a statement."""
@@ -115,11 +123,11 @@ class Code:
 
     def is_evaluated_once(self, node: ast.AST) -> bool:
         """Whether a node's statement evaluates it exactly once, so that it can be computed in a statement before."""
-        for each in self.around(node):
-            if isinstance(each, _DEFERRED):
+        for outer in self.around(node):
+            if isinstance(outer, _DEFERRED):
                 return False
-            if isinstance(each, ast.stmt):
-                return isinstance(each, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Expr))
+            if isinstance(outer, ast.stmt):
+                return isinstance(outer, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Expr))
         return False
 
     def starts_a_line(self, statement: ast.stmt) -> bool:
@@ -133,13 +141,11 @@ class Code:
 
     def names(self, node: ast.AST) -> set[str]:
         """Every name and parameter that is written inside a node."""
-        parts = list(ast.walk(node))
-        parameters = {each.arg for each in parts if isinstance(each, ast.arg)}
-        return parameters | {each.id for each in parts if isinstance(each, ast.Name)}
+        return parameters_in(node) | names_in(node)
 
     def free_name(self, node: ast.AST, *wanted: str, besides: Collection[str] = ()) -> str:
         """A name that neither the function around a node nor `besides` uses: the first free one of those wanted."""
-        scopes = [each for each in self.around(node) if isinstance(each, FUNCTIONS)]
+        scopes = [outer for outer in self.around(node) if isinstance(outer, FUNCTIONS)]
         taken = self.names(scopes[-1] if scopes else self.tree).union(besides)
         free = (name for name in wanted if name not in taken)
         numbered = (f"{wanted[0]}_{number}" for number in range(2, 100))
@@ -156,20 +162,25 @@ class Code:
         ]
         return sorted(found, key=lambda node: (-node.lineno, -sum(1 for _ in self.around(node))))
 
+    def statement_at(self, line: int) -> ast.stmt | None:
+        """The innermost of these statements."""
+        return next(iter(self.statements_at(line)), None)
+
     def parts_at(self, line: int) -> list[ast.expr]:
         """The expressions on a line of the file, in the order in which Python evaluates them: parts before the whole.
 
         This includes the parts of a `lambda` or comprehension of the same statement that are on the line.
         """
         place = line - self.passage.line + 1
-        return [node for node in self.parts_around(line) if node.lineno <= place <= (node.end_lineno or node.lineno)]
+        return [node for node in self.parts_around(line) if place in lines_of(node)]
 
     def parts_around(self, line: int) -> list[ast.expr]:
         """The expressions of the statement that a line of the file belongs to, in the same order; and those of other
         statements that begin on the same line as this one, as in `if x: y = z`."""
         found = self.statements_at(line)
-        beside = sorted((each for each in found if each.lineno == found[0].lineno), key=lambda each: each.col_offset)
-        return [node for each in beside for node in _evaluated(each) if isinstance(node, ast.expr)]
+        beside = [statement for statement in found if statement.lineno == found[0].lineno]
+        beside.sort(key=lambda statement: statement.col_offset)
+        return [node for statement in beside for node in _evaluated(statement) if isinstance(node, ast.expr)]
 
 
 def _end_of_head(node: ast.stmt) -> int:
@@ -202,6 +213,12 @@ class Program:
                 return code
         return None
 
+    def statement_at(self, file: str, line: int) -> tuple[Code, ast.stmt] | None:
+        """The innermost statement that a line belongs to, with its passage."""
+        code = self.at(file, line)
+        statement = code.statement_at(line) if code is not None else None
+        return (code, statement) if code is not None and statement is not None else None
+
     def of_file(self, file: str) -> tuple[Code, ...]:
         return tuple(code for code in self.passages if code.passage.file == file)
 
@@ -212,8 +229,7 @@ class Program:
         for code in self.of_file(file):
             found.update(code.imports)
         if "*" in found:  # the usual names, if they are used, come from there
-            trees = [ast.walk(code.tree) for code in self.of_file(file)]
-            used = {node.id for nodes in trees for node in nodes if isinstance(node, ast.Name)}
+            used = names_in(*(code.tree for code in self.of_file(file)))
             found = {**{name: module for name, module in _USUAL.items() if name in used}, **found}
         return found
 
@@ -248,9 +264,8 @@ def _of_step(
     named: dict[str, set[str]] = {}
     called: dict[str, set[str]] = {}
     for code in program.passages:
-        nodes = list(ast.walk(code.tree))
-        words = {node.value for node in nodes if isinstance(node, ast.Constant)}
-        classes = {_last_name(node.func) for node in nodes if isinstance(node, ast.Call)}
+        words = {node.value for node in ast.walk(code.tree) if isinstance(node, ast.Constant)}
+        classes = {name_of(call.func) for call in calls_within(code.tree)}
         named.setdefault(code.passage.file, set()).update(names & words)
         called.setdefault(code.passage.file, set()).update(types & classes)
     kept = lines | (_richest(named, lines) if any(named.values()) else _richest(called, lines))
@@ -261,19 +276,13 @@ def _richest(found: Mapping[str, set[str]], lines: frozenset[str]) -> set[str]:
     """The files with the most matches. If several have the same matches, only those with a line of the step; none if
     more than one is left."""
     most = max(map(len, found.values()), default=0)
-    rich = [file for file, each in found.items() if most and len(each) == most]
+    rich = [file for file, matches in found.items() if most and len(matches) == most]
     kept = set()
     for file in rich:
         alike = [other for other in rich if found[other] == found[file]]
         if len(alike) == 1 or file in lines:
             kept.add(file)
     return kept
-
-
-def _last_name(function: ast.expr) -> str:
-    if isinstance(function, ast.Attribute):
-        return function.attr
-    return function.id if isinstance(function, ast.Name) else ""
 
 
 @functools.lru_cache(maxsize=8)

@@ -8,8 +8,9 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from tb_gradflow.analyse.user_code.code import Code, Program, program_of
-from tb_gradflow.analyse.user_code.place import Place, argument_of, name_of
+from tb_gradflow.analyse.user_code.place import Place
 from tb_gradflow.analyse.words.names import Group
+from tb_gradflow.record.python import argument_of, calls_within, name_of
 from tb_gradflow.record.schema import Trace
 
 MAKERS = ("Variable", "add_weight", "get_variable", "add_variable")
@@ -34,44 +35,51 @@ class Definition:
         outer = self.code.parent(self.call)
         return self.code.written(outer.targets[0]) if isinstance(outer, ast.Assign) and len(outer.targets) == 1 else ""
 
+    @property
+    def attribute(self) -> str:
+        """The last part of the target."""
+        return self.bound_to.rpartition(".")[2]
+
+    @property
+    def name(self) -> str:
+        """The name that the call gives what it creates; empty if it gives none."""
+        given = argument_of(self.call, -1, "name")
+        if given is None and name_of(self.call.func) in ("add_weight", "get_variable") and self.call.args:
+            given = self.call.args[0]
+        return given.value if isinstance(given, ast.Constant) and isinstance(given.value, str) else ""
+
 
 def definition_of_variable(program: tuple[Code, ...], name: str, types: Collection[str] = ()) -> Definition | None:
     """The only call that creates the variable with this name; of several, the only one in a class with one of the names
     `types`. `None` if there is none."""
     last = name.rpartition("/")[2].partition(":")[0]
-    found = [
-        Definition(code, node)
-        for code in program
-        for node in ast.walk(code.tree)
-        if isinstance(node, ast.Call) and name_of(node.func) in MAKERS
-    ]
-    named = [each for each in found if _named(each.call) == last]
-    bound = [each for each in found if not _named(each.call) and each.bound_to.rpartition(".")[2] == last]
-    chosen = named or bound
+    found = [Definition(code, call) for code in program for call in calls_within(code.tree, *MAKERS)]
+    named = [definition for definition in found if definition.name == last]
+    chosen = named or [definition for definition in found if not definition.name and definition.attribute == last]
     if len(chosen) > 1 and types:
-        chosen = [each for each in chosen if not {around.name for around in _classes_around(each)}.isdisjoint(types)]
+        chosen = [definition for definition in chosen if any(of.name in types for of in _classes_around(definition))]
     return chosen[0] if len(chosen) == 1 else None
 
 
 def _classes_around(defined: Definition) -> Iterator[ast.ClassDef]:
-    return (each for each in defined.code.around(defined.call) if isinstance(each, ast.ClassDef))
+    return (outer for outer in defined.code.around(defined.call) if isinstance(outer, ast.ClassDef))
 
 
 def definition_of_layer(program: tuple[Code, ...], trace: Trace, name: str) -> Definition | None:
     """The only call that creates the layer with this name: found by the name in the call, by the attribute that holds
     the layer, or as the only one of its class."""
     calls = [
-        Definition(code, node)
+        Definition(code, call)
         for code in program
-        for node in ast.walk(code.tree)
-        if isinstance(node, ast.Call) and name_of(node.func)[:1].isupper()
+        for call in calls_within(code.tree)
+        if name_of(call.func)[:1].isupper()
     ]
-    named = [each for each in calls if _named(each.call) == name]
+    named = [definition for definition in calls if definition.name == name]
     if len(named) == 1:
         return named[0]
     kinds = {layer.type for layer in trace.layers if layer.name == name}
-    of_class = [each for each in calls if name_of(each.call.func) in kinds]
-    bound = [each for each in of_class if each.bound_to.rpartition(".")[2] == name]
+    of_class = [definition for definition in calls if name_of(definition.call.func) in kinds]
+    bound = [definition for definition in of_class if definition.attribute == name]
     layers = {layer.name for layer in trace.layers if layer.type in kinds}
     chosen = bound or (of_class if len(of_class) == len(layers) == 1 else [])
     return chosen[0] if len(chosen) == 1 else _by_number(of_class, layers, name)
@@ -80,14 +88,14 @@ def definition_of_layer(program: tuple[Code, ...], trace: Trace, name: str) -> D
 def _by_number(calls: list[Definition], names: set[str], name: str) -> Definition | None:
     """Keras numbers layers of one class without explicit names in the order of their creation: `dense`, `dense_1`.
     `None` if that is not the order in which they are written."""
-    numbers = {each: _NUMBER.search(each) for each in names}
-    ordered = sorted(names, key=lambda each: int(found[1]) if (found := numbers[each]) is not None else -1)
-    stems = {each[: found.start()] if (found := numbers[each]) is not None else each for each in names}
-    scopes = {id(each.code.scope(each.call)) for each in calls}
-    once = all(_is_made_once(each) and not _named(each.call) and not _is_repeated(each) for each in calls)
+    numbers = {layer: _NUMBER.search(layer) for layer in names}
+    ordered = sorted(names, key=lambda layer: int(found[1]) if (found := numbers[layer]) is not None else -1)
+    stems = {layer[: found.start()] if (found := numbers[layer]) is not None else layer for layer in names}
+    scopes = {id(definition.code.scope(definition.call)) for definition in calls}
+    once = all(_is_made_once(each) and not each.name and not _is_repeated(each) for each in calls)
     if name not in names or len(stems) != 1 or len(calls) != len(names) or len(scopes) != 1 or not once:
         return None
-    return sorted(calls, key=lambda each: each.code.span(each.call))[ordered.index(name)]
+    return sorted(calls, key=lambda definition: definition.code.span(definition.call))[ordered.index(name)]
 
 
 def _is_made_once(defined: Definition) -> bool:
@@ -100,7 +108,7 @@ _NUMBER = re.compile(r"_(\d{1,9})$")
 
 def _is_repeated(defined: Definition) -> bool:
     loops = (ast.For, ast.While, ast.ListComp, ast.GeneratorExp)
-    return any(isinstance(each, loops) for each in defined.code.around(defined.call))
+    return any(isinstance(outer, loops) for outer in defined.code.around(defined.call))
 
 
 def layers_of_group(group: Group) -> Iterator[str]:
@@ -124,8 +132,9 @@ def expression_of(place: Place, name: str) -> str | None:
         layer = definition_of_layer(program, place.group.trace, parts[number])
         if layer is not None and layer.bound_to and _is_seen_from(place, layer):
             scope = "/".join(parts[: number + 1])
-            others = [each.name for each in place.group.trace.variables if each.trainable and not each.computed]
-            if all(each in place.group.names for each in others if each.startswith(f"{scope}/")):
+            variables = place.group.trace.variables
+            others = [variable.name for variable in variables if variable.trainable and not variable.computed]
+            if all(other in place.group.names for other in others if other.startswith(f"{scope}/")):
                 return f"{layer.bound_to}.trainable_variables"
             return f"{layer.bound_to}.{attribute}" if number == len(parts) - 1 and attribute.isidentifier() else None
     return None
@@ -149,34 +158,22 @@ def _is_seen_from(place: Place, defined: Definition) -> bool:
     return scope is defined.code.tree or (defined.code is place.code and scope in place.code.around(statement))
 
 
-def _named(call: ast.Call) -> str:
-    given = argument_of(call, -1, "name")
-    if given is None and name_of(call.func) in ("add_weight", "get_variable") and call.args:
-        given = call.args[0]
-    return given.value if isinstance(given, ast.Constant) and isinstance(given.value, str) else ""
-
-
 def are_built_before(trace: Trace, variables: Iterable[str]) -> bool:
     """Whether no code that the step runs makes a layer of the types that these variables belong to, but other code of
     the program does."""
     names = {part for name in variables for part in name.split("/")[-2:-1]}
     types = {layer.type for layer in trace.layers if layer.name in names}
     program = program_of(trace)
-    made = [
-        (code, node)
-        for code in program.passages
-        for node in ast.walk(code.tree)
-        if isinstance(node, ast.Call) and name_of(node.func) in types
-    ]
+    made = [(code, call) for code in program.passages if types for call in calls_within(code.tree, *types)]
     running = _run_by_step(trace, program)
     return bool(made) and not any(
-        _is_in_a_loop_at_the_top(code, node) or code.function(node) in running for code, node in made
+        _is_in_a_loop_at_the_top(code, call) or code.function(call) in running for code, call in made
     )
 
 
 def _is_in_a_loop_at_the_top(code: Code, node: ast.AST) -> bool:
     """Whether a loop at the top level of a file contains it, such as that of a training."""
-    return code.function(node) is None and any(isinstance(each, (ast.For, ast.While)) for each in code.around(node))
+    return code.function(node) is None and code.is_in_loop(node)
 
 
 def _run_by_step(trace: Trace, program: Program) -> set[ast.AST]:
@@ -187,8 +184,8 @@ def _run_by_step(trace: Trace, program: Program) -> set[ast.AST]:
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 by_name.setdefault(node.name, []).append(node)
             if isinstance(node, ast.ClassDef):
-                inside = [each for each in node.body if isinstance(each, ast.FunctionDef)]
-                by_name.setdefault(node.name, []).extend(each for each in inside if each.name == "__init__")
+                inside = [method for method in node.body if isinstance(method, ast.FunctionDef)]
+                by_name.setdefault(node.name, []).extend(method for method in inside if method.name == "__init__")
     places = [(program.at(source.file, source.line), source.line) for source in trace.sources]
     found: set[ast.AST] = {
         function
@@ -199,8 +196,8 @@ def _run_by_step(trace: Trace, program: Program) -> set[ast.AST]:
     }
     queue = list(found)
     for running in queue:  # grows while it is walked
-        called = {name_of(node.func) for node in ast.walk(running) if isinstance(node, ast.Call)} - {"__init__"}
-        new = [each for name in called for each in by_name.get(name, ()) if each not in found]
+        called = {name_of(call.func) for call in calls_within(running)} - {"__init__"}
+        new = [function for name in called for function in by_name.get(name, ()) if function not in found]
         found.update(new)
         queue.extend(new)
     return found

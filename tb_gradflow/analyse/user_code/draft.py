@@ -6,8 +6,8 @@ import ast
 import itertools
 from collections.abc import Set as AbstractSet
 
-from tb_gradflow.analyse.user_code.code import FUNCTIONS, Code
-from tb_gradflow.record.python import module_of
+from tb_gradflow.analyse.user_code.code import Code
+from tb_gradflow.record.python import FUNCTIONS, module_of, own_nodes, parsed
 from tb_gradflow.record.report import Edit
 
 
@@ -100,7 +100,7 @@ def foreign_names(text: str) -> set[tuple[str, str]]:
     """The names that a function reads although only other functions have them, each with the name of the function: the
     parameter of `build` is not known in `call`. Names that nothing in the text defines may be defined elsewhere."""
     tree = module_of(text)
-    functions = [each for each in ast.walk(tree) if isinstance(each, FUNCTIONS)]
+    functions = [node for node in ast.walk(tree) if isinstance(node, FUNCTIONS)]
     local = {function: _bound_in(function) for function in functions}
     everywhere, somewhere = _bound_in(tree), set[str]().union(*local.values())
     found = set[tuple[str, str]]()
@@ -120,8 +120,8 @@ def foreign_names(text: str) -> set[tuple[str, str]]:
 
 def _bound_in(scope: ast.AST) -> set[str]:
     """The names that a function or a module defines itself; functions inside of it have their own."""
-    names, queue = set[str](), list(ast.iter_child_nodes(scope))
-    for node in queue:  # grows while it is walked
+    names = set[str]()
+    for node in own_nodes(scope):
         if isinstance(node, ast.arg):
             names.add(node.arg)
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
@@ -134,8 +134,6 @@ def _bound_in(scope: ast.AST) -> set[str]:
             names.add(node.name)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             names.add(node.name)
-        if not isinstance(node, FUNCTIONS):
-            queue.extend(ast.iter_child_nodes(node))
     return names
 
 
@@ -148,15 +146,11 @@ def is_plain(node: ast.AST) -> bool:
     if isinstance(node, ast.UnaryOp):
         return is_plain(node.operand)
     if isinstance(node, ast.Slice):
-        return all(each is None or is_plain(each) for each in (node.lower, node.upper, node.step))
+        return all(part is None or is_plain(part) for part in (node.lower, node.upper, node.step))
     if isinstance(node, ast.Tuple):
-        return all(is_plain(each) for each in node.elts)
+        return all(is_plain(element) for element in node.elts)
     return isinstance(node, (ast.Name, ast.Constant))
 
 
 def is_python(text: str) -> bool:
-    try:
-        module_of(text)
-    except SyntaxError:
-        return False
-    return True
+    return parsed(text) is not None

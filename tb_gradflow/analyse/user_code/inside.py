@@ -7,8 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
-from tb_gradflow.analyse.user_code.place import argument_of
-from tb_gradflow.record.python import module_of
+from tb_gradflow.record.python import argument_of, calls_within, parsed
 
 _SAME = (
     "exp", "sqrt", "square", "tanh", "sinh", "cosh", "sin", "cos", "tan", "abs", "maximum", "minimum", "where",
@@ -66,11 +65,8 @@ _WHOLE = frozenset({"int", "bool", "range", "round", "divmod", "math.floor", "ma
 def put_into(code: str) -> tuple[str, str] | None:
     """The array and the tensor, as written, if a line stores a tensor in a part of an array; None for any other
     line."""
-    try:
-        body = module_of(code.strip()).body
-    except SyntaxError:
-        return None
-    statement = body[0] if len(body) == 1 else None
+    tree = parsed(code.strip())
+    statement = tree.body[0] if tree is not None and len(tree.body) == 1 else None
     if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Subscript):
         return None
     value = statement.value
@@ -78,8 +74,7 @@ def put_into(code: str) -> tuple[str, str] | None:
         value = value.func.value
     if isinstance(value, ast.Call) and ast.unparse(value.func) == "float" and len(value.args) == 1:
         value = value.args[0]
-    calls = [node for node in ast.walk(value) if isinstance(node, ast.Call)]
-    if any(ast.unparse(call.func).partition(".")[0] in (*_MODULES, "float", "int") for call in calls):
+    if any(ast.unparse(call.func).partition(".")[0] in (*_MODULES, "float", "int") for call in calls_within(value)):
         return None
     return ast.unparse(statement.targets[0].value), ast.unparse(value)
 
@@ -89,12 +84,9 @@ def stays_inside(code: str) -> str | None:
 
     `scale = np.exp(w.numpy())` becomes `scale = tf.exp(w)`.
     """
-    try:
-        tree = module_of(code.strip())
-    except SyntaxError:
-        return None
+    tree = parsed(code.strip())
     written = []
-    for statement in _simple_statements(tree):
+    for statement in _simple_statements(tree) if tree is not None else ():
         writer = Inside()
         text = ast.unparse(writer.visit(statement))
         if writer.stuck:
@@ -246,7 +238,7 @@ class Inside(ast.NodeTransformer):
             return node
         written = f"{self._tensorflow}.where(values > 0, values, slope * values)"
         names = {"values": values, "slope": slope}
-        filled: ast.expr = _Filled(names).visit(ast.parse(written, mode="eval").body)
+        filled: ast.expr = Filled(names).visit(ast.parse(written, mode="eval").body)
         return filled
 
     def _holds_a_tensor(self, method: ast.expr) -> bool:
@@ -295,7 +287,7 @@ def _is_of_a_class(value: ast.expr) -> bool:
     return any(part[:1].isupper() for part in called)
 
 
-class _Filled(ast.NodeTransformer):
+class Filled(ast.NodeTransformer):
     """Replaces names with expressions."""
 
     def __init__(self, names: Mapping[str, ast.expr]) -> None:

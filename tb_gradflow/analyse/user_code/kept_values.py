@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterator, Sequence, Set
 from dataclasses import dataclass
 
 from tb_gradflow.analyse.evidence.suspects import Suspect
-from tb_gradflow.analyse.user_code.code import FUNCTIONS, Code, Program, program_of
+from tb_gradflow.analyse.user_code.code import Code, Program, program_of
 from tb_gradflow.analyse.user_code.definitions import definition_of_variable
-from tb_gradflow.analyse.user_code.place import name_of
+from tb_gradflow.record.python import FUNCTIONS, lines_of, name_of, names_bound, parameters_in
 from tb_gradflow.record.schema import Trace
 
 
@@ -49,11 +49,11 @@ def kept_in_step(suspect: Suspect, number: int) -> tuple[KeptValue, int] | None:
         return None
     hops = topology.influence(target).hops
     ran = {op.source for place, op in enumerate(topology.trace.ops) if op.source is not None and hops[place] >= 0}
-    sources = [topology.trace.sources[each] for each in ran]
+    sources = [topology.trace.sources[place] for place in ran]
     # A loss that nothing in the step computes is such a value itself.
     is_given = topology.trace.targets[target].op < 0
     for kept in kept_from(topology.trace, number):
-        lines = {each.line for each in sources if each.file == kept.file}
+        lines = {source.line for source in sources if source.file == kept.file}
         for line, function in kept.reads:
             if is_given or not lines.isdisjoint(function):
                 return kept, line
@@ -79,7 +79,7 @@ def kept_values(program: Program, variable: str, types: Collection[str]) -> Iter
     code = defined.code
     file, home = code.passage.file, code.function(defined.call)
     passages = program.of_file(file) if home is None else (code,)
-    blocks = [(each, each.tree.body) for each in passages] if home is None else [(code, home.body)]
+    blocks = [(passage, passage.tree.body) for passage in passages] if home is None else [(code, home.body)]
     modules = {name for name, module in program.modules(file).items() if module.partition(".")[0] in _COMPUTING}
     taken = set[str]()
     for passage, statement in ((passage, statement) for passage, block in blocks for statement in block):
@@ -88,7 +88,7 @@ def kept_values(program: Program, variable: str, types: Collection[str]) -> Iter
         value = statement.value
         if taken.isdisjoint(_written(passage, value)) and not _takes(passage, value, defined.bound_to, modules):
             continue
-        for target in (each for node in statement.targets for each in ast.walk(node)):
+        for target in (part for node in statement.targets for part in ast.walk(node)):
             if not isinstance(target, (ast.Name, ast.Attribute)) or not isinstance(target.ctx, ast.Store):
                 continue
             name = passage.written(target)
@@ -101,19 +101,19 @@ def kept_values(program: Program, variable: str, types: Collection[str]) -> Iter
 def _takes(code: Code, value: ast.expr, variable: str, modules: Set[str]) -> bool:
     """Whether an expression computes a number, an array or a tensor from a variable, rather than an object that holds
     it, such as a model or a list."""
-    for each in _walked(value):
-        if isinstance(each, (ast.BinOp, ast.UnaryOp)) and variable in _operands(code, each):
+    for part in _walked(value):
+        if isinstance(part, (ast.BinOp, ast.UnaryOp)) and variable in _operands(code, part):
             return True
-        if isinstance(each, ast.Call) and variable in _written(code, each):
-            is_function = name_of(each.func)[:1].islower() and code.written(each.func).partition(".")[0] in modules
-            if name_of(each.func) in _TAKING or is_function:
+        if isinstance(part, ast.Call) and variable in _written(code, part):
+            is_function = name_of(part.func)[:1].islower() and code.written(part.func).partition(".")[0] in modules
+            if name_of(part.func) in _TAKING or is_function:
                 return True
     return False
 
 
 def _operands(code: Code, node: ast.BinOp | ast.UnaryOp) -> set[str]:
     sides = (node.left, node.right) if isinstance(node, ast.BinOp) else (node.operand,)
-    return {code.written(each) for each in sides}
+    return {code.written(side) for side in sides}
 
 
 def _reads(
@@ -123,8 +123,10 @@ def _reads(
     that do not use the name for something else."""
     for code in passages:
         before = code.passage.line - 1
-        for function in (each for each in ast.walk(code.tree) if isinstance(each, FUNCTIONS) and each is not home):
-            if inside is not None and (inside not in code.around(function) or name in _bound_by(function)):
+        for function in (node for node in ast.walk(code.tree) if isinstance(node, FUNCTIONS) and node is not home):
+            if inside is not None and (
+                inside not in code.around(function) or name in names_bound(function) | parameters_in(function)
+            ):
                 continue
             lines = [
                 node.lineno
@@ -133,18 +135,11 @@ def _reads(
                 if code.written(node) == name
             ]
             if lines:
-                last = function.end_lineno or function.lineno
-                yield min(lines) + before, range(function.lineno + before, last + before + 1)
-
-
-def _bound_by(function: ast.AST) -> set[str]:
-    parts = list(ast.walk(function))
-    stores = {each.id for each in parts if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
-    return stores | {each.arg for each in parts if isinstance(each, ast.arg)}
+                yield min(lines) + before, range(function.lineno + before, lines_of(function).stop + before)
 
 
 def _written(code: Code, node: ast.AST) -> set[str]:
-    return {code.written(each) for each in _walked(node) if isinstance(each, (ast.Name, ast.Attribute))}
+    return {code.written(part) for part in _walked(node) if isinstance(part, (ast.Name, ast.Attribute))}
 
 
 def _walked(node: ast.AST) -> Iterator[ast.AST]:
@@ -154,5 +149,5 @@ def _walked(node: ast.AST) -> Iterator[ast.AST]:
     ):
         return
     yield node
-    for each in ast.iter_child_nodes(node):
-        yield from _walked(each)
+    for part in ast.iter_child_nodes(node):
+        yield from _walked(part)

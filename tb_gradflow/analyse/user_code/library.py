@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tb_gradflow.analyse.user_code.code import Code
+from tb_gradflow.record.python import calls_within
 
 _IN_TENSORFLOW = {
     "softmax": "nn.softmax", "log": "math.log", "sum": "reduce_sum", "mean": "reduce_mean", "clip": "clip_by_value",
@@ -66,7 +67,7 @@ def library_for(code: Code, node: ast.AST, modules: Mapping[str, str]) -> Librar
         return found
     around = [code.statement(node), *code.around(node)]
     for place in [each for each in around if each is not None]:
-        heads = [each.func for each in ast.walk(place) if isinstance(each, ast.Call)]
+        heads = [call.func for call in calls_within(place)]
         libraries = [found for head in heads if (found := _library_of(head, modules)) is not None]
         if libraries:
             return next((each for each in libraries if not each.is_keras), libraries[0])

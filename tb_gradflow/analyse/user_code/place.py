@@ -10,13 +10,9 @@ from tb_gradflow.analyse.user_code.code import Code, Program, program_of
 from tb_gradflow.analyse.user_code.draft import Draft
 from tb_gradflow.analyse.user_code.library import Library, library_for
 from tb_gradflow.analyse.words.names import Group, limited_input, short, spoken
+from tb_gradflow.record.python import OPERATORS, argument_of, is_number, name_of
 from tb_gradflow.record.schema import Op, Source
 
-_OPERATORS: dict[type[ast.AST], str] = {
-    ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
-    ast.FloorDiv: "//", ast.Mod: "%", ast.Div: "/", ast.Mult: "*", ast.Add: "+", ast.Sub: "-", ast.Pow: "**",
-    ast.BitAnd: "&", ast.BitOr: "|", ast.Invert: "~", ast.MatMult: "@",
-}  # fmt: skip
 _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _PYTHON = ("np", "numpy", "math", "random", "onp")
 
@@ -73,7 +69,7 @@ class Place:
     def statement(self) -> ast.stmt | None:
         if self.node is not None:
             return self.code.statement(self.node)
-        return next(iter(self.code.statements_at(self.source.line)), None)
+        return self.code.statement_at(self.source.line)
 
     @property
     def library(self) -> Library | None:
@@ -138,7 +134,7 @@ def _node_of(group: Group, code: Code, source: Source, index: int) -> ast.expr |
     if len(made) % len(found) == 0:
         return found[made.index(index) % len(found)]
     # `a > 1` is the same op as `1 < a`, which is rarer.
-    exact = [node for node in found if not isinstance(node, ast.Compare) or _OPERATORS[type(node.ops[0])] == written]
+    exact = [node for node in found if not isinstance(node, ast.Compare) or OPERATORS[type(node.ops[0])] == written]
     if exact and len(made) % len(exact) == 0:
         return exact[made.index(index) % len(exact)]
     naming = [node for node in found if short(group) in code.names(node)]
@@ -161,11 +157,11 @@ def made_by(node: ast.AST, op: Op) -> bool:
     if isinstance(node, ast.Call):
         return name_of(node.func) == name.rpartition(".")[2] or name_of(node.func) in _ALSO.get(op.type, ())
     if isinstance(node, ast.Compare):
-        written = _OPERATORS.get(type(node.ops[0])) if len(node.ops) == 1 else None
+        written = OPERATORS.get(type(node.ops[0])) if len(node.ops) == 1 else None
         # For an array and a tensor, Python compares the tensor with the array.
         return written is not None and name in (written, _TURNED.get(written))
     if isinstance(node, (ast.BinOp, ast.UnaryOp)):
-        return _OPERATORS.get(type(node.op)) == name
+        return OPERATORS.get(type(node.op)) == name
     return False
 
 
@@ -183,29 +179,3 @@ def _is_constant(node: ast.expr, python: tuple[str, ...]) -> bool:
 
 def _has_numbers_alone(call: ast.Call) -> bool:
     return bool(call.args) and all(map(is_number, call.args))
-
-
-def is_number(node: ast.AST) -> bool:
-    """Whether an expression is a number that is written out."""
-    try:
-        return isinstance(ast.literal_eval(node), (int, float))
-    except (ValueError, TypeError, SyntaxError, RecursionError):
-        return False
-
-
-def name_of(function: ast.expr) -> str:
-    """The last part of what is called: `softmax` of `tf.nn.softmax`."""
-    if isinstance(function, ast.Attribute):
-        return function.attr
-    return function.id if isinstance(function, ast.Name) else ""
-
-
-def argument_of(call: ast.Call, position: int, name: str) -> ast.expr | None:
-    """An argument, by its position or by its name; a negative position is by the name alone. `None` if it is not
-    written there, as in `f(*arguments)`."""
-    named = next((each.value for each in call.keywords if each.arg == name), None)
-    if named is not None:
-        return named
-    if any(isinstance(each, ast.Starred) for each in call.args[: position + 1]):
-        return None
-    return call.args[position] if 0 <= position < len(call.args) else None

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from tb_gradflow.analyse.user_code.code import FUNCTIONS, Code, program_of
+from tb_gradflow.analyse.user_code.code import Code, program_of
 from tb_gradflow.analyse.user_code.definitions import definition_of_layer
+from tb_gradflow.record.python import FUNCTIONS, lines_of
 from tb_gradflow.record.schema import Trace
 
 
@@ -52,6 +53,4 @@ def _condition_around(code: Code, node: ast.AST, ran: set[int]) -> str:
 
 
 def _lines(code: Code, nodes: Sequence[ast.AST]) -> set[int]:
-    before = code.passage.line - 1
-    first, last = getattr(nodes[0], "lineno", 1), getattr(nodes[-1], "end_lineno", 1)
-    return set(range(first + before, last + before + 1))
+    return {line + code.passage.line - 1 for line in lines_of(nodes[0], nodes[-1])}

@@ -7,12 +7,10 @@ import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from tb_gradflow.record.python import expression_of, module_of
+from tb_gradflow.record.python import OPERATORS, calls_within, expression_of, is_number, name_of, parsed
 
-_OPERATORS: dict[type[ast.AST], str] = {
-    ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
-    ast.FloorDiv: "//", ast.Mod: "%", ast.Div: "/", ast.Mult: "*", ast.Add: "+", ast.Sub: "-", ast.Pow: "**",
-}  # fmt: skip
+# Not those of bits, which join conditions, and not the product of matrices.
+_OPERATORS = {kind: sign for kind, sign in OPERATORS.items() if sign not in ("&", "|", "~", "@")}
 
 _COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
 
@@ -50,7 +48,7 @@ class Call:
         """The argument that a fix is about: the first that is not a literal number."""
         plain = [_without_name(each) for each in self.arguments]
         plain = [*plain[self.about :], *plain[: self.about]]
-        return next((each for each in plain if not _is_number(each)), plain[0])
+        return next((each for each in plain if not is_number(each)), plain[0])
 
     @property
     def is_operator(self) -> bool:
@@ -84,7 +82,7 @@ class Call:
 
 
 def _divides_by_a_number(call: Call) -> bool:
-    return call.head == "/" and _is_number(call.arguments[1])
+    return call.head == "/" and is_number(call.arguments[1])
 
 
 def call_on(line: str, api: str | None, about: str = "") -> Call | None:
@@ -152,14 +150,12 @@ def is_whole_power(power: Call) -> bool:
 
 def _is_constant(call: Call) -> bool:
     """Whether it creates no TensorFlow op: Python or NumPy computes it, or its argument is a number."""
-    return _is_number(call.subject) or call.head.partition(".")[0] in _PYTHON
+    return is_number(call.subject) or call.head.partition(".")[0] in _PYTHON
 
 
 def call_around(line: str, inner: Call) -> Call | None:
     """The call on `line` whose first argument is `inner`; None if there is none."""
-    tree = _parsed(line)
-    calls = [_call(node) for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args] if tree else []
-    return next((call for call in calls if call.arguments[0] == inner.text), None)
+    return next((call for call in calls_in(line) if call.arguments[0] == inner.text), None)
 
 
 def conditions_joined(line: str, one: str) -> tuple[str, Compared, Compared] | None:
@@ -168,7 +164,7 @@ def conditions_joined(line: str, one: str) -> tuple[str, Compared, Compared] | N
     tree = _parsed(line)
     for node in ast.walk(tree) if tree is not None else ():
         sides = [node.left, node.right] if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitAnd) else []
-        if isinstance(node, ast.Call) and _name_of(node.func) == "logical_and":
+        if isinstance(node, ast.Call) and name_of(node.func) == "logical_and":
             sides = node.args
         told = [found for each in sides if (found := _inequality(each)) is not None]
         if len(told) == len(sides) == 2 and one in (ast.unparse(each) for each in sides):
@@ -199,7 +195,7 @@ def targets_of(line: str, functions: Collection[str]) -> list[str]:
     body = tree.body if isinstance(tree, ast.Module) else []
     statement = body[0] if len(body) == 1 and isinstance(body[0], ast.Assign) else None
     call = statement.value if statement is not None and isinstance(statement.value, ast.Call) else None
-    if statement is None or call is None or _name_of(call.func) not in functions:
+    if statement is None or call is None or name_of(call.func) not in functions:
         return []
     target = statement.targets[0]
     return [ast.unparse(each) for each in target.elts] if isinstance(target, (ast.Tuple, ast.List)) else []
@@ -216,24 +212,15 @@ def slices_in_order(line: str) -> list[str]:
 def calls_in(expression: str) -> list[Call]:
     """The calls in an expression, the outer ones first."""
     tree = _parsed(expression)
-    return [_call(node) for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args] if tree else []
+    return [_call(node) for node in calls_within(tree) if node.args] if tree is not None else []
 
 
 def innermost_call(expression: str) -> Call | None:
     """The first call in an expression that has no call among its arguments; None if there is none."""
     tree = _parsed(expression)
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args] if tree is not None else []
-    plain = [
-        call for call in calls if not any(isinstance(each, ast.Call) for arg in call.args for each in ast.walk(arg))
-    ]
-    return _call(plain[0]) if plain else None
-
-
-def _is_number(expression: str) -> bool:
-    try:
-        return isinstance(ast.literal_eval(expression), (int, float))
-    except (ValueError, SyntaxError):
-        return False
+    calls = [node for node in calls_within(tree) if node.args] if tree is not None else []
+    plain = (call for call in calls if not any(map(calls_within, call.args)))
+    return next(map(_call, plain), None)
 
 
 def sides_of(expression: str, operator: str) -> tuple[str, str] | None:
@@ -248,7 +235,7 @@ def without_cast(expression: str) -> str:
     """The argument of a cast or rounding, such as `tf.cast(x, tf.int32)` or `tf.round(x)`; other expressions
     unchanged."""
     node = _expression(expression)
-    if isinstance(node, ast.Call) and node.args and _name_of(node.func) in _CASTS:
+    if isinstance(node, ast.Call) and node.args and name_of(node.func) in _CASTS:
         return without_cast(ast.unparse(node.args[0]))
     return expression
 
@@ -279,7 +266,7 @@ _OPPOSITE: dict[type[ast.AST], str] = {
 
 
 def _calls(node: ast.AST, name: str, api: str) -> Iterator[Call]:
-    if isinstance(node, ast.Call) and _shows_arguments(node) and _name_of(node.func) == name:
+    if isinstance(node, ast.Call) and _shows_arguments(node) and name_of(node.func) == name != "":
         yield _call(node)
     elif isinstance(node, ast.Compare) and _OPERATORS.get(type(node.ops[0])) == api:
         yield Call(ast.unparse(node), (ast.unparse(node.left), ast.unparse(node.comparators[0])), api)
@@ -302,12 +289,6 @@ def _without_name(argument: str) -> str:
     return argument[match.end() :] if (match := _NAMED.match(argument)) else argument
 
 
-def _name_of(function: ast.expr) -> str | None:
-    if isinstance(function, ast.Attribute):
-        return function.attr
-    return function.id if isinstance(function, ast.Name) else None
-
-
 def _expression(text: str) -> ast.expr | None:
     try:
         return expression_of(text)
@@ -318,9 +299,4 @@ def _expression(text: str) -> ast.expr | None:
 def _parsed(line: str) -> ast.AST | None:
     """The line as a syntax tree. A line that opens a block is completed; a truncated statement is not."""
     text = line.strip()
-    for candidate in (text, text + "\n    pass", text.rstrip(",")):
-        try:
-            return module_of(candidate)
-        except SyntaxError:
-            continue
-    return None
+    return parsed(text, text + "\n    pass", text.rstrip(","))

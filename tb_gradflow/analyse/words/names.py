@@ -241,6 +241,12 @@ def call_of(group: Group) -> Call | None:
     return replace(call, about=limited_input(group, group.culprit)) if call is not None else None
 
 
+def call_at(group: Group, op: int) -> Call | None:
+    """The user's call of the function that created an op."""
+    source = source_of(group.trace, op)
+    return call_on(source.code, called(group.trace, op).strip("`")) if source is not None else None
+
+
 def limited_input(group: Group, op: int) -> int:
     """Which input of a minimum or maximum is the value that it limits: the only one that depends on a variable. The
     limit may be written first, `tf.maximum(zero, x)`. The first input of any other op."""

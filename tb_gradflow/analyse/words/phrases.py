@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import textwrap
+from collections.abc import Sequence
 from math import prod
 
-from tb_gradflow.analyse.evidence.goal import is_last
+from tb_gradflow.analyse.evidence.optimum import is_last
 from tb_gradflow.analyse.step.measured import LARGE_INPUT
 from tb_gradflow.analyse.words.code import call_on
 from tb_gradflow.analyse.words.fields import BARE_SIZE, Template
@@ -64,6 +65,17 @@ def nothing_left_to_learn(group: Group) -> Text:
     return Template(
         BARE_SIZE + "the loss is close to zero, so there is nothing left to learn from this batch.", "Nothing to fix."
     )(group)
+
+
+_MOST_ROWS = 5
+
+
+def listed_rows(rows: Sequence[int]) -> str:
+    """Some rows of a batch, as the subject of a sentence."""
+    shown = [str(row) for row in rows[:_MOST_ROWS]]
+    if len(rows) > _MOST_ROWS:
+        return f"Rows {', '.join(shown)} and {len(rows) - _MOST_ROWS} more"
+    return f"Row {shown[0]}" if len(rows) == 1 else f"Rows {', '.join(shown[:-1])} and {shown[-1]}"
 
 
 def braces(code: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.evidence.suspects import discrete_part
-from tb_gradflow.analyse.graph.op_sets import is_float, tensor_of
+from tb_gradflow.analyse.graph.op_sets import LESS, is_float, tensor_of
 from tb_gradflow.analyse.words.code import (
     Call,
     assigned_by,
@@ -17,7 +17,6 @@ from tb_gradflow.analyse.words.code import (
 from tb_gradflow.analyse.words.fields import fields
 from tb_gradflow.analyse.words.names import Group, call_of, namespace, short, source_of, unused_name
 
-_LESS = ("Less", "LessEqual")
 EQUAL = ("Equal", "NotEqual")
 
 # The width of a soft step: for values of about one, and for positions, which are one apart.
@@ -33,12 +32,12 @@ def soft_step(group: Group) -> str:
     width = _NARROW
     if call and len(call.arguments) > 1:
         left, right = (bracketed(without_cast(side)) for side in call.arguments[:2])
-        if _compares_integers(group):
+        if is_given_integers(group):
             left, right, width = *(_as_float(group, side) for side in call.arguments[:2]), _WIDE
     kind = group.op.type if group.op else ""
     if kind in EQUAL:
         return f"{lib}.exp(-{lib}.square(({left} - {right}) / 0.5))"
-    if kind in _LESS:
+    if kind in LESS:
         left, right = right, left
     return f"{lib}.sigmoid(({left} - {right}) / {width})"
 
@@ -50,7 +49,7 @@ def both_conditions(group: Group) -> tuple[str, str] | None:
     uses = discrete_part(group.suspect).uses
     only_cast = bool(uses) and all(group.suspect.type_of(use.consumer) == "Cast" for use in uses)
     pair = conditions_joined(source.code, call.text) if call is not None and source is not None and only_cast else None
-    if pair is None or _compares_integers(group):
+    if pair is None or is_given_integers(group):
         return None
     lib, steps = namespace(group), []
     for left, operator, right in pair[1:]:
@@ -63,7 +62,8 @@ def is_sequence_mask(group: Group) -> bool:
     return ((group.op.api if group.op else None) or "").endswith("sequence_mask")
 
 
-def _compares_integers(group: Group) -> bool:
+def is_given_integers(group: Group) -> bool:
+    """Whether the inputs of the culprit are integers."""
     given = [tensor_of(group.trace, edge) for edge in (group.op.inputs if group.op else ())]
     known = [tensor for tensor in given if tensor is not None]
     return bool(known) and not any(is_float(tensor.dtype) for tensor in known)

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 from tb_gradflow.analyse.evidence.discrete import INDEX_INPUTS
 from tb_gradflow.analyse.evidence.suspects import discrete_part
+from tb_gradflow.analyse.graph.op_sets import LOOKUPS
 from tb_gradflow.analyse.words.code import Call, bracketed, call_on
 from tb_gradflow.analyse.words.names import Group, called, namespace, source_of
-
-_LOOKUPS = ("GatherV2", "ResourceGather")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +41,7 @@ def looked_up(group: Group) -> Row | None:
     ops, uses = group.trace.ops, discrete_part(group.suspect).uses
     takers = {use.consumer for use in uses}
     taker = takers.pop() if len(takers) == 1 else -1
-    if taker < 0 or ops[taker].type not in _LOOKUPS or any(use.input != INDEX_INPUTS[ops[taker].type] for use in uses):
+    if taker < 0 or ops[taker].type not in LOOKUPS or any(use.input != INDEX_INPUTS[ops[taker].type] for use in uses):
         return None
     source = source_of(group.trace, taker)
     call = call_on(source.code, called(group.trace, taker).strip("`")) if source is not None else None

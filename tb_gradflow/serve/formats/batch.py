@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tb_gradflow.plain import clean
-from tb_gradflow.record.report import Finding, Severity
+from tb_gradflow.record.report import SEVERITIES, Finding, Severity
 from tb_gradflow.serve.reports.report import Report
 from tb_gradflow.serve.terminal.text import count
 
@@ -76,8 +76,7 @@ def occurrences(batch: Batch) -> Iterator[Occurrence]:
         for finding in run.report.findings:
             key = (finding.severity, finding.cause, finding.source, finding.op, finding.message)
             found.setdefault(key, []).append((finding, run))
-    order: tuple[Severity, ...] = ("error", "warning", "info")
-    for severity in order:
+    for severity in SEVERITIES:
         for pairs in found.values():
             if pairs[0][0].severity == severity:
                 yield Occurrence(pairs[0][0], tuple(run for _, run in pairs))

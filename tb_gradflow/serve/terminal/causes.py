@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tb_gradflow.errors import LogError
 from tb_gradflow.plain import clean
-from tb_gradflow.record.report import Severity
+from tb_gradflow.record.report import SEVERITIES, Severity
 from tb_gradflow.serve.terminal.text import Look
 
 PAGES = Path(__file__).parents[1] / "static" / "causes"
@@ -83,8 +83,7 @@ def explanation_of(cause: str) -> Explanation | None:
     meaning, remedy = _MEANING.search(text), _REMEDY.search(text)
     if meaning is None:
         return None
-    severities: tuple[Severity, ...] = ("error", "warning", "info")
-    severity = min(severities, key=lambda word: meaning[1].find(word) if word in meaning[1] else len(meaning[1]))
+    severity = min(SEVERITIES, key=lambda word: meaning[1].find(word) if word in meaning[1] else len(meaning[1]))
     for end in _ELSEWHERE:
         text = text.partition(end)[0]
     parts = _FENCED_WHOLE.split(text)

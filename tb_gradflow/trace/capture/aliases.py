@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 
+from tb_gradflow.analyse.graph.op_sets import OFFSETS
 from tb_gradflow.trace.graph.differentiable import VALUE_FREE
 from tb_gradflow.trace.graph.flat_ops import FlatOp, Ref, readers
 from tb_gradflow.trace.graph.gradient_call import Answer
 
 _REARRANGE = frozenset({"Identity", "Reshape", "Squeeze", "ExpandDims", "Transpose"})
-_ADD = frozenset({"Add", "AddV2", "BiasAdd"})
 
 
 def aliases(ops: Sequence[FlatOp], users: Mapping[int, Sequence[int]], needed: Set[int]) -> dict[Ref, Ref]:
@@ -55,7 +55,7 @@ def _hands_on(user: FlatOp, producer: int) -> bool:
     [slot] = [item.slot for item in user.inputs if item.ref.op == producer]
     if user.type in _REARRANGE:
         return slot == 0
-    if user.type not in _ADD:
+    if user.type not in OFFSETS:
         return False
     taken, result = user.op.inputs[slot].shape, user.tensors[0].shape
     # Unknown sizes may hide a broadcast, whose gradient is summed; a bias never broadcasts the value to which it is

@@ -38,6 +38,7 @@ from tb_gradflow.trace.graph.variables import (
     is_replica,
     is_variable,
 )
+from tb_gradflow.trace.numerics.finiteness import elements_of
 from tb_gradflow.trace.numerics.fusion import Needed, apart, may_be_merged, seen_apart
 from tb_gradflow.trace.numerics.loss_scale import ScaledLosses, total
 from tb_gradflow.trace.numerics.statistics_table import StatisticsTable
@@ -545,7 +546,7 @@ class Collector:
         return call.flattener.ref(self.symbols.symbol(dropped.given)) if self.symbols.knows(dropped.given) else None
 
     def _note_given(self, call: Call, index: int, gradient: Any) -> None:
-        values = gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
+        values = elements_of(gradient)
         if isinstance(values, tf.Tensor) and self.symbols.knows(values):
             call.given[index] = self.symbols.symbol(values)
             if isinstance(gradient, tf.IndexedSlices):

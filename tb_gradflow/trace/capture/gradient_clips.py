@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tb_gradflow.analyse.graph.op_sets import SUMS
 from tb_gradflow.trace.capture.optimizer_updates import Applied, CalledClip, Moved
 from tb_gradflow.trace.capture.symbols import Symbols
+from tb_gradflow.trace.numerics.finiteness import elements_of
 from tb_gradflow.trace.source.frames import Frame
 
 CLIPPING = ("clip_by_global_norm", "clip_by_norm", "clip_by_value")
@@ -21,7 +23,7 @@ CLIPPING = ("clip_by_global_norm", "clip_by_norm", "clip_by_value")
 MODULES = (tf, tf.compat.v1, tf.compat.v2)
 
 # A clipped gradient may still be cast, divided by a number, or added to another one, before it is applied.
-_SAME, _SUMS, _FACTORS = {"Identity", "Cast", "Reshape"}, {"AddN", "AddV2", "Add", "Sub"}, {"Mul", "RealDiv"}
+_SAME, _FACTORS = {"Identity", "Cast", "Reshape"}, {"Mul", "RealDiv"}
 _FAR = 64
 
 
@@ -40,7 +42,7 @@ class CalledClips:
         """A function has clipped tensors, and has returned these."""
         pairs = [
             (one, other)
-            for one, other in zip(map(_values, _listed(given)), map(_values, _listed(result)), strict=True)
+            for one, other in zip(map(elements_of, _listed(given)), map(elements_of, _listed(result)), strict=True)
             if tf.is_tensor(one) and tf.is_tensor(other) and self._symbols.knows(one) and self._symbols.knows(other)
         ]
         constant = tf.get_static_value(limit) if tf.is_tensor(limit) else limit
@@ -53,7 +55,7 @@ class CalledClips:
     def behind(self, gradient: Any) -> tuple[CalledClip, ...]:
         """Those that a gradient has passed, the last one first."""
         found: list[CalledClip] = []
-        value = _values(gradient)
+        value = elements_of(gradient)
         pending = [self._symbols.symbol(value)] if self._after and self._symbols.knows(value) else []
         seen = set[Any]()
         while pending and len(seen) < _FAR:
@@ -72,8 +74,8 @@ class CalledClips:
 
 def _passed(op: Any) -> Iterator[Any]:
     """The inputs of an op that are a gradient if its output is one."""
-    if op.type in _SAME | _SUMS:
-        yield from op.inputs if op.type in _SUMS else op.inputs[:1]
+    if op.type in _SAME | SUMS:
+        yield from op.inputs if op.type in SUMS else op.inputs[:1]
     elif op.type in _FACTORS and op.inputs[1].shape.rank == 0:
         yield op.inputs[0]
     elif op.type == "Mul" and op.inputs[0].shape.rank == 0:
@@ -82,11 +84,6 @@ def _passed(op: Any) -> Iterator[Any]:
 
 def _listed(given: Any) -> list[Any]:
     return list(given) if isinstance(given, (list, tuple)) else [given]
-
-
-def _values(gradient: Any) -> Any:
-    """The numbers of a gradient that TensorFlow squares and adds up: of `IndexedSlices`, one row may be there twice."""
-    return gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
 
 
 def noted_by(name: str, here: Callable[[], Any]) -> Callable[[Any], Any]:
@@ -156,7 +153,7 @@ def _by_optimizer(applied: Applied, moved: Sequence[Moved]) -> Iterator[Clipping
     by, limit = applied.clip
     if by == "global_clipnorm":
         if len(moved) == len(applied.given):
-            yield Clipping(by, limit, tuple(moved), None, tuple(_values(each.given.gradient) for each in moved))
+            yield Clipping(by, limit, tuple(moved), None, tuple(elements_of(each.given.gradient) for each in moved))
         return
     for each in moved:
-        yield Clipping(by, limit, (each,), None, (_values(each.given.gradient),))
+        yield Clipping(by, limit, (each,), None, (elements_of(each.given.gradient),))

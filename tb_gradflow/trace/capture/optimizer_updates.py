@@ -10,6 +10,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tb_gradflow.record.python import calls_within, parsed
 from tb_gradflow.record.schema import Optimizer
 from tb_gradflow.trace.graph.variables import is_variable, raw_variable
 from tb_gradflow.trace.source.frames import Frame
@@ -143,15 +144,9 @@ class Moved:
 
 def _call_in(code: str) -> str:
     """The call of an optimizer in a line; empty if there is none, or not the whole of it."""
-    try:
-        tree = ast.parse(code.strip())
-    except SyntaxError:
-        return ""
-    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute))
-    return next((ast.unparse(node) for node in calls if ast.unparse(node.func).endswith(_CALLS)), "")
-
-
-_CALLS = (".apply_gradients", ".apply")
+    tree = parsed(code.strip())
+    calls = calls_within(tree, "apply_gradients", "apply") if tree is not None else []
+    return next((ast.unparse(call) for call in calls if isinstance(call.func, ast.Attribute)), "")
 
 
 def applied_by(optimizer: Any, args: Sequence[Any]) -> list[Applied]:
@@ -161,7 +156,7 @@ def applied_by(optimizer: Any, args: Sequence[Any]) -> list[Applied]:
     inner = getattr(optimizer, "inner_optimizer", optimizer)
     is_scaled = inner is not optimizer or getattr(inner, "loss_scale_factor", None) is not None
     by_applier: dict[int, Applied] = {}
-    for gradient, variable in _pairs(optimizer, inner, args):
+    for gradient, variable in _pairs(inner, args):
         if gradient is None or not is_variable(variable) or not raw_variable(variable).dtype.is_floating:
             continue
         applier = _applier_of(inner, variable)
@@ -261,14 +256,14 @@ def _given(optimizer: Any, gradient: Any, variable: Any) -> Given:
     )
 
 
-def _pairs(optimizer: Any, inner: Any, args: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
+def _pairs(optimizer: Any, args: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
     first = args[0] if args else ()
     if not isinstance(first, (list, tuple)):
         return  # an iterator would be used up
     if first and all(isinstance(each, tuple) and len(each) == 2 for each in first):
         yield from first
         return
-    variables = args[1] if len(args) > 1 and args[1] is not None else inner._trainable_variables
+    variables = args[1] if len(args) > 1 and args[1] is not None else optimizer._trainable_variables
     yield from zip(first, variables, strict=False)
 
 

@@ -14,19 +14,18 @@ from typing import Any
 
 import tensorflow as tf
 
+from tb_gradflow.record.python import argument_of, calls_within, name_of, own_nodes, parsed, targets_of
 from tb_gradflow.trace.graph.flat_ops import FlatOp, Ref
 from tb_gradflow.trace.protection.local_variables import local_variables
 from tb_gradflow.trace.source.frames import PACKAGE, Frame
+from tb_gradflow.trace.source.statements import function_at, tree_of
 from tb_gradflow.trace.source.user_line import is_users, users_frame
-from tb_gradflow.trace.tf_internals.tapes import flat_sources
+from tb_gradflow.trace.tf_internals.tapes import REQUESTS, flat_sources
 
 # A longer call is not parsed.
 _LINES = 12
 
 _LONGEST_NAME = 30
-
-# The methods that request a gradient from a tape.
-_METHODS = ("gradient", "jacobian", "batch_jacobian")
 
 _TENSORFLOW = os.sep + "tensorflow" + os.sep
 
@@ -64,7 +63,7 @@ def requested_tensors(
     caller = _caller(frames)
     if caller is None:
         return
-    written = written_sources(caller, _METHODS, ("sources", "source"), 1, sources)
+    written = written_sources(caller, REQUESTS, ("sources", "source"), 1, sources)
     for place, source in enumerate(flat_sources(sources)):
         if not isinstance(source, tf.Tensor) or source.dtype in (tf.resource, tf.variant) or is_known(source):
             continue
@@ -112,10 +111,7 @@ def written_sources(
     keyword or as the argument at `position`; `None` for sources without a name in the call.
     """
     call = _call_at(frame, functions)
-    given = [] if call is None else call.args[position : position + 1] if position >= 0 else []
-    if call is not None:
-        given = [*given, *(word.value for word in call.keywords if word.arg in keywords)]
-    return list(_written(given[0] if given else None, sources))
+    return list(_written(argument_of(call, position, *keywords) if call is not None else None, sources))
 
 
 def _written(node: ast.expr | None, source: Any) -> Iterator[str | None]:
@@ -124,7 +120,7 @@ def _written(node: ast.expr | None, source: Any) -> Iterator[str | None]:
     """
     parts = _parts_of(source)
     if parts is None:
-        yield None if node is None else _name_of(node)
+        yield None if node is None else _as_name(node)
         return
     for number, (place, part) in enumerate(parts):
         yield from _written(_part_of(node, number, place), part)
@@ -142,7 +138,7 @@ def _part_of(node: ast.expr | None, number: int, place: str) -> ast.expr | None:
     if isinstance(node, ast.Dict):
         keys = (f"[{each.value!r}]" if isinstance(each, ast.Constant) else "" for each in node.keys)
         return next((value for key, value in zip(keys, node.values, strict=True) if key == place), None)
-    base = None if node is None else _name_of(node)
+    base = None if node is None else _as_name(node)
     return None if base is None else ast.parse(base + place, mode="eval").body
 
 
@@ -172,18 +168,16 @@ def _call_at(frame: Frame, functions: Sequence[str]) -> ast.Call | None:
     lines: list[str] = []
     for number in range(frame.line, frame.line + _LINES):
         lines.append(linecache.getline(frame.file, number))
-        for text in ("".join(lines), "".join(lines).rstrip().rstrip(":") + ":\n pass"):
-            try:
-                tree = ast.parse(textwrap.dedent(text))
-            except SyntaxError:
-                continue
-            calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _callee(node) in functions]
+        text = "".join(lines)
+        tree = parsed(textwrap.dedent(text), textwrap.dedent(text.rstrip().rstrip(":") + ":\n pass"))
+        if tree is not None:
+            calls = calls_within(tree, *functions)
             # Several calls in one line cannot be distinguished.
             return calls[0] if len(calls) == 1 else None
     return None
 
 
-def _name_of(node: ast.expr) -> str | None:
+def _as_name(node: ast.expr) -> str | None:
     """The source as it is written; `None` if it is too long for a name."""
     name = ast.unparse(node)
     return name if isinstance(node, ast.Name | ast.Attribute) or len(name) <= _LONGEST_NAME else None
@@ -195,14 +189,11 @@ def _assigned(op: FlatOp) -> str | None:
     index = users_frame(frames)
     if index < 0:
         return None
-    try:
-        tree = ast.parse(linecache.getline(frames[index].file, frames[index].line).strip())
-    except SyntaxError:
-        return None
-    made = tree.body[0] if tree.body else None
+    tree = parsed(linecache.getline(frames[index].file, frames[index].line).strip())
+    made = tree.body[0] if tree is not None and tree.body else None
     if not isinstance(made, ast.Assign) or len(made.targets) != 1:
         return None
-    return _name_of(made.targets[0]) if isinstance(made.targets[0], ast.Name | ast.Attribute) else None
+    return _as_name(made.targets[0]) if isinstance(made.targets[0], ast.Name | ast.Attribute) else None
 
 
 # Functions that create variables: of TensorFlow, of Keras, of TensorFlow 1.
@@ -216,24 +207,18 @@ def was_variable(frame: Frame, name: str) -> bool:
 
     For plain names only the function or the module of `frame` is searched.
     """
-    try:
-        tree = ast.parse("".join(linecache.getlines(frame.file)))
-    except SyntaxError:
-        return False
+    tree = tree_of("".join(linecache.getlines(frame.file)))
     name = name.partition("[")[0]
     attribute = name.rpartition(".")[2] if "." in name else None
-    statements = list(ast.walk(tree) if attribute else _statements_around(tree, frame.line))
+    around = function_at(frame.file, frame.line) or tree
+    statements = list(ast.walk(tree) if attribute else own_nodes(around))
     in_classes = {id(each) for node in statements if isinstance(node, ast.ClassDef) for each in node.body}
     made = computed = False
     for statement, bound, value in _bindings(statements):
         target = bound.value if isinstance(bound, ast.Subscript) else bound
-        is_attribute = isinstance(target, ast.Attribute) and target.attr == attribute
         is_of_class = id(statement) in in_classes and isinstance(target, ast.Name) and target.id == attribute
-        is_name = attribute is None and isinstance(target, ast.Name) and target.id == name
-        if is_attribute or is_of_class or is_name:
-            has_maker = any(
-                isinstance(each, ast.Call) and _callee(each) in _VARIABLE_MAKERS for each in ast.walk(value)
-            )
+        if _is_named(target, name, attribute) or is_of_class:
+            has_maker = bool(calls_within(value, *_VARIABLE_MAKERS))
             made = made or has_maker
             # An operator turns a variable into a tensor: `tf.Variable(1.0) - 0.1`.
             of_new = has_maker and isinstance(value, ast.BinOp)
@@ -242,27 +227,12 @@ def was_variable(frame: Frame, name: str) -> bool:
     return made and computed
 
 
-def _statements_around(tree: ast.Module, line: int) -> Iterator[ast.AST]:
-    """Everything in the innermost function around a line, except nested functions."""
-    around: ast.AST = tree
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.lineno <= line <= (node.end_lineno or 0):
-            around = node  # `walk` visits outer ones first
-    queue = list(ast.iter_child_nodes(around))
-    for node in queue:  # grows during the loop
-        yield node
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            queue.extend(ast.iter_child_nodes(node))
-
-
 def _bindings(statements: Sequence[ast.AST]) -> Iterator[tuple[ast.AST, ast.expr, ast.expr]]:
     """Each assignment: its target and its value; each target of `w, b = f(w), g(b)` with its own."""
     for node in statements:
-        if isinstance(node, ast.Assign):
-            for target in node.targets:
+        if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign) and node.value is not None:
+            for target in targets_of(node):
                 yield from ((node, *pair) for pair in _pairs(target, node.value))
-        elif isinstance(node, ast.AnnAssign | ast.AugAssign) and node.value is not None:
-            yield node, node.target, node.value
 
 
 def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
@@ -273,10 +243,5 @@ def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.ex
 
 
 def _is_named(node: ast.AST, name: str, attribute: str | None) -> bool:
-    if attribute is not None:
-        return isinstance(node, ast.Attribute) and node.attr == attribute
-    return isinstance(node, ast.Name) and node.id == name
-
-
-def _callee(call: ast.Call) -> str:
-    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    kind = ast.Name if attribute is None else ast.Attribute
+    return isinstance(node, kind) and name_of(node) == (attribute or name)

@@ -8,6 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tb_gradflow.analyse.graph.paths import walked
 from tb_gradflow.record.schema import Layer
 from tb_gradflow.trace.capture.instruments import Ask, Instrument, Request
 from tb_gradflow.trace.graph.flat_ops import Ref, consumers
@@ -135,12 +136,9 @@ class TermGradients(Instrument):
         """The layer that a tensor was computed in, or from whose output it was computed; empty if there is none."""
         flattener = self._request.call.flattener
         ops, ref = flattener.ops, flattener.ref(tensor) if tensor.graph is flattener.graph else None
-        queue = [] if ref is None else [ref.op]
-        for index in queue:  # grows while it is walked
-            if layer := _layer_of(ops[index].name, self._request.layers):
-                return layer
-            queue.extend(item.ref.op for item in ops[index].inputs if item.ref.op not in queue)
-        return ""
+        behind = walked([] if ref is None else [ref.op], lambda index: (item.ref.op for item in ops[index].inputs))
+        layers = (_layer_of(ops[index].name, self._request.layers) for index in behind)
+        return next(filter(None, layers), "")
 
 
 def _layer_of(name: str, layers: Mapping[str, Layer]) -> str:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from types import CodeType, FrameType, FunctionType
 from typing import Any
 
+from tb_gradflow.record.python import calls_within, lines_of, names_in, names_read
 from tb_gradflow.record.report import Edit
 from tb_gradflow.trace.engine.repeated import NotRepeatable
 from tb_gradflow.trace.protection.local_variables import local_variables
@@ -140,7 +141,7 @@ class Body:
     def has(self, edit: Edit) -> bool:
         """Whether an edit changes nothing but these statements."""
         tree = ast.parse("".join(linecache.getlines(self.origin.co_filename)))
-        return any(_has(each, edit.line) and _has(each, edit.end_line) for each in self._statements(tree))
+        return any({edit.line, edit.end_line} <= set(lines_of(each)) for each in self._statements(tree))
 
     def _statements(self, tree: ast.Module, line_now: Callable[[int], int] = lambda line: line) -> list[ast.stmt]:
         first = line_now(self.first)
@@ -162,12 +163,7 @@ class Body:
             NotRepeatable: they cannot be run alone.
         """
         text = "".join(linecache.getlines(self.origin.co_filename))
-        used = {
-            node.id
-            for each in self._statements(ast.parse(text))
-            for node in ast.walk(each)
-            if isinstance(node, ast.Name)
-        }
+        used = names_in(*self._statements(ast.parse(text)))
         # No more than that: a program may need the memory.
         values = {name: value for name, value in self.values.items() if name in used}
         own = Body(self.origin, self.first, self.last, values)
@@ -200,11 +196,8 @@ def body_of(opened: Sequence[Opened], now: FrameType) -> FunctionType:
 
 
 def _class_around(tree: ast.Module, line: int) -> ast.ClassDef | None:
-    found = None
-    for node in ast.walk(tree):  # from the outside to the inside
-        if isinstance(node, ast.ClassDef) and _has(node, line):
-            found = node
-    return found
+    classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and line in lines_of(node)]
+    return classes[-1] if classes else None  # the innermost one
 
 
 def _around(tree: ast.Module, first: int, last: int) -> tuple[list[ast.stmt], int, int]:
@@ -216,7 +209,8 @@ def _around(tree: ast.Module, first: int, last: int) -> tuple[list[ast.stmt], in
             if not isinstance(listed, list):
                 continue
             begin, end = (
-                next((place for place, each in enumerate(listed) if _has(each, line)), None) for line in (first, last)
+                next((place for place, each in enumerate(listed) if line in lines_of(each)), None)
+                for line in (first, last)
             )
             if begin is not None and end is not None and begin <= end:
                 found = listed, begin, end
@@ -225,29 +219,20 @@ def _around(tree: ast.Module, first: int, last: int) -> tuple[list[ast.stmt], in
     return found
 
 
-def _has(statement: ast.stmt, line: int) -> bool:
-    return statement.lineno <= line <= (statement.end_lineno or statement.lineno)
-
-
 def _needed(listed: Sequence[ast.stmt], begin: int, end: int) -> list[ast.stmt]:
     """The first and the last statement, those that change something, and what these need."""
     kept = [listed[end]]
-    names = _loaded(listed[end])
+    names = names_read(listed[end])
     for place in range(end - 1, begin - 1, -1):
         each = listed[place]
         if place == begin or _changes(each) or not names.isdisjoint((*_stored(each), *_called_on(each))):
             kept.insert(0, each)
-            names |= _loaded(each)
+            names |= names_read(each)
     return kept
 
 
 def _changes(statement: ast.stmt) -> bool:
-    calls = (node.func for node in ast.walk(statement) if isinstance(node, ast.Call))
-    return any(isinstance(each, ast.Attribute) and each.attr in _CHANGING for each in calls)
-
-
-def _loaded(statement: ast.stmt) -> set[str]:
-    return {node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    return any(isinstance(call.func, ast.Attribute) for call in calls_within(statement, *_CHANGING))
 
 
 def _stored(statement: ast.stmt) -> Iterator[str]:

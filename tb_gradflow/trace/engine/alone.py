@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from tb_gradflow.trace.engine.additions import SCOPE
-from tb_gradflow.trace.engine.calls import Path, Place, name_of, places
+from tb_gradflow.trace.engine.calls import CallSite, Path, name_of, places
 from tb_gradflow.trace.engine.definitions import Definition, new_node
 
 
@@ -32,10 +32,10 @@ class Alone:
         self._paths: set[Path] = {place.path[:size] for place in ways for size in range(len(place.path) + 1)}
         self.apart = frozenset(name_of(each) for place in ways for each in (*place.above, place.function))
 
-    def changes(self, place: Place) -> bool:
+    def changes(self, place: CallSite) -> bool:
         return place.path in self._paths
 
-    def make(self, definition: Definition, place: Place) -> Sequence[Any]:
+    def make(self, definition: Definition, place: CallSite) -> Sequence[Any]:
         proto = definition.proto
         self._prune(definition, place)
         proto.control_ret.clear()
@@ -60,17 +60,17 @@ class Alone:
                 yield place.path, definition
                 whole |= {(*place.path, each.name) for each in definition.proto.node_def}
 
-    def _prune(self, definition: Definition, place: Place) -> None:
+    def _prune(self, definition: Definition, place: CallSite) -> None:
         kept = self._needed(definition, place)
         nodes = [each for each in definition.proto.node_def if each.name in kept]
         del definition.proto.node_def[:]
         definition.proto.node_def.extend(nodes)
 
-    def _calls(self, place: Place) -> list[str]:
+    def _calls(self, place: CallSite) -> list[str]:
         """The nodes of a function that call others with such tensors."""
         return [each.name for each in place.definition.node_def if (*place.path, each.name) in self._paths]
 
-    def _needed(self, definition: Definition, place: Place) -> set[str]:
+    def _needed(self, definition: Definition, place: CallSite) -> set[str]:
         """The nodes of a function that are left."""
         wanted = [definition.reference(each) for each in self._tensors if each.graph is place.graph]
         signature = definition.proto.signature

@@ -20,7 +20,7 @@ MADE_AGAIN = "_tb_gradflow_made_again"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CallSite:
     """Where a function is called.
 
     Attributes:
@@ -73,11 +73,11 @@ def called(function: Any) -> dict[str, Any]:
     return found
 
 
-def places(function: Any) -> Iterator[Place]:
+def places(function: Any) -> Iterator[CallSite]:
     """Where these functions are really called, the first one first. A function that calls itself is called once."""
     functions = called(function)
 
-    def below(place: Place, above: Sequence[str]) -> Iterator[Place]:
+    def below(place: CallSite, above: Sequence[str]) -> Iterator[CallSite]:
         yield place
         for node, listed in calls_in(place.definition):
             for func in listed:
@@ -85,23 +85,23 @@ def places(function: Any) -> Iterator[Place]:
                 if each is not None and func.name not in above:
                     in_xla = place.in_xla or is_for_xla(each.cached_definition)
                     in_loop, callers = place.in_loop or node.op in LOOPS, (*place.above, place.function)
-                    inner = Place(each, (*place.path, node.name), in_xla, in_loop, callers)
+                    inner = CallSite(each, (*place.path, node.name), in_xla, in_loop, callers)
                     yield from below(inner, [*above, func.name])
 
-    yield from below(Place(function, in_xla=is_for_xla(function.cached_definition)), [name_of(function)])
+    yield from below(CallSite(function, in_xla=is_for_xla(function.cached_definition)), [name_of(function)])
 
 
-def argument_at_caller(place: Place, name: str) -> tuple[Place, str] | None:
+def argument_at_caller(place: CallSite, name: str) -> tuple[CallSite, str] | None:
     """What the caller of a function gives for an argument, and where that is called; `None` of the first function."""
     if not place.above:
         return None
     caller = place.above[-1]
     node = next(each for each in caller.cached_definition.node_def if each.name == place.path[-1])
     number = [each.name for each in place.definition.signature.input_arg].index(name)
-    return Place(caller, place.path[:-1], above=place.above[:-1]), node.input[number + (node.op in BRANCHES)]
+    return CallSite(caller, place.path[:-1], above=place.above[:-1]), node.input[number + (node.op in BRANCHES)]
 
 
-def argument_of_root(place: Place, number: int) -> int | None:
+def argument_of_root(place: CallSite, number: int) -> int | None:
     """Which argument of the first function on the path an argument of the last one is; `None` if it is computed."""
     for function, name in zip(reversed(place.above), reversed(place.path), strict=True):
         definition = function.cached_definition

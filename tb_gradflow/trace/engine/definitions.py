@@ -224,6 +224,13 @@ def is_for_xla(definition: Any) -> bool:
     return _XLA in definition.attr and bool(definition.attr[_XLA].b)
 
 
+def new_constant(name: str, value: Any) -> Any:
+    """A node with integers."""
+    node = new_node(name, "Const", [], dtype=tf.int32)
+    node.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(value, tf.int32))
+    return node
+
+
 def calls_in(definition: Any) -> Iterator[tuple[Any, list[Any]]]:
     """The nodes of a definition that call functions, each with the names that it calls them by."""
     for node in definition.node_def:

@@ -17,9 +17,9 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.framework import op_def_registry
 
-from tb_gradflow.trace.engine.calls import Path, Place, called, callers_of, places
+from tb_gradflow.trace.engine.calls import CallSite, Path, called, callers_of, places
 from tb_gradflow.trace.engine.cells import Cell
-from tb_gradflow.trace.engine.definitions import Definition, new_node
+from tb_gradflow.trace.engine.definitions import Definition, new_constant, new_node
 
 _PHILOX = 1
 
@@ -59,10 +59,10 @@ class Draws:
         self.has_seeds = any(map(is_shareable, seeded))
         self.unshared = sorted({node.op for node in seeded if not is_shareable(node)})
 
-    def changes(self, place: Place) -> bool:
+    def changes(self, place: CallSite) -> bool:
         return not place.in_xla and place.name in self.apart
 
-    def make(self, definition: Definition, place: Place) -> Sequence[Any]:
+    def make(self, definition: Definition, place: CallSite) -> Sequence[Any]:
         for node in [each for each in definition.proto.node_def if is_shareable(each)]:
             definition.proto.node_def.extend(_drawing(node, self._position((*place.path, node.name), node)))
         return []
@@ -112,10 +112,10 @@ def _drawing(node: Any, position: Cell) -> Iterator[Any]:
     dtype, sized = node.attr["Tout" if bounds else "dtype"].type, node.attr["T"].type
     handle = position.handle(f"{scope}/position")
     yield handle
-    yield _constant(f"{scope}/all", [0])
-    yield _constant(f"{scope}/philox", _PHILOX)
-    yield _constant(f"{scope}/parts", [2, 1])
-    yield _constant(f"{scope}/axis", 0)
+    yield new_constant(f"{scope}/all", [0])
+    yield new_constant(f"{scope}/philox", _PHILOX)
+    yield new_constant(f"{scope}/parts", [2, 1])
+    yield new_constant(f"{scope}/axis", 0)
     philox = f"{scope}/philox:output:0"
     yield new_node(f"{scope}/sizes", "Cast", [shape], SrcT=tf.dtypes.as_dtype(sized), DstT=tf.int64)
     sizes = [f"{scope}/sizes:y:0", f"{scope}/all:output:0"]
@@ -136,9 +136,3 @@ def _drawing(node: Any, position: Cell) -> Iterator[Any]:
     for name in ("seed", "seed2", "T", "Tout"):
         node.attr.pop(name, None)
     node.attr["dtype"].type, node.attr["Tshape"].type = dtype, sized
-
-
-def _constant(name: str, value: Any) -> Any:
-    node = new_node(name, "Const", [], dtype=tf.int32)
-    node.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(value, tf.int32))
-    return node

@@ -11,7 +11,7 @@ import tensorflow as tf
 from tensorflow.python.framework import op_def_registry
 
 from tb_gradflow.trace.engine.additions import SCOPE
-from tb_gradflow.trace.engine.calls import Path, Place, argument_at_caller, called, callers_of, places
+from tb_gradflow.trace.engine.calls import CallSite, Path, argument_at_caller, called, callers_of, places
 from tb_gradflow.trace.engine.cells import Cell
 from tb_gradflow.trace.engine.definitions import CALLING, Definition, new_node, node_of
 from tb_gradflow.trace.engine.draws import is_random, is_shareable
@@ -91,10 +91,10 @@ class Keeping:
     _path: Path
     _cell: Callable[[Output, Any], Cell]
 
-    def changes(self, place: Place) -> bool:
+    def changes(self, place: CallSite) -> bool:
         return not place.in_xla and place.name in self.apart and place.path[: len(self._path)] == self._path
 
-    def make(self, definition: Definition, place: Place) -> Sequence[Any]:
+    def make(self, definition: Definition, place: CallSite) -> Sequence[Any]:
         path = place.path[len(self._path) :]
         for node in list(effects_of(definition)):
             if node.op not in _PASSING_ON:
@@ -121,7 +121,7 @@ class Giving:
         for cell, value in self._cells:
             cell.write(change(value))
 
-    def changes(self, place: Place) -> bool:
+    def changes(self, place: CallSite) -> bool:
         return place.name in self.apart
 
     def changed(self, change: Callable[[Any], Any]) -> Giving:
@@ -137,7 +137,7 @@ class Giving:
             if not is_known and node.op not in _PASSING_ON and not is_shareable(node):
                 yield node.op
 
-    def make(self, definition: Definition, place: Place) -> Sequence[Any]:
+    def make(self, definition: Definition, place: CallSite) -> Sequence[Any]:
         added: list[Any] = []
         given: dict[str, str] = {}
         for node in self._nodes(definition):
@@ -162,7 +162,7 @@ class Giving:
         definition.redirect(given)
         return []
 
-    def held(self, place: Place, definition: Definition) -> Iterator[str]:
+    def held(self, place: CallSite, definition: Definition) -> Iterator[str]:
         """The types of the effects in a function, as it is called at a place, whose results follow from the values of
         variables, such as a draw with given probabilities: a copy is given the same result, whatever these are."""
         fixed = _Fixed()
@@ -173,7 +173,7 @@ class Giving:
             if not all(fixed(place, each) for each in inputs):
                 yield node.op
 
-    def unclear(self, place: Place, definition: Definition) -> Iterator[str]:
+    def unclear(self, place: CallSite, definition: Definition) -> Iterator[str]:
         """The types of the effects in a function whose results cannot be kept: see `Effects`."""
         if place.in_loop or place.in_xla:
             for node in self._nodes(definition):
@@ -204,7 +204,7 @@ class _Fixed:
     def __init__(self) -> None:
         self._known: dict[Path, tuple[dict[str, Any], set[str]]] = {}
 
-    def __call__(self, place: Place, reference: str) -> bool:
+    def __call__(self, place: CallSite, reference: str) -> bool:
         """Whether one is, in a function as it is called at a place."""
         nodes, effects = self._of(place)
         waiting, seen = [node_of(reference)], set[str]()
@@ -224,7 +224,7 @@ class _Fixed:
                 waiting += [node_of(each) for each in node.input if not each.startswith("^")]
         return True
 
-    def _of(self, place: Place) -> tuple[dict[str, Any], set[str]]:
+    def _of(self, place: CallSite) -> tuple[dict[str, Any], set[str]]:
         """The nodes of a function by name, and the names of those that have effects."""
         if place.path not in self._known:
             definition = Definition(place.definition)

@@ -15,7 +15,7 @@ from tensorflow.python.eager.polymorphic_function import atomic_function
 from tensorflow.python.util import function_utils
 
 from tb_gradflow.trace.engine.additions import SCOPE, Additions
-from tb_gradflow.trace.engine.calls import Path, Place, called, callers_of, name_of
+from tb_gradflow.trace.engine.calls import CallSite, Path, called, callers_of, name_of
 from tb_gradflow.trace.engine.definitions import (
     CALLS,
     Definition,
@@ -55,10 +55,10 @@ class Edit(Protocol):
     @property
     def apart(self) -> Collection[str]: ...
 
-    def changes(self, place: Place) -> bool:
+    def changes(self, place: CallSite) -> bool:
         """Whether it changes the definition of a function itself."""
 
-    def make(self, definition: Definition, place: Place) -> Sequence[Left]:
+    def make(self, definition: Definition, place: CallSite) -> Sequence[Left]:
         """Changes it; returns what the function is to give away."""
 
 
@@ -85,7 +85,7 @@ class Sibling:
         self._made: dict[tuple[str, Path], _Made | None] = {}
         self._blamed: BaseException | None = None
         self._has_run = False
-        root = self._of(Place(function, in_xla=optimized and is_for_xla(function.cached_definition)))
+        root = self._of(CallSite(function, in_xla=optimized and is_for_xla(function.cached_definition)))
         if root is None:  # there is nothing to change in what it calls
             self._name = name_of(function)
             return
@@ -123,7 +123,7 @@ class Sibling:
                 message = message.replace(made.name, name)
         return message
 
-    def _of(self, place: Place) -> _Made | None:
+    def _of(self, place: CallSite) -> _Made | None:
         """The new form of a function; `None` if nothing in it changes."""
         key = (place.name, place.path if place.name in self._apart else ())
         if key not in self._made:
@@ -131,7 +131,7 @@ class Sibling:
             self._made[key] = self._changed(place)
         return self._made[key]
 
-    def _changed(self, place: Place) -> _Made | None:
+    def _changed(self, place: CallSite) -> _Made | None:
         inner = {
             (node.name, func.name): made
             for node, listed in calls_in(place.definition)
@@ -164,10 +164,10 @@ class Sibling:
         context.context().add_function_def(definition.proto)
         return _Made(name, left)
 
-    def _called(self, place: Place, node: Any, name: str) -> Place:
+    def _called(self, place: CallSite, node: Any, name: str) -> CallSite:
         function = self._functions[name]
         in_xla = place.in_xla or (self._optimized and is_for_xla(function.cached_definition))
-        return Place(function, (*place.path, node.name), in_xla)
+        return CallSite(function, (*place.path, node.name), in_xla)
 
     def _wrapped(self, root: _Made) -> str:
         """A function that calls one that XLA compiles, and gives away what XLA cannot."""
@@ -224,10 +224,10 @@ class Added:
     def __init__(self, additions: Sequence[Additions]) -> None:
         self._additions = list(additions)
 
-    def changes(self, place: Place) -> bool:
+    def changes(self, place: CallSite) -> bool:
         return any(each.of is place.graph for each in self._additions)
 
-    def make(self, definition: Definition, place: Place) -> list[Left]:
+    def make(self, definition: Definition, place: CallSite) -> list[Left]:
         return [left for each in self._additions if each.of is place.graph for left in _added(definition, each)]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from tb_gradflow.trace.engine.additions import SCOPE
-from tb_gradflow.trace.engine.calls import Place
+from tb_gradflow.trace.engine.calls import CallSite
 from tb_gradflow.trace.engine.cells import Cell
 from tb_gradflow.trace.engine.definitions import Definition, new_node
 
@@ -57,10 +57,10 @@ class Moved:
         self._inlets = list(inlets)
         self._everywhere = everywhere
 
-    def changes(self, place: Place) -> bool:
+    def changes(self, place: CallSite) -> bool:
         return any(each.op.graph is place.graph for each in self._inlets)
 
-    def make(self, definition: Definition, place: Place) -> Sequence[Any]:
+    def make(self, definition: Definition, place: CallSite) -> Sequence[Any]:
         for number, each in enumerate(self._inlets):
             if each.op.graph is place.graph:
                 scope = f"{SCOPE}/moved_{number}"

@@ -24,6 +24,7 @@ from tb_gradflow.trace.explain.one_step import explain_function
 from tb_gradflow.trace.fidelity.object_graph import Bindings
 from tb_gradflow.trace.fidelity.rollback import undone
 from tb_gradflow.trace.graph.variables import is_variable, raw_variable
+from tb_gradflow.trace.numerics.statistics import epsilon_of
 from tb_gradflow.trace.protection.attention import left_alone
 
 _SEED = 20_261
@@ -103,7 +104,7 @@ class TensorFunction:
                 name,
                 point,
                 gradient,
-                max(_epsilon(_dtype(leaf)), resolution, seen.coarsest),
+                max(epsilon_of(_dtype(leaf)), resolution, seen.coarsest),
                 seen.rounds,
                 seen.missing.get(name, ""),
                 seen.replaced,
@@ -163,7 +164,7 @@ class TensorFunction:
             tape.watch([raw_variable(each) for each in given])
             result = self._function(*args)
             total = _total(result)
-        resolution = _epsilon(result.dtype)
+        resolution = epsilon_of(result.dtype)
         if self._gradient is not None:
             found = gradients_by_argument(self._gradient(*args), args)
             flat = [each for pair in zip(args, found, strict=True) for each in _by_leaf(*pair)]
@@ -174,7 +175,7 @@ class TensorFunction:
             gradients = [None] * len(given)
         return [None if each is None else _array(each) for each in gradients], resolution
 
-    def _seen(self, missing: Sequence[bool]) -> Seen:
+    def _seen(self, missing: Sequence[bool]) -> GradientTraits:
         """What is known of the function from its ops."""
         sources = [raw_variable(leaf) for _, leaf in self._leaves]
         logger = tf.get_logger()
@@ -184,7 +185,7 @@ class TensorFunction:
             explained = explain_function(self._function, self._args, sources)
         # This is only for the wording; functions that cannot be analysed are compared nevertheless.
         except Exception:
-            return Seen()
+            return GradientTraits()
         finally:
             logger.setLevel(level)
         trace, words = explained.trace, {}
@@ -199,11 +200,11 @@ class TensorFunction:
                     words[name] = f"Why: {message.partition(': ')[2]}"
         # Only for the tape's gradient: one that the user has written may be anything.
         replaced = _replaced(trace) if self._gradient is None else ""
-        return Seen(_stands_in(trace), _coarsest(trace), replaced, words)
+        return GradientTraits(_stands_in(trace), _coarsest(trace), replaced, words)
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class GradientTraits:
     """What the ops of a function say of its gradient.
 
     Attributes:
@@ -239,7 +240,7 @@ def _coarsest(trace: Trace) -> float:
     in float32, and computes with 16 bits in between.
     """
     named = {tensor.dtype for op in trace.ops for tensor in op.outputs}
-    return max((_epsilon(tf.as_dtype(each)) for each in named & {"float16", "bfloat16", "float32"}), default=0.0)
+    return max((epsilon_of(tf.as_dtype(each)) for each in named & {"float16", "bfloat16", "float32"}), default=0.0)
 
 
 def _by_leaf(given: Any, gradient: Any) -> Iterator[Any]:
@@ -273,10 +274,6 @@ def _tensors(value: Any) -> list[Any]:
 
 def _dtype(leaf: Any) -> Any:
     return tf.as_dtype(leaf.dtype)
-
-
-def _epsilon(dtype: Any) -> float:
-    return 2.0**-7 if dtype == tf.bfloat16 else float(np.finfo(dtype.as_numpy_dtype).eps)
 
 
 def _total(result: Any) -> Any:

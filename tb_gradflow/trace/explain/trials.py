@@ -19,7 +19,7 @@ from tb_gradflow.trace.engine.repeated import NotRepeatable
 from tb_gradflow.trace.experiments.batch_fit import MOST_SECONDS, batch_fit_of
 from tb_gradflow.trace.explain.explanation import Explained
 from tb_gradflow.trace.explain.outside import nothing_outside
-from tb_gradflow.trace.explain.tried_edits import Seen, seen, with_tried
+from tb_gradflow.trace.explain.tried_edits import StepOutcome, seen, with_tried
 from tb_gradflow.trace.fidelity.rollback import drawing
 from tb_gradflow.trace.log.findings import untried
 
@@ -32,7 +32,7 @@ def trials_of(explain: Callable[[], Explained], step: int, until: float | None, 
         NotRepeatable: it cannot be run, or its Python code does something that lasts.
     """
 
-    def run(drawn: int = 0) -> Seen:
+    def run(drawn: int = 0) -> StepOutcome:
         with drawing(drawn):
             explained = explain()
         return seen(explained, explained.diagnosis())
@@ -66,7 +66,7 @@ def is_well(diagnosis: Diagnosis) -> bool:
     return all(each.severity == "info" for each in diagnosis.findings)
 
 
-def _may_be_drawn(losses: Sequence[float], first: Sequence[float], run: Callable[[int], Seen]) -> bool:
+def _may_be_drawn(losses: Sequence[float], first: Sequence[float], run: Callable[[int], StepOutcome]) -> bool:
     """Whether the losses of a step lie about where those with other random numbers lie, of which `first` are one."""
     others = [first, *(run(number).losses for number in range(1, _OTHER_DRAWS + 1))]
     for loss, *drawn in zip(losses, *others, strict=False):

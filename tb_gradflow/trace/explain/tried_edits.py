@@ -82,7 +82,7 @@ _WELL = frozenset({"connected", "vanishing", "exploding"})
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class StepOutcome:
     """A step: its diagnosis, and the value of each of its targets.
 
     Attributes:
@@ -103,17 +103,17 @@ class Seen:
     metrics: Callable[[], tuple[MetricTrial, ...]] = tuple
 
 
-def seen(explained: Explained, diagnosis: Diagnosis) -> Seen:
+def seen(explained: Explained, diagnosis: Diagnosis) -> StepOutcome:
     """The step that was explained."""
     losses = explained.record.losses if explained.record is not None else ()
     training = explained.training
     shapes = None if training is None else training.shapes()
-    return Seen(diagnosis, losses, explained.trace, shapes, training, explained.raised, explained.metrics)
+    return StepOutcome(diagnosis, losses, explained.trace, shapes, training, explained.raised, explained.metrics)
 
 
 def with_tried(
-    before: Seen,
-    run: Callable[[], Seen],
+    before: StepOutcome,
+    run: Callable[[], StepOutcome],
     variables: Mapping[str, Any] | None = None,
     until: float | None = None,
 ) -> Diagnosis:
@@ -144,10 +144,10 @@ def variables_as_called(trace: Trace, variables: Any) -> dict[str, Any]:
 class _Trials:
     """Runs and trains the step with each combination of edits once, and remembers the result."""
 
-    before: Seen
-    run: Callable[[], Seen]
+    before: StepOutcome
+    run: Callable[[], StepOutcome]
     variables: Mapping[str, Any]
-    known: dict[tuple[Edit, ...], Seen | str | None] = field(default_factory=dict)
+    known: dict[tuple[Edit, ...], StepOutcome | str | None] = field(default_factory=dict)
     courses: dict[tuple[Edit, ...], Course | str | None] = field(default_factory=dict)
     originals: dict[tuple[Edit, ...], Mapping[int, float]] = field(default_factory=dict)
     lent: list[Any] = field(default_factory=list)
@@ -161,7 +161,7 @@ class _Trials:
         left = self.seconds if self.until is None else min(self.seconds, self.until - time.monotonic())
         return min(MOST_SECONDS, left)
 
-    def of(self, edits: Sequence[Edit]) -> Seen | str | None:
+    def of(self, edits: Sequence[Edit]) -> StepOutcome | str | None:
         """The result of the step with the edits; or the reason why they were not tried; `None` if the program raises
         with them.
         """
@@ -172,7 +172,7 @@ class _Trials:
             self.known[key] = _TOO_MANY if len(self.known) >= MOST_RUNS else self._seen(key)
         return self.known[key]
 
-    def _seen(self, edits: Sequence[Edit]) -> Seen | str | None:
+    def _seen(self, edits: Sequence[Edit]) -> StepOutcome | str | None:
         with unknown_noted() as unknown:
             now = self._ran(edits)
         if now != _NOT_BUILT or not unknown:
@@ -184,7 +184,7 @@ class _Trials:
                 return now
             return self._ran(edits)
 
-    def _ran(self, edits: Sequence[Edit]) -> Seen | str | None:
+    def _ran(self, edits: Sequence[Edit]) -> StepOutcome | str | None:
         ran: Ran | None = None
         try:
             with edited(edits, self.variables) as ran:
@@ -218,13 +218,13 @@ class _Trials:
         key = _in_order(edits)
         if key not in self.courses:
             now = self.known[key] if key else self.before
-            training = now.training if isinstance(now, Seen) else None
+            training = now.training if isinstance(now, StepOutcome) else None
             course = _RUN_EAGERLY if training is None else self._course(training)
             if isinstance(course, Course):
                 self.originals[key] = self._original(course)
                 course = replace(course, values={})
             self.courses[key] = course
-            if key and isinstance(now, Seen):  # a trace is large
+            if key and isinstance(now, StepOutcome):  # a trace is large
                 self.known[key] = replace(now, training=None)
         return self.courses[key]
 
@@ -315,7 +315,7 @@ class _Trials:
     def reaches(self, finding: Finding, edits: Sequence[Edit]) -> bool:
         """Whether a path leads to a variable of the finding, however small its gradient is."""
         now = self.of(edits)
-        return isinstance(now, Seen) and any(
+        return isinstance(now, StepOutcome) and any(
             each.status in ("zero", *_WELL) for each in now.diagnosis.variables if each.name in finding.variables
         )
 
@@ -387,7 +387,7 @@ def _rise(first: float, last: float) -> float:
     return (last - first) / max(abs(first), 1e-12)
 
 
-def _kept(before: Seen, now: Seen) -> Iterator[Kept]:
+def _kept(before: StepOutcome, now: StepOutcome) -> Iterator[Kept]:
     """What an edit leaves as it was."""
     pairs = zip(before.losses, now.losses, strict=False)
     if len(before.losses) == len(now.losses) > 0 and all(_is_same_loss(*pair) for pair in pairs):
@@ -502,7 +502,7 @@ def _is_same(finding: Finding, now: Finding) -> bool:
     )
 
 
-def _loss(seen: Seen, target: int) -> float | None:
+def _loss(seen: StepOutcome, target: int) -> float | None:
     place = max(target, 0)
     value = seen.losses[place] if place < len(seen.losses) else math.nan
     return None if _not_finite(value) else float(value)

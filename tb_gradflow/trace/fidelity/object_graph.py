@@ -29,7 +29,7 @@ _MOST_VALUES = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Binding:
     """Something that holds a value.
 
     Attributes:
@@ -74,7 +74,7 @@ class Bindings:
                 place.put(place.value)
 
 
-def _held(place: Place) -> Any:
+def _held(place: Binding) -> Any:
     """The current value of a place; `None` if the place no longer exists."""
     try:
         return place.get()
@@ -82,7 +82,7 @@ def _held(place: Place) -> Any:
         return None
 
 
-def _places(roots: Sequence[Any]) -> Iterator[Place]:
+def _places(roots: Sequence[Any]) -> Iterator[Binding]:
     """The places of variables and of generators that can be reached from `roots`."""
     seen: set[int] = set()
     level = [each for root in roots for each in _parts(root)]
@@ -104,7 +104,7 @@ def _parts(holder: Any) -> Sequence[Any]:
     return (holder.__func__, holder.__self__) if _is_a(holder, types.MethodType) else (holder,)
 
 
-def _slots(holder: Any) -> Iterator[Place]:
+def _slots(holder: Any) -> Iterator[Binding]:
     """The places in `holder`. Empty for data: a container of ten thousand elements does not contain variables or
     settings."""
     if _is_a(holder, (dict, list, tuple)) and len(holder) > _MOST_ENTRIES:
@@ -122,7 +122,7 @@ def _slots(holder: Any) -> Iterator[Place]:
             yield _item(f"[{index}]", holder, index)
     elif _is_a(holder, tuple):
         for index, value in enumerate(holder):
-            yield Place(f"[{index}]", value, functools.partial(holder.__getitem__, index), _kept)
+            yield Binding(f"[{index}]", value, functools.partial(holder.__getitem__, index), _kept)
     elif _has_attributes(holder):
         for name in list(vars(holder)):
             yield _item(f"self.{name}", vars(holder), name)
@@ -132,7 +132,7 @@ def _kept(value: Any) -> None:
     """A tuple cannot be changed."""
 
 
-def _closure(function: Any) -> Iterator[Place]:
+def _closure(function: Any) -> Iterator[Binding]:
     """The variables that a function has from the functions around it."""
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:
@@ -146,17 +146,17 @@ def _closure(function: Any) -> Iterator[Place]:
         def put(value: Any, cell: Any = cell) -> None:
             cell.cell_contents = value
 
-        yield Place(name, value, get, put)
+        yield Binding(name, value, get, put)
 
 
-def _item(name: str, container: Any, key: Any) -> Place:
+def _item(name: str, container: Any, key: Any) -> Binding:
     def get() -> Any:
         return container[key]
 
     def put(value: Any) -> None:
         container[key] = value
 
-    return Place(name, container[key], get, put)
+    return Binding(name, container[key], get, put)
 
 
 def _may_hold(value: Any) -> bool:

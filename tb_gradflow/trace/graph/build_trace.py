@@ -9,7 +9,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from tb_gradflow.analyse.graph.probabilities import SAME_VALUES, SOFTMAX_LOSSES
+from tb_gradflow.analyse.graph.op_sets import PYTHON_CALLS, SAME_VALUES
+from tb_gradflow.analyse.graph.probabilities import SOFTMAX_LOSSES
 from tb_gradflow.record.schema import (
     SNAPSHOT,
     Deferred,
@@ -54,7 +55,6 @@ from tb_gradflow.trace.tf_internals.patching import missing
 
 _DELICATE = frozenset({"Log", "Log1p", "Sqrt", "Rsqrt", "RealDiv", "Reciprocal", "Pow", "Exp", "Acos", "Asin"})
 
-_PYTHON = ("PyFunc", "PyFuncStateless", "EagerPyFunc")
 
 # The name scope in which a tape creates its ops: inside a function's body there is no other sign of them.
 _GRADIENT_SCOPE = "/gradient_tape/"
@@ -84,7 +84,7 @@ class Looked:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TensorPosition:
     """A floating tensor of the step's own graph, and its position in the trace.
 
     Attributes:
@@ -118,7 +118,7 @@ class Numbered:
     trace: Trace
     ops: Sequence[FlatOp]
     number_of: NumberOf
-    places: Sequence[Place]
+    places: Sequence[TensorPosition]
 
 
 def trace_of(looked: Looked, index: int, *, keep_source: bool = True) -> Trace:
@@ -177,7 +177,7 @@ class _Builder:
         kept = influenced_by(ops, users, start) & needed
         if not kept:
             # If a loss was not computed from the variables by ops, Python read them, if there is any on the path.
-            python = [op for op in needed if ops[op].type in _PYTHON and not ops[op].backward]
+            python = [op for op in needed if ops[op].type in PYTHON_CALLS and not ops[op].backward]
             kept.update(influenced_by(ops, users, python) & needed)
         kept.update(ref.op for ref in call.targets if ref.op in kept)
         for variable in sought:
@@ -235,7 +235,7 @@ class _Builder:
         place = self._flatteners[key.graph].ops[key.op].place
         return key.graph, key.op if place is None else place, key.op
 
-    def places(self, root: Any) -> Iterator[Place]:
+    def places(self, root: Any) -> Iterator[TensorPosition]:
         """The floating tensors of ops that are in a graph, and of those that it calls the results."""
         for number, flattener in enumerate(self._flatteners):
             if flattener.graph is not root:
@@ -248,11 +248,11 @@ class _Builder:
                 for output, tensor in enumerate(flat.tensors):
                     symbol = results.get(Ref(key.op, output)) if flat.nested else tensor
                     if symbol is not None and symbol.dtype.is_floating:
-                        yield Place(op, output, -1, symbol)
+                        yield TensorPosition(op, output, -1, symbol)
                 listed = {each.input for each in self._edges(key, flat)}
                 for slot, tensor in enumerate(() if flat.nested else flat.op.inputs):
                     if slot not in listed and tensor.dtype.is_floating:
-                        yield Place(op, -1, slot, tensor)
+                        yield TensorPosition(op, -1, slot, tensor)
 
     def ops(self) -> list[FlatOp]:
         """Those that are listed, in their order."""

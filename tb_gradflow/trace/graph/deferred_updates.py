@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tb_gradflow.analyse.graph.op_sets import ADDITIONS
 from tb_gradflow.trace.engine.definitions import BRANCHES
 from tb_gradflow.trace.graph.differentiable import shape_of
 from tb_gradflow.trace.graph.flat_ops import FlatOp, Ref, consumers
@@ -22,7 +23,6 @@ _ELEMENTWISE = frozenset(
     {"Identity", "Mul", "RealDiv", "DivNoNan", "Cast", "Neg", "Sub", "Select", "SelectV2", "ClipByValue", "Minimum"}
     | {"Maximum", "Reshape", "StopGradient", "CheckNumerics"}
 )
-_SUMS = frozenset({"Add", "AddV2", "AddN"})
 _ADDS = frozenset({"AssignAddVariableOp", "AssignSubVariableOp", "ResourceScatterAdd"})
 _READS = frozenset({"ReadVariableOp", "Identity"})
 
@@ -109,7 +109,7 @@ def _summed_up(ops: Sequence[FlatOp], op: FlatOp, known: dict[int, dict[int, flo
             if op.type == "Mul" or each.slot == 0:
                 scale = float(factor) if op.type == "Mul" else 1.0 / float(factor)
                 return {variable: share * scale for variable, share in _shares(ops, each.ref, known).items()}
-    elif op.type in (*_SUMS, "Sub") and len(op.inputs) == len(op.op.inputs):
+    elif op.type in (*ADDITIONS, "Sub") and len(op.inputs) == len(op.op.inputs):
         for each in op.inputs:
             sign = -1.0 if op.type == "Sub" and each.slot else 1.0
             part = _shares(ops, each.ref, known)
@@ -183,7 +183,7 @@ def _sum_of(
         if is_write(op.type):
             if op.type in _ADDS or (op.type == "AssignVariableOp" and _adds_to_own_value(ops, op)):
                 return op
-        elif op.type in _ELEMENTWISE | _SUMS and op.tensors and shape_of(op.tensors[0]) == shape:
+        elif op.type in _ELEMENTWISE | ADDITIONS and op.tensors and shape_of(op.tensors[0]) == shape:
             waiting.extend(users.get(place, ()))
     return None
 
@@ -200,7 +200,7 @@ def _adds_to_own_value(ops: Sequence[FlatOp], write: FlatOp) -> bool:
         seen.add(place)
         if op.op.type in _READS and any(each is handle for each in op.op.inputs):
             return sums
-        if op.type in _ELEMENTWISE | _SUMS:
-            sums = sums or op.type in _SUMS
+        if op.type in _ELEMENTWISE | ADDITIONS:
+            sums = sums or op.type in ADDITIONS
             waiting.extend(each.ref.op for each in op.inputs)
     return False

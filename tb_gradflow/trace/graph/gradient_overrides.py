@@ -7,11 +7,13 @@ import linecache
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from tb_gradflow.record.python import lines_of
 from tb_gradflow.record.schema import Override, Source
 from tb_gradflow.trace.graph.flat_ops import FlatOp
 from tb_gradflow.trace.source.frames import frames_of
+from tb_gradflow.trace.source.statements import tree_of
 
-Place = Callable[[Source], "int | None"]
+LineNumber = Callable[[Source], "int | None"]
 
 _NAME = "gradient_override_map"
 
@@ -28,7 +30,7 @@ class _Block:
 
 
 def overrides_in(
-    files: Iterable[str], chosen: Sequence[FlatOp], ops: Sequence[FlatOp], place: Place
+    files: Iterable[str], chosen: Sequence[FlatOp], ops: Sequence[FlatOp], place: LineNumber
 ) -> tuple[Override, ...]:
     """The overrides in some files whose blocks created some of the `chosen` ops, which matter to a loss; `ops` are all
     ops of the step. `place` numbers a line.
@@ -59,11 +61,7 @@ def _blocks(file: str) -> Iterator[_Block]:
     text = "".join(linecache.getlines(file))
     if _NAME not in text:
         return
-    try:
-        tree = ast.parse(text)
-    except SyntaxError:
-        return
-    for node in ast.walk(tree):
+    for node in ast.walk(tree_of(text)):
         if not isinstance(node, ast.With):
             continue
         for call in (item.context_expr for item in node.items):
@@ -77,4 +75,4 @@ def _entries(file: str, block: ast.With, given: ast.expr) -> Iterator[_Block]:
     if isinstance(given, ast.Dict):
         for key, value in zip(given.keys, given.values, strict=True):
             if isinstance(key, ast.Constant) and isinstance(value, ast.Constant):
-                yield _Block(file, block.lineno, block.end_lineno or block.lineno, str(key.value), str(value.value))
+                yield _Block(file, block.lineno, lines_of(block)[-1], str(key.value), str(value.value))

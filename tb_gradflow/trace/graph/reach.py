@@ -23,15 +23,12 @@ def influenced_by(
 
     Ops that use only sizes and types end a path: their result does not depend on the value.
     """
-    seen = set(start)
-    stack = list(seen)
-    while stack:
-        producer = stack.pop()
-        for user in users.get(producer, ()):
-            if user not in seen and ops[user].type not in VALUE_FREE and passes(producer, ops[user]):
-                seen.add(user)
-                stack.append(user)
-    return seen
+
+    def onward(producer: int) -> Iterable[int]:
+        takers = users.get(producer, ())
+        return (user for user in takers if ops[user].type not in VALUE_FREE and passes(producer, ops[user]))
+
+    return set(reached(start, onward))
 
 
 def needed_for(ops: Sequence[FlatOp], end: Iterable[int]) -> set[int]:

@@ -8,12 +8,11 @@ from typing import Any
 
 import tensorflow as tf
 
+from tb_gradflow.analyse.graph.op_sets import SLICES
 from tb_gradflow.trace.graph.differentiable import shape_of
 from tb_gradflow.trace.graph.flat_ops import FlatOp
 from tb_gradflow.trace.source.frames import frames_of
 from tb_gradflow.trace.source.user_line import origin_of
-
-_SLICES = ("StridedSlice", "Slice")
 
 # More than a few say nothing new.
 _MOST = 16
@@ -49,7 +48,7 @@ def _found(ops: Sequence[FlatOp], users: Mapping[int, Sequence[int]], kept: Set[
 
 def _is_users_slice(op: FlatOp) -> bool:
     """A slice of floating numbers that a library takes inside of one of its functions is none."""
-    if op.type not in _SLICES or not op.tensors or not op.tensors[0].dtype.is_floating:
+    if op.type not in SLICES or not op.tensors or not op.tensors[0].dtype.is_floating:
         return False
     return origin_of(frames_of(op.op.traceback), op.type, keep_source=False).api is not None
 
@@ -60,7 +59,7 @@ def _overlap(box: _Box, other: _Box) -> bool:
 
 def _box(op: FlatOp) -> _Box | None:
     """`None` for any op but a slice, and where what it takes is not constant."""
-    shape = shape_of(op.op.inputs[0]) if op.type in _SLICES and len(op.op.inputs) >= 3 else None
+    shape = shape_of(op.op.inputs[0]) if op.type in SLICES and len(op.op.inputs) >= 3 else None
     numbers = [tf.get_static_value(each) for each in op.op.inputs[1:]] if shape is not None else []
     if shape is None or any(each is None for each in numbers):
         return None

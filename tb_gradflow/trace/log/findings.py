@@ -199,9 +199,9 @@ def never_kept() -> Attempt:
     raise NotRepeatable("a session runs its graph, and Python has built that graph before")
 
 
-def try_fixes(*, goes_on: bool = False) -> None:
+def try_fixes(*, program_continues: bool = False) -> None:
     """Tries the edits of the steps that were kept: when the program has ended, so that nothing in it is changed, or
-    between two trainings of one that `goes_on`, such as a notebook."""
+    between two trainings of one that `program_continues`, such as a notebook."""
     listed, _endings[:] = list(_endings), []
     found, _untried[:] = [(recorder, Trials((trial,))) for recorder, trial in _untried], []
     if os.getpid() != _process or getattr(sys, "last_type", None) is KeyboardInterrupt:
@@ -212,7 +212,7 @@ def try_fixes(*, goes_on: bool = False) -> None:
         listed = []
     for ending in listed:
         try:
-            trials = _tried(ending, goes_on=goes_on)
+            trials = _tried(ending, program_continues=program_continues)
         except KeyboardInterrupt:
             break
         except NotRepeatable as reason:
@@ -243,9 +243,9 @@ def _others_run() -> bool:
     return False
 
 
-def _tried(ending: _Ending, *, goes_on: bool) -> Trials:
+def _tried(ending: _Ending, *, program_continues: bool) -> Trials:
     until = None
-    if goes_on and ending.share is not None and ending.attempt.repeats_python:
+    if program_continues and ending.share is not None and ending.attempt.repeats_python:
         raise NotRepeatable("the program goes on, and its Python code would run again")
     if ending.share is not None:
         seconds = min(ending.share * (time.monotonic() - ending.began), _MOST_SECONDS)

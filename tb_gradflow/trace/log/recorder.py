@@ -145,7 +145,7 @@ class Recorder:
         else:
             self._failed(trace)
 
-    def goes_on(self) -> None:
+    def step_begins(self) -> None:
         """Another step begins: the program has caught what an earlier one has raised."""
         self._unsettled = None
 

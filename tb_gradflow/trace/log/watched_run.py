@@ -99,7 +99,7 @@ class WatchedRun:
     def begins(self) -> None:
         """Called before a step."""
         if self._recorder is not None:
-            self._recorder.goes_on()
+            self._recorder.step_begins()
 
     def is_due(self) -> bool:
         if self.step == 0 and not writes_log():

@@ -27,7 +27,7 @@ from tensorflow.python.framework import func_graph
 from tensorflow.python.ops import handle_data_util
 
 from tb_gradflow.trace.engine.additions import SCOPE, Additions, unobserved
-from tb_gradflow.trace.engine.calls import Path, Place, argument_of_root, places
+from tb_gradflow.trace.engine.calls import CallSite, Path, argument_of_root, places
 from tb_gradflow.trace.engine.cells import Cell
 from tb_gradflow.trace.engine.copies import variables_given
 from tb_gradflow.trace.engine.definitions import Definition, calls_in, new_node, node_of
@@ -137,7 +137,7 @@ class Unit:
         ago: How many calls have begun since then.
     """
 
-    def __init__(self, guard: Guard, place: Place, calls: Mapping[int, Call]) -> None:
+    def __init__(self, guard: Guard, place: CallSite, calls: Mapping[int, Call]) -> None:
         self.function = place.function
         self.effects = Effects(place.function)
         self.in_xla = place.in_xla
@@ -282,11 +282,11 @@ class _At(Added):
         self.apart = (name,)
         self._path = path
 
-    def changes(self, place: Place) -> bool:
+    def changes(self, place: CallSite) -> bool:
         return place.path[: len(self._path)] == self._path and super().changes(place)
 
 
-def _units(function: Any, graphs: Sequence[Any]) -> Iterator[Place]:
+def _units(function: Any, graphs: Sequence[Any]) -> Iterator[CallSite]:
     """The outermost functions with these graphs, or those which XLA compiles with them."""
     found: list[Path] = []
     for place in places(function):
@@ -297,7 +297,7 @@ def _units(function: Any, graphs: Sequence[Any]) -> Iterator[Place]:
             yield place
 
 
-def _inside(place: Place) -> list[Any]:
+def _inside(place: CallSite) -> list[Any]:
     """The graph of a function, and all graphs that XLA compiles with it."""
     return [each.graph for each in places(place.function)] if place.in_xla else [place.graph]
 

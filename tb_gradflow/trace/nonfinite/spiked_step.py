@@ -107,7 +107,7 @@ def _tried(
             }
             trials.append(trial("weights", again.outcome(weights)))
         limit = excess.limit if is_of_loss else excess.limit / ratio
-        found = _rows(again, first, 0 if is_of_loss else 1, limit)
+        found = _rows(again, 0 if is_of_loss else 1, limit)
         if found is not None:
             rows, by, outcome = found
             trials.append(trial("rows", outcome, rows=rows, copied=by))
@@ -158,7 +158,7 @@ class _Again:
         return sizes.pop() if len(sizes) == 1 else 0
 
 
-def _rows(again: _Again, first: Outcome, measure: int, limit: float) -> tuple[tuple[int, ...], int, Outcome] | None:
+def _rows(again: _Again, measure: int, limit: float) -> tuple[tuple[int, ...], int, Outcome] | None:
     """The fewest rows that make the step what it is, by which row they were replaced, and what became of it; `None` if
     the step is not usual without any few rows."""
     batch, clock = again.batch(), Clock(_MOST_SECONDS, 0.0)

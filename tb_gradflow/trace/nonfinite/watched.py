@@ -6,15 +6,13 @@ All of it is a handful of ops on a few numbers. Python waits for none of them bu
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
 from tb_gradflow.trace.engine.additions import SCOPE
 from tb_gradflow.trace.engine.cells import Cell
-from tb_gradflow.trace.engine.definitions import Definition, new_node
+from tb_gradflow.trace.engine.definitions import Definition, new_constant, new_node
 from tb_gradflow.trace.nonfinite.usual import REMEMBERED, Excess, Usual
 
 EVERY = 64
@@ -94,9 +92,9 @@ class Watched:
         nodes = [
             *self._limits.reading(f"{scope}/limits"),
             *self._recent.reading(f"{scope}/recent"),
-            _constant(first, [self._count]),
-            _constant(size, [(EVERY - 1) * self._count]),
-            _constant(zero, 0),
+            new_constant(first, [self._count]),
+            new_constant(size, [(EVERY - 1) * self._count]),
+            new_constant(zero, 0),
             later,
             rows,
             new_node(f"{scope}/within", "LessEqual", [value, f"{scope}/limits:value:0"], T=tf.float32),
@@ -135,9 +133,3 @@ def every(usual: Usual, *, in_loop: bool = False) -> int:
     if in_loop:
         return _EVERY_OF_LOOP
     return EVERY_AT_FIRST if usual.steps < REMEMBERED // 2 else EVERY
-
-
-def _constant(name: str, value: Any) -> Any:
-    node = new_node(name, "Const", [], dtype=tf.int32)
-    node.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(value, tf.int32))
-    return node

@@ -12,6 +12,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tb_gradflow.analyse.graph.op_sets import SAME_ELEMENTS
 from tb_gradflow.trace.numerics.fusion import apart, computed_apart
 
 SMALL = 4096
@@ -30,7 +31,6 @@ _CONTRACTIONS = frozenset(
         "DepthwiseConv2dNativeBackpropFilter",
     }
 )
-_SAME_ELEMENTS = frozenset({"Identity", "Reshape", "Transpose", "Squeeze", "ExpandDims", "Cast"})
 
 
 def half_squares(gradients: Sequence[Any]) -> Any:
@@ -41,7 +41,7 @@ def half_squares(gradients: Sequence[Any]) -> Any:
 
 
 def _looked_at(gradients: Sequence[Any]) -> list[Any]:
-    flat = [_elements(each) for each in gradients if each is not None]
+    flat = [elements_of(each) for each in gradients if each is not None]
     flat = [each for each in flat if each.dtype.is_floating or each.dtype.is_complex]
     flat = computed_apart(flat)
     small = [each for each in flat if _is_small(each)]
@@ -50,7 +50,8 @@ def _looked_at(gradients: Sequence[Any]) -> list[Any]:
     return [tf.abs(each) if each.dtype.is_complex else each for each in (*map(apart, small), *large)]
 
 
-def _elements(gradient: Any) -> Any:
+def elements_of(gradient: Any) -> Any:
+    """The numbers of a gradient that TensorFlow squares and adds up: of `IndexedSlices`, one row may be there twice."""
     return gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
 
 
@@ -75,13 +76,13 @@ def _same(tensors: Sequence[Any]) -> Iterator[Any]:
     """The tensors, and the tensors from which they have all their elements."""
     for tensor in tensors:
         yield tensor
-        while tensor.op.type in _SAME_ELEMENTS:
+        while tensor.op.type in SAME_ELEMENTS:
             tensor = tensor.op.inputs[0]
             yield tensor
 
 
 def _maker(tensor: Any) -> Any:
     """The op that computed the elements of a tensor."""
-    while tensor.op.type in _SAME_ELEMENTS:
+    while tensor.op.type in SAME_ELEMENTS:
         tensor = tensor.op.inputs[0]
     return tensor.op

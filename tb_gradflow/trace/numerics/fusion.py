@@ -35,7 +35,7 @@ _PRODUCTS = frozenset({"MatMul", "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"
 # Ops whose output may reuse their input's memory.
 _SAME_MEMORY = frozenset({"Identity", "Reshape", "Squeeze", "ExpandDims", "StopGradient", "Snapshot"})
 
-_COPIES = frozenset({"Identity", "StopGradient", "PreventGradient", "Snapshot", "CheckNumerics"})
+COPIES = frozenset({"Identity", "StopGradient", "PreventGradient", "Snapshot", "CheckNumerics"})
 
 # Ops that are cheap enough to run twice.
 _REPEATED = _FACTORS | _TERMS | {"Sum", "Reshape", "Tile", "BroadcastTo", "Identity", "ExpandDims", "Squeeze"}
@@ -132,7 +132,7 @@ def _computed_again(gradient: Any, needed: Needed | None, depth: int) -> Any:
     if made.type == "Const" and gradient.dtype.is_floating:
         return behind(gradient)
     repeats = made.type in _REPEATED or _is_rewritten(made)
-    if depth == 0 or not repeats or _is_of_broadcast(made):
+    if depth == 0 or not repeats or is_of_broadcast(made):
         return None
     inputs = [_seen_input(tensor, needed, depth - 1) for tensor in made.inputs]
     if any(tensor is None for tensor in inputs):
@@ -151,7 +151,7 @@ def apart(gradient: Any) -> Any:
     if gradient is None:
         return gradient
     value = gradient
-    while value.op.type in _COPIES:  # as behind a clip by the norm of all gradients
+    while value.op.type in COPIES:  # as behind a clip by the norm of all gradients
         value = value.op.inputs[0]
     if value.op.type not in _FACTORS | _TERMS:
         return gradient
@@ -355,10 +355,10 @@ def _is_seen_through(op: Any) -> bool:
     """Whether the optimizer may remove an op that changes nothing. In a graph of TensorFlow 1 this includes the copies
     with which `tf.gradients` keeps all gradients of an op together.
     """
-    return _is_of_broadcast(op) or (op.type in _COPIES and not op.graph.building_function)
+    return is_of_broadcast(op) or (op.type in COPIES and not op.graph.building_function)
 
 
-def _is_of_broadcast(op: Any) -> bool:
+def is_of_broadcast(op: Any) -> bool:
     """Whether an op sums over the axes along which a factor or term was broadcast, or computes the shape of that sum.
     If sizes are unknown while a step is traced, as for the last batch, every gradient of a product has these two; the
     optimizer removes them if nothing was broadcast.

@@ -12,6 +12,7 @@ import tensorflow as tf
 from tensorflow.core.framework.function_pb2 import FunctionDef
 from tensorflow.python.ops.resource_variable_ops import BaseResourceVariable
 
+from tb_gradflow.analyse.graph.op_sets import PYTHON_CALLS
 from tb_gradflow.trace.engine.calls import places
 from tb_gradflow.trace.engine.definitions import Definition
 from tb_gradflow.trace.engine.draws import is_random
@@ -26,8 +27,6 @@ _NEXT = ("IteratorGetNext", "IteratorGetNextSync")
 
 _REPEATABLE = ("Assert", "Print", "LookupTableFind", "LookupTableFindV2", "LookupTableSizeV2")
 """These do nothing that lasts."""
-
-_PYTHON = ("PyFunc", "PyFuncStateless", "EagerPyFunc")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -151,7 +150,7 @@ def _draws_no_python(iterator: Any) -> bool:
     for dataset in datasets:
         if not isinstance(dataset, tf.data.Dataset):
             return False
-        if any(node.op in _PYTHON for each in dataset._functions() for node in all_nodes(each.function.graph)):
+        if any(node.op in PYTHON_CALLS for each in dataset._functions() for node in all_nodes(each.function.graph)):
             return False
         datasets += dataset._inputs()
     return True

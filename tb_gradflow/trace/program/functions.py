@@ -20,6 +20,7 @@ from tb_gradflow.trace.protection.faults import report
 from tb_gradflow.trace.protection.functions import chosen, protected
 from tb_gradflow.trace.protection.substitutes import Ours
 from tb_gradflow.trace.source.user_line import name_of_line
+from tb_gradflow.trace.tf_internals.tapes import REQUESTS
 from tb_gradflow.trace.watch import Watched
 
 _LIBRARIES = frozenset({"tensorflow", "keras", "tf_keras", "numpy", "tb_gradflow", "builtins"})
@@ -31,7 +32,7 @@ def install() -> None:
     original = vars(kind)["__call__"]
     kind.__call__ = chosen(original, functools.partial(_chosen, original), report)
     kind.__getstate__ = protected(vars(kind)["__getstate__"], _without_kept, report)
-    for name in ("gradient", "jacobian", "batch_jacobian"):
+    for name in REQUESTS:
         own = vars(tf.GradientTape)[name]
         setattr(tf.GradientTape, name, chosen(own, functools.partial(_taking, name, _taken(own)), report))
 

@@ -52,7 +52,7 @@ class Flushable(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RunDirectory:
     """One training's run.
 
     Attributes:
@@ -87,7 +87,7 @@ class Recording:
     ) -> None:
         self.log_dir = log_dir if is_elsewhere(log_dir) else os.path.abspath(local_path(log_dir))
         self.options = {**DEFAULTS, **options}
-        self.runs: list[Place] = []
+        self.runs: list[RunDirectory] = []
         self.loops: dict[Any, Any] = {}
         self._tell = tell
         self.see = see
@@ -102,7 +102,7 @@ class Recording:
             self._told.add(message)
             warn(message)
 
-    def begin(self, name: str) -> Place | None:
+    def begin(self, name: str) -> RunDirectory | None:
         """A new run with a name like this one: the first unused one. None if it cannot be written, which is reported
         once.
         """
@@ -112,7 +112,7 @@ class Recording:
         try:
             for number in range(1, MOST_OF_A_NAME):
                 chosen = wanted if number == 1 else f"{wanted}-{number}"
-                place = Place(chosen, posixpath.join(self.log_dir, chosen))
+                place = RunDirectory(chosen, posixpath.join(self.log_dir, chosen))
                 if _made(place.log_dir):
                     self.runs.append(place)
                     self._tell(place.name, True)
@@ -123,7 +123,7 @@ class Recording:
             warn(f"tb_gradflow stopped recording: cannot write to {self.log_dir} ({error})")
             return None
 
-    def drop(self, place: Place) -> None:
+    def drop(self, place: RunDirectory) -> None:
         """Called if nothing was recorded for the run."""
         if place in self.runs:
             self.runs.remove(place)
@@ -179,7 +179,7 @@ class PlaceOnDemand:
     def __init__(self, recording: Recording, name: str) -> None:
         self._recording = recording
         self._name = name
-        self._place: Place | None = None
+        self._place: RunDirectory | None = None
 
     def begin(self) -> str | None:
         """Its directory; None if it cannot be written."""

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from tb_gradflow.trace.numerics.fusion import is_constant, may_be_merged, may_be_merged_into
+from tb_gradflow.trace.numerics.fusion import COPIES, is_constant, is_of_broadcast, may_be_merged, may_be_merged_into
 from tb_gradflow.trace.sessions.executions import Execution, variable_read_by
 
 Array = npt.NDArray[Any]
@@ -23,9 +23,8 @@ Values = Mapping[str, Array]
 """Values of tensors by name, and of variables by the name of the op that creates them."""
 
 # Ops whose result the optimizer may replace by their input, if nothing fetches it. The input is fetched in their place.
-_COPIES = frozenset({"Identity", "StopGradient", "PreventGradient", "Snapshot", "CheckNumerics"})
 _RESHAPING = frozenset({"Reshape", "Squeeze", "ExpandDims"})
-_SEEN_THROUGH = _COPIES | _RESHAPING
+_SEEN_THROUGH = COPIES | _RESHAPING
 
 _DEEPEST = 8
 
@@ -69,7 +68,7 @@ def recipe_for(tensor: Any, execution: Execution, is_gradient: Callable[[Any], b
     """How to get the elements of a tensor in a run, in some shape; `None` if that could change how the training rounds,
     or takes too much. `is_gradient` tells whether an op computes a gradient.
     """
-    while _is_copy(tensor.op) and tensor.name not in execution.fetched and not _is_unbroadcast(tensor.op):
+    while _is_copy(tensor.op) and tensor.name not in execution.fetched and not is_of_broadcast(tensor.op):
         tensor = tensor.op.inputs[0]
     return _Recipes(execution, is_gradient).recipe(tensor, _DEEPEST)
 
@@ -95,7 +94,7 @@ class _Recipes:
         known = tf.get_static_value(tensor)
         if known is not None:
             return Recipe((), lambda values: np.asarray(known))
-        if _is_unbroadcast(op):
+        if is_of_broadcast(op):
             summed = op.inputs[0].op if op.type == "Reshape" else op
             inputs, compute = summed.inputs[:1], _unbroadcasting(tensor.shape if op.type == "Reshape" else None)
         else:
@@ -120,19 +119,12 @@ class _Recipes:
 
 def _is_kept(op: Any) -> bool:
     """Whether the optimizer does not replace an op by its input."""
-    return not _is_copy(op) and not (_is_unbroadcast(op) and not _is_certain(op))
+    return not _is_copy(op) and not (is_of_broadcast(op) and not _is_certain(op))
 
 
 def _is_copy(op: Any) -> bool:
     """Whether an op copies something that can be fetched in its place: not the result of a branch or a loop."""
     return op.type in _SEEN_THROUGH and op.graph.is_fetchable(op.inputs[0])
-
-
-def _is_unbroadcast(op: Any) -> bool:
-    """Whether an op sums over the axes along which a factor or term was broadcast, or restores the shape after that."""
-    if op.type == "Reshape":
-        op = op.inputs[0].op
-    return bool(op.type == "Sum" and op.inputs[1].op.type == "BroadcastGradientArgs")
 
 
 def _is_certain(summing: Any) -> bool:
@@ -180,7 +172,7 @@ def _function_of(op: Any) -> Callable[..., Any] | None:
         return lambda *factors: np.matmul(
             *(each.T if turn else each for each, turn in zip(factors, turned, strict=True))
         )
-    return np.asarray if op.type in _COPIES else _ELEMENTWISE.get(op.type)
+    return np.asarray if op.type in COPIES else _ELEMENTWISE.get(op.type)
 
 
 def _combined(parts: Sequence[Recipe], compute: Callable[..., Any]) -> Recipe:

@@ -12,7 +12,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tb_gradflow.trace.engine.definitions import BRANCHES, CALLS
+from tb_gradflow.trace.engine.definitions import BRANCHES, CALLS, LOOPS
 from tb_gradflow.trace.engine.reached import reached
 from tb_gradflow.trace.graph_v1.variables_v1 import MAKERS, changes_variable
 
@@ -28,8 +28,7 @@ _SHARES_MEMORY = _HANDS_ON_VARIABLE | {
     "Snapshot",
     "PreventGradient",
 }
-WHILES = frozenset({"While", "StatelessWhile"})
-_FUNCTIONS = CALLS | BRANCHES | WHILES
+_FUNCTIONS = CALLS | BRANCHES | LOOPS
 
 
 class Execution:
@@ -203,17 +202,11 @@ def variable_read_by(tensor: Any) -> str | None:
 
 def types_in(op: Any, is_sought: Callable[[str], bool]) -> Iterator[str]:
     """The types of the ops in the functions that an op calls, as far as they are sought."""
-    waiting = list(_functions_of(op.node_def))
-    seen: set[str] = set()
-    while waiting:
-        name = waiting.pop()
-        if name in seen:
-            continue
-        seen.add(name)
-        for node in _nodes_of(op.graph, name):
-            if is_sought(node.op):
-                yield node.op
-            waiting.extend(_functions_of(node))
+    names = reached(
+        _functions_of(op.node_def),
+        lambda name: (inner for node in _nodes_of(op.graph, name) for inner in _functions_of(node)),
+    )
+    return (node.op for name in names for node in _nodes_of(op.graph, name) if is_sought(node.op))
 
 
 def _functions_of(node: Any) -> Iterator[str]:

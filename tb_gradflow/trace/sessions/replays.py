@@ -14,11 +14,11 @@ from typing import Any
 
 from tensorflow.python.framework import op_def_registry
 
-from tb_gradflow.trace.engine.definitions import BRANCHES, CALLS
+from tb_gradflow.trace.engine.definitions import BRANCHES, CALLS, LOOPS
 from tb_gradflow.trace.engine.reached import reached
 from tb_gradflow.trace.graph_v1.variables_v1 import MAKERS
 from tb_gradflow.trace.sessions.exact import Array, Values, is_exact
-from tb_gradflow.trace.sessions.executions import WHILES, Execution, types_in, variable_read_by
+from tb_gradflow.trace.sessions.executions import Execution, types_in, variable_read_by
 
 # These have a state for TensorFlow, but running them changes nothing, and calls nothing of the program's.
 _READS = MAKERS | {"ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VariableShape", "Assert"}
@@ -128,13 +128,13 @@ def _all_before(op: Any) -> list[Any]:
 def _is_pure(op: Any) -> bool:
     if op.type == "Placeholder":
         return False
-    if op.type in CALLS | BRANCHES | WHILES:
+    if op.type in CALLS | BRANCHES | LOOPS:
         return not any(True for _ in types_in(op, lambda kind: not _is_pure_type(kind)))
     return _is_pure_type(op.type)
 
 
 def _is_pure_type(kind: str) -> bool:
-    if kind in _READS or kind.startswith(_ARRAYS) or kind in CALLS | BRANCHES | WHILES:
+    if kind in _READS or kind.startswith(_ARRAYS) or kind in CALLS | BRANCHES | LOOPS:
         return True
     definition = op_def_registry.get(kind)
     if definition is None or definition.is_stateful or kind.startswith(_PYTHON):

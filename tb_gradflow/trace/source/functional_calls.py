@@ -9,8 +9,9 @@ import functools
 import linecache
 from collections.abc import Iterable, Iterator
 
+from tb_gradflow.record.python import imports_of
 from tb_gradflow.record.schema import Source
-from tb_gradflow.trace.source.statements import written_at
+from tb_gradflow.trace.source.statements import tree_of, written_at
 
 # A call in these is made in the step, where its line is known.
 _OF_A_STEP = frozenset({"call", "__call__", "train_step", "test_step", "compute_loss", "compute_metrics"})
@@ -34,11 +35,8 @@ def line_of(api: str, files: Iterable[str]) -> Source | None:
 def _calls(text: str) -> dict[str, list[tuple[int, str]]]:
     """The calls of functions of `keras.ops` outside of a step, by function: the line and the function around it."""
     found: dict[str, list[tuple[int, str]]] = {}
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
-        return found
-    known = dict(_imported(tree))
+    tree = tree_of(text)
+    known = imports_of(tree)
     for node, function in _nodes(tree, "<module>"):
         root, _, rest = ast.unparse(node.func).partition(".")
         name = f"{known.get(root, root)}.{rest}".rstrip(".").replace("tensorflow.keras.", "keras.")
@@ -55,11 +53,3 @@ def _nodes(node: ast.AST, function: str) -> Iterator[tuple[ast.Call, str]]:
             yield child, function
         inside = child.name if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)) else function
         yield from _nodes(child, inside)
-
-
-def _imported(tree: ast.AST) -> Iterator[tuple[str, str]]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from ((each.asname, each.name) for each in node.names if each.asname)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            yield from ((each.asname or each.name, f"{node.module}.{each.name}") for each in node.names)

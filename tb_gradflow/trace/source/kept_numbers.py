@@ -14,11 +14,21 @@ import weakref
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import FrameType, FunctionType, MethodType, ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from tb_gradflow.record.python import live_in, module_of
+from tb_gradflow.record.python import (
+    calls_within,
+    lines_of,
+    live_in,
+    name_of,
+    names_bound,
+    own_nodes,
+    parameters_in,
+    parsed,
+    targets_of,
+)
 from tb_gradflow.record.schema import KeptNumber, Trace
 from tb_gradflow.trace.protection.foreign import suppressed
 from tb_gradflow.trace.protection.living_objects import functions, instances_of
@@ -73,15 +83,15 @@ class KeptNumbers:
         self._kept: list[_Kept] = []
         self._told = set[tuple[str, str]]()
         with suppressed():  # the user's classes may be anything
-            self._kept = list(_kept(trace, {id(each) for each in captured}))
+            self._kept = list(_kept(trace, {id(tensor) for tensor in captured}))
 
     def news(self) -> tuple[KeptNumber, ...]:
         """Those that are others by now, and those that the step itself should change, each once; none if the same ones
         have been returned before."""
         found: dict[tuple[str, str], KeptNumber] = {}
         with suppressed():
-            for each in self._kept:
-                read, values = each.read, each.news()
+            for kept in self._kept:
+                read, values = kept.read, kept.news()
                 if values is not None:
                     name = f"self.{read.name}" if read.owner else read.name
                     found.setdefault((read.file, name), KeptNumber(name, read.file, read.line, *values))
@@ -97,13 +107,13 @@ def _number(value: Any) -> float | None:
 
 def _kept(trace: Trace, captured: Collection[int]) -> Iterator[_Kept]:
     reads = list(_reads(trace))
-    modules = _modules({each.file for each in reads})
-    kinds = {(each.owner, each.file): modules.get(each.file, {}).get(each.owner) for each in reads if each.owner}
-    instances = list(instances_of(*(each for each in kinds.values() if isinstance(each, type))))
+    modules = _modules({read.file for read in reads})
+    kinds = {(read.owner, read.file): modules.get(read.file, {}).get(read.owner) for read in reads if read.owner}
+    instances = list(instances_of(*(kind for kind in kinds.values() if isinstance(kind, type))))
     for read in reads:
         kind = kinds.get((read.owner, read.file))
-        own = [each for each in instances if isinstance(kind, type) and issubclass(type(each), kind)]
-        own = [each for each in own if _holds(each, captured)] or own
+        own = [instance for instance in instances if isinstance(kind, type) and issubclass(type(instance), kind)]
+        own = [instance for instance in own if _holds(instance, captured)] or own
         module = modules.get(read.file, {})
         holders = [*map(_attributes, own[:_MOST_INSTANCES])] if read.owner else [lambda module=module: module]
         known = [(now, value) for now in holders if (value := _number(now().get(read.name))) is not None]
@@ -115,10 +125,10 @@ def _holds(instance: Any, captured: Collection[int]) -> bool:
     """Whether an object holds one of these: another model of the same class holds none of the step's variables."""
     known, reached = set[int](), [instance]
     while reached and len(known) < _MOST_HELD:
-        new = {id(each): each for each in gc.get_referents(*reached) if not issubclass(type(each), _OF_ALL)}
+        new = {id(value): value for value in gc.get_referents(*reached) if not issubclass(type(value), _OF_ALL)}
         if not captured or not new.keys().isdisjoint(captured):
             return bool(captured)
-        reached = [each for number, each in new.items() if number not in known]
+        reached = [value for number, value in new.items() if number not in known]
         known.update(new)
     return False
 
@@ -146,93 +156,83 @@ def _modules(files: set[str]) -> dict[str, dict[str, Any]]:
         if isinstance(file, str) and is_users(file):
             found.setdefault(path_in_log(file, working_directory()), vars(module))
     if not files <= set(found):  # a file that was run by its path, without a module
-        for each in functions():
-            if is_users(each.__code__.co_filename):
-                found.setdefault(path_in_log(each.__code__.co_filename, working_directory()), each.__globals__)
+        for function in functions():
+            if is_users(function.__code__.co_filename):
+                found.setdefault(path_in_log(function.__code__.co_filename, working_directory()), function.__globals__)
     return found
 
 
 def _reads(trace: Trace) -> Iterator[_Read]:
     for passage in trace.passages:
-        ran = {each.line - passage.line + 1 for each in trace.sources if each.file == passage.file}
-        try:
-            tree = module_of(passage.text)
-        except SyntaxError:
-            continue
-        listed = list(_functions(tree))
-        running = [each for each in listed if not ran.isdisjoint(_own_lines(each[1]))]
-        inner = {function.name for _, function, _ in running if not function.decorator_list}
+        ran = {source.line - passage.line + 1 for source in trace.sources if source.file == passage.file}
+        tree = parsed(passage.text)
+        listed = list(_functions(tree)) if tree is not None else []
+        running = [function for function in listed if not ran.isdisjoint(_own_lines(function.node))]
+        inner = {function.node.name for function in running if not function.node.decorator_list}
         within = _with_called(running, listed)
-        around = [each for each in listed if not inner.isdisjoint(_called_in(each[1]))]
-        for owner, function, outer in running:
-            for name, (line, is_updated) in _read_in(function, outer, of_self=bool(owner)).items():
+        around = [function for function in listed if not inner.isdisjoint(_called_in(function.node))]
+        for owner, node, outer in running:
+            of_self = bool(owner)
+            for name, (line, is_updated) in _read_in(node, outer, of_self=of_self).items():
                 # What a step sets has no value from before. What calls its parts may be the loop around it: a counter
                 # that is set there may count what is done in one step.
-                setting = [*within, *around] if is_updated else within
-                if not any(of == owner and name in _set_anew(each, of_self=bool(owner)) for of, each, _ in setting):
+                others = (other for other in ([*within, *around] if is_updated else within) if other.owner == owner)
+                if not any(name in _set_anew(other.node, of_self=of_self) for other in others):
                     yield _Read(owner, name, passage.file, line + passage.line - 1, is_updated)
 
 
-_FunctionHere = tuple[str, ast.FunctionDef, frozenset[str]]
+class _Function(NamedTuple):
+    """A function, with the class that it is a method of, and the names of the functions around it."""
+
+    owner: str
+    node: ast.FunctionDef
+    outer: frozenset[str]
 
 
-def _with_called(functions: Sequence[_FunctionHere], listed: Sequence[_FunctionHere]) -> list[_FunctionHere]:
+def _with_called(functions: Sequence[_Function], listed: Sequence[_Function]) -> list[_Function]:
     """With those that they may call, and so on."""
     found = list(functions)
-    for _, function, _ in found:  # grows
-        called = _called_in(function)
-        found += (each for each in listed if each[1].name in called and each not in found)
+    for function in found:  # grows
+        called = _called_in(function.node)
+        found += (other for other in listed if other.node.name in called and other not in found)
     return found
 
 
-def _functions(tree: ast.Module) -> Iterator[_FunctionHere]:
-    """With their class, and the names of the functions around them."""
+def _functions(tree: ast.Module) -> Iterator[_Function]:
     for node in tree.body:
         if isinstance(node, ast.FunctionDef):
             yield from _with_inner("", node, frozenset())
         elif isinstance(node, ast.ClassDef):
-            for each in node.body:
-                if isinstance(each, ast.FunctionDef):
-                    yield from _with_inner(node.name, each, frozenset())
+            for member in node.body:
+                if isinstance(member, ast.FunctionDef):
+                    yield from _with_inner(node.name, member, frozenset())
 
 
-def _with_inner(owner: str, function: ast.FunctionDef, outer: frozenset[str]) -> Iterator[_FunctionHere]:
-    yield owner, function, outer
+def _with_inner(owner: str, function: ast.FunctionDef, outer: frozenset[str]) -> Iterator[_Function]:
+    yield _Function(owner, function, outer)
     names = outer | _names_of(function)
-    for each in _inner(function):
-        yield from _with_inner(owner, each, names)
+    for inner in _inner(function):
+        yield from _with_inner(owner, inner, names)
 
 
-def _inner(node: ast.AST) -> Iterator[ast.FunctionDef]:
-    for each in ast.iter_child_nodes(node):
-        if isinstance(each, ast.FunctionDef):
-            yield each
-        elif not isinstance(each, ast.ClassDef):
-            yield from _inner(each)
+def _inner(function: ast.FunctionDef) -> Iterator[ast.FunctionDef]:
+    inside = own_nodes(function, (ast.FunctionDef, ast.ClassDef))
+    return (node for node in inside if isinstance(node, ast.FunctionDef))
 
 
 def _own_lines(function: ast.FunctionDef) -> set[int]:
     """Without those of functions inside."""
-    lines = set(range(function.lineno, (function.end_lineno or function.lineno) + 1))
-    for each in _inner(function):
-        lines -= set(range(each.lineno, (each.end_lineno or each.lineno) + 1))
-    return lines
+    return set(lines_of(function)).difference(*map(lines_of, _inner(function)))
 
 
 def _names_of(function: ast.FunctionDef) -> set[str]:
     """The names that belong to a function, or to one inside."""
-    nodes = list(ast.walk(function))
-    shared = {name for each in nodes if isinstance(each, (ast.Global, ast.Nonlocal)) for name in each.names}
-    own = {each.arg for each in nodes if isinstance(each, ast.arg)}
-    return own | {each.id for each in nodes if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)} - shared
+    shared = (node.names for node in ast.walk(function) if isinstance(node, (ast.Global, ast.Nonlocal)))
+    return parameters_in(function) | names_bound(function).difference(*shared)
 
 
 def _called_in(function: ast.FunctionDef) -> set[str]:
-    return {ast.unparse(each.func).rpartition(".")[2] for each in _calls(function)}
-
-
-def _calls(function: ast.FunctionDef) -> Iterator[ast.Call]:
-    return (each for each in ast.walk(function) if isinstance(each, ast.Call))
+    return {name_of(call.func) for call in calls_within(function)}
 
 
 def _set_anew(function: ast.FunctionDef, *, of_self: bool) -> set[str]:
@@ -245,10 +245,10 @@ def _set_anew(function: ast.FunctionDef, *, of_self: bool) -> set[str]:
             if isinstance(statement, ast.With):
                 visit(statement.body)
                 continue
-            names = {name for each in ast.walk(statement) if (name := _name(each, of_self=of_self))}
+            names = {name for node in ast.walk(statement) if (name := _name(node, of_self=of_self))}
             if isinstance(statement, ast.Assign):
-                read.update(name for each in ast.walk(statement.value) if (name := _name(each, of_self=of_self)))
-                found.update({_name(each, of_self=of_self) for each in statement.targets} - read)
+                read.update(name for node in ast.walk(statement.value) if (name := _name(node, of_self=of_self)))
+                found.update({_name(node, of_self=of_self) for node in statement.targets} - read)
             read.update(names)
 
     if function.name not in ("__init__", "build"):
@@ -261,7 +261,7 @@ def _read_in(function: ast.FunctionDef, outer: Collection[str], *, of_self: bool
     it. For each the first line that does, and whether the function updates it. What is called, only read to be updated,
     or read by Python code that runs in each step, counts for nothing."""
     own = set[str]() if of_self else {*outer, *_names_of(function)}
-    called, live = {each.func for each in _calls(function)}, live_in(function)
+    called, live = {call.func for call in calls_within(function)}, live_in(function)
     first: dict[str, int] = {}
     updated = set[str]()
 
@@ -269,8 +269,7 @@ def _read_in(function: ast.FunctionDef, outer: Collection[str], *, of_self: bool
         if node in live:
             return
         if isinstance(node, (ast.Assign, ast.AugAssign)):
-            listed = node.targets if isinstance(node, ast.Assign) else [node.target]
-            targets = frozenset(name for each in listed if (name := _name(each, of_self=of_self)))
+            targets = frozenset(name for target in targets_of(node) if (name := _name(target, of_self=of_self)))
             updated.update(targets if isinstance(node, ast.AugAssign) else ())
         name = _name(node, of_self=of_self)
         if name and isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load):
@@ -278,8 +277,8 @@ def _read_in(function: ast.FunctionDef, outer: Collection[str], *, of_self: bool
                 updated.add(name)
             elif node not in called:
                 first.setdefault(name, node.lineno)
-        for each in ast.iter_child_nodes(node):
-            visit(each, targets)
+        for child in ast.iter_child_nodes(node):
+            visit(child, targets)
 
     for statement in function.body:
         visit(statement, frozenset())

@@ -5,11 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
+from tb_gradflow.record.python import argument_of, calls_within, parsed
 from tb_gradflow.trace.source.frames import Frame
 from tb_gradflow.trace.source.user_line import origin_of
-
-# Methods of a tape, whose first argument is differentiated.
-_METHODS = ("gradient", "jacobian", "batch_jacobian")
+from tb_gradflow.trace.tf_internals.tapes import REQUESTS
 
 # The same in a graph of TensorFlow 1.
 _GRAPH_METHODS = ("minimize", "compute_gradients", "gradients")
@@ -23,7 +22,7 @@ def target_names(calls: Sequence[Sequence[Frame]], *, by_tape: bool = True) -> I
 
     Several requests on one line, `a.gradient(x, …), b.gradient(y, …)`, run from left to right.
     """
-    methods = _METHODS if by_tape else _GRAPH_METHODS
+    methods = REQUESTS if by_tape else _GRAPH_METHODS
     asked: dict[tuple[str, int], int] = {}
     for frames in calls:
         source = origin_of(frames, "").source
@@ -53,24 +52,15 @@ def requested_in(frames: Sequence[Frame]) -> tuple[str, str]:
 
 def _given(call: ast.Call, place: int, keywords: Sequence[str]) -> str:
     """An argument of a call as it is written; empty if it is not given."""
-    placed = call.args[place : place + 1] if place >= 0 else []
-    named = [word.value for word in call.keywords if word.arg in keywords]
-    return next((ast.unparse(each) for each in (*placed, *named)), "")
+    argument = argument_of(call, place, *keywords)
+    return ast.unparse(argument) if argument is not None else ""
 
 
 def _calls_in(code: str, methods: Sequence[str]) -> list[ast.Call]:
     """The calls of some methods in a line of code, if the line can be parsed: in the order in which they run, inner
     ones first.
     """
-    for attempt in (code, code + ")", code.rstrip(":") + ":\n    pass"):
-        try:
-            tree = ast.parse(attempt)
-        except SyntaxError:
-            continue
-        calls = [
-            node
-            for node in ast.walk(tree)
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in methods
-        ]
-        return sorted(calls, key=lambda node: (node.end_lineno or 0, node.end_col_offset or 0))
-    return []
+    tree = parsed(code, code + ")", code.rstrip(":") + ":\n    pass")
+    calls = calls_within(tree, *methods) if tree is not None else []
+    of_objects = (call for call in calls if isinstance(call.func, ast.Attribute))
+    return sorted(of_objects, key=lambda call: (call.end_lineno or 0, call.end_col_offset or 0))

@@ -8,7 +8,9 @@ import linecache
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from tb_gradflow.record.python import calls_within, lines_of, name_of, names_bound, names_read, targets_of
 from tb_gradflow.record.schema import Passage
+from tb_gradflow.trace.source.statements import tree_of
 
 # Limits on the characters of one statement, and of all of them: a log is not a copy of the program.
 _LONGEST, _MOST = 40_000, 200_000
@@ -57,23 +59,23 @@ def passages_of(
     for file, numbers in lines.items():
         text = linecache.getlines(file)
         statements = _statements("".join(text))
-        holding = [each for each in statements if any(each.first <= number <= each.last for number in numbers)]
-        read = frozenset().union(*(each.reads for each in holding))
+        holding = [part for part in statements if any(part.first <= number <= part.last for number in numbers)]
+        read = frozenset().union(*(statement.reads for statement in holding))
         # A lambda returns what another statement computes.
-        lambdas = [each for each in statements if each.is_lambda and not each.defines.isdisjoint(read)]
-        read = read.union(*(each.reads for each in lambdas))
-        for each in statements:
+        lambdas = [part for part in statements if part.is_lambda and not part.defines.isdisjoint(read)]
+        read = read.union(*(statement.reads for statement in lambdas))
+        for statement in statements:
             kept = (
-                each.is_import
-                or each in holding
-                or not each.defines.isdisjoint(read)
-                or not each.words.isdisjoint(names)
-                or not each.calls.isdisjoint(types)
+                statement.is_import
+                or statement in holding
+                or not statement.defines.isdisjoint(read)
+                or not statement.words.isdisjoint(names)
+                or not statement.calls.isdisjoint(types)
             )
             if kept:
-                own = "".join(text[each.first - 1 : each.last]).rstrip("\n")
-                after = tuple(line.rstrip("\n") for line in text[each.last : each.last + _AFTER])
-                found.append(Passage(in_log[file], each.first, own, after))
+                own = "".join(text[statement.first - 1 : statement.last]).rstrip("\n")
+                after = tuple(line.rstrip("\n") for line in text[statement.last : statement.last + _AFTER])
+                found.append(Passage(in_log[file], statement.first, own, after))
     return tuple(_within_bounds(found))
 
 
@@ -87,38 +89,25 @@ def _within_bounds(found: Iterable[Passage]) -> Iterator[Passage]:
 
 @functools.lru_cache(maxsize=64)
 def _statements(text: str) -> tuple[_Statement, ...]:
-    try:
-        body = ast.parse(text).body
-    except (SyntaxError, ValueError, RecursionError):
-        return ()
-    return tuple(_statement(node) for node in body)
+    return tuple(_statement(node) for node in tree_of(text).body)
 
 
 def _statement(node: ast.stmt) -> _Statement:
     decorators = getattr(node, "decorator_list", [])
-    parts = list(ast.walk(node))
+    literals = (part.value for part in ast.walk(node) if isinstance(part, ast.Constant))
     return _Statement(
-        first=min(each.lineno for each in (node, *decorators)),
-        last=node.end_lineno or node.lineno,
+        first=min(part.lineno for part in (node, *decorators)),
+        last=lines_of(node)[-1],
         is_import=isinstance(node, (ast.Import, ast.ImportFrom)),
         is_lambda=isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda),
         defines=frozenset(_defined(node)),
-        reads=frozenset(each.id for each in parts if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)),
-        calls=frozenset(_last_name(each.func) for each in parts if isinstance(each, ast.Call)),
-        words=frozenset(each.value for each in parts if isinstance(each, ast.Constant) and isinstance(each.value, str)),
+        reads=frozenset(names_read(node)),
+        calls=frozenset(name_of(call.func) for call in calls_within(node)),
+        words=frozenset(value for value in literals if isinstance(value, str)),
     )
 
 
-def _defined(node: ast.stmt) -> Iterator[str]:
+def _defined(node: ast.stmt) -> set[str]:
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-        yield node.name
-    elif isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
-        yield from (
-            each.id for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
-        )
-
-
-def _last_name(function: ast.expr) -> str:
-    if isinstance(function, ast.Attribute):
-        return function.attr
-    return function.id if isinstance(function, ast.Name) else ""
+        return {node.name}
+    return names_bound(node) if targets_of(node) else set()

@@ -6,7 +6,9 @@ import ast
 import functools
 import linecache
 import re
-from collections.abc import Iterator, Set
+from collections.abc import Iterable, Set
+
+from tb_gradflow.record.python import lines_of, name_of, own_nodes, parsed, targets_of
 
 # Statements that consume a value: a call for its side effect (print, log, append), an assertion.
 _ENDS = (ast.Expr, ast.Assert, ast.Raise, ast.Pass)
@@ -17,26 +19,27 @@ def statement_at(file: str, line: int) -> ast.stmt | None:
 
     For the head of a block (`if x > 0:`) it is the block.
     """
-    return max(_around(file, line), key=lambda each: each.lineno, default=None)
+    return max(_around(file, line), key=lambda statement: statement.lineno, default=None)
 
 
-def _function_at(file: str, line: int) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+def function_at(file: str, line: int) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
     """The innermost function that `line` belongs to."""
-    functions = (each for each in _around(file, line) if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef)))
-    return max(functions, key=lambda each: each.lineno, default=None)
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+    functions = (statement for statement in _around(file, line) if isinstance(statement, kinds))
+    return max(functions, key=lambda function: function.lineno, default=None)
 
 
 def _around(file: str, line: int) -> list[ast.stmt]:
     """The statements that `line` belongs to."""
-    return [each for each in _statements(file) if each.lineno <= line <= (each.end_lineno or each.lineno)]
+    return [statement for statement in _statements(file) if line in lines_of(statement)]
 
 
 def arguments_at(file: str, line: int) -> frozenset[str]:
     """The names of the arguments of the function that `line` belongs to."""
-    inner = _function_at(file, line)
+    inner = function_at(file, line)
     if inner is None:
         return frozenset()
-    return frozenset(each.arg for each in (*inner.args.posonlyargs, *inner.args.args, *inner.args.kwonlyargs))
+    return frozenset(parameter.arg for parameter in (*inner.args.posonlyargs, *inner.args.args, *inner.args.kwonlyargs))
 
 
 def written_at(file: str, line: int) -> str:
@@ -50,22 +53,14 @@ def _is_whole(text: str) -> bool:
     """Whether a line makes sense on its own: as a statement, the head of a block, or one of several arguments that
     calls or computes something. A line with `axis,` or `tf.float32,` does not show the statement that it belongs to.
     """
-    for candidate in (text, text + "\n    pass"):
-        if _parts_of(candidate):
-            return True
-    return any(isinstance(part, _SPEAKING) for part in _parts_of(text.rstrip(",")))
+    if parsed(text, text + "\n    pass") is not None:
+        return True
+    arguments = parsed(text.rstrip(","))
+    return arguments is not None and any(isinstance(part, _SPEAKING) for part in ast.walk(arguments))
 
 
 # The kinds of nodes in an argument that show a computation.
 _SPEAKING = (ast.Call, ast.BinOp, ast.UnaryOp, ast.Compare, ast.Subscript, ast.Lambda)
-
-
-def _parts_of(text: str) -> list[ast.AST]:
-    """None if it is not valid Python."""
-    try:
-        return list(ast.walk(ast.parse(text)))
-    except (SyntaxError, ValueError):
-        return []
 
 
 @functools.lru_cache(maxsize=1024)
@@ -93,9 +88,9 @@ def is_only_told(file: str, line: int) -> bool:
     if isinstance(statement, _ENDS):
         return not _is_in_lambda(statement, line)
     if isinstance(statement, ast.If):
-        return all(isinstance(each, _ENDS) for each in (*statement.body, *statement.orelse))
+        return all(isinstance(branch, _ENDS) for branch in (*statement.body, *statement.orelse))
     names = names_kept(statement)
-    return bool(names) and not any(names & _read_in(each) for each in _statements(file) if each is not statement)
+    return bool(names) and not any(names & _read_in(other) for other in _statements(file) if other is not statement)
 
 
 def steers(file: str, line: int) -> bool:
@@ -107,15 +102,15 @@ def steers(file: str, line: int) -> bool:
     if isinstance(statement, heads):
         return True
     names = names_kept(statement)
-    return any(isinstance(each, heads) and names & _read_in(each) for each in _statements(file))
+    return any(isinstance(other, heads) and names & _read_in(other) for other in _statements(file))
 
 
 def condition_of_request(file: str, line: int) -> tuple[int, str] | None:
     """In the function that `line` belongs to, the condition under which alone it requests a gradient: its line and its
     code; None if there is none."""
-    for each in _conditions_around(file, line):
-        if any(_requests(node) for statement in each.body for node in ast.walk(statement)):
-            return each.lineno, _head_of(each)
+    for condition in _conditions_around(file, line):
+        if any(_requests(node) for statement in condition.body for node in ast.walk(statement)):
+            return condition.lineno, _head_of(condition)
     return None
 
 
@@ -123,16 +118,17 @@ def condition_of_update(file: str, line: int, ran: Set[int]) -> tuple[int, str] 
     """In the function that `line` belongs to, the condition under which alone it updates something, where none of the
     lines that `ran` is under it: its line and its code; None if there is none, or more than one."""
     found = []
-    for each in _conditions_around(file, line):
-        lines = range(each.body[0].lineno, (each.body[-1].end_lineno or each.body[-1].lineno) + 1)
-        if ran.isdisjoint(lines) and any(_updates(node) for statement in each.body for node in ast.walk(statement)):
-            found.append((each.lineno, _head_of(each)))
+    for condition in _conditions_around(file, line):
+        if ran.isdisjoint(lines_of(condition.body[0], condition.body[-1])) and any(
+            _updates(node) for statement in condition.body for node in ast.walk(statement)
+        ):
+            found.append((condition.lineno, _head_of(condition)))
     return found[0] if len(found) == 1 else None
 
 
 def _conditions_around(file: str, line: int) -> list[ast.If]:
-    inner = _function_at(file, line)
-    return [each for each in ast.walk(inner) if isinstance(each, ast.If)] if inner is not None else []
+    inner = function_at(file, line)
+    return [node for node in ast.walk(inner) if isinstance(node, ast.If)] if inner is not None else []
 
 
 def _head_of(condition: ast.If) -> str:
@@ -166,49 +162,24 @@ def names_in(statement: ast.stmt) -> frozenset[str]:
 
 def names_kept(statement: ast.stmt) -> frozenset[str]:
     """The names and attributes that a statement assigns to."""
-    if isinstance(statement, ast.Assign):
-        targets = statement.targets
-    elif isinstance(statement, (ast.AnnAssign, ast.AugAssign)):
-        targets = [statement.target]
-    else:
-        return frozenset()
-    names = set()
-    for target in targets:
-        for node in ast.walk(target):
-            if isinstance(node, (ast.Name, ast.Attribute)) and not _is_self(node):
-                names.add(node.id if isinstance(node, ast.Name) else node.attr)
-    return frozenset(names)
+    nodes = (node for target in targets_of(statement) for node in ast.walk(target))
+    return frozenset(name_of(node) for node in nodes if not _is_self(node)) - {""}
 
 
 def _read_in(statement: ast.stmt) -> frozenset[str]:
     """The names that a statement itself reads, except to print or log them; not those of nested statements."""
     if isinstance(statement, _ENDS):
         return frozenset()
-    return _identifiers(_own_nodes(statement))
+    return _identifiers(own_nodes(statement, (ast.stmt,)))
 
 
-def _identifiers(nodes: Iterator[ast.AST]) -> frozenset[str]:
-    names = set()
-    for node in nodes:
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-            names.add(node.id)
-        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
-            names.add(node.attr)
-    return frozenset(names)
-
-
-def _own_nodes(statement: ast.stmt) -> Iterator[ast.AST]:
-    for child in ast.iter_child_nodes(statement):
-        if not isinstance(child, ast.stmt):
-            yield from ast.walk(child)
+def _identifiers(nodes: Iterable[ast.AST]) -> frozenset[str]:
+    return frozenset(name_of(node) for node in nodes if isinstance(getattr(node, "ctx", None), ast.Load)) - {""}
 
 
 def _is_in_lambda(statement: ast.stmt, line: int) -> bool:
     """Whether a line of the statement contains a nested function, whose value goes to its caller."""
-    return any(
-        isinstance(node, ast.Lambda) and node.lineno <= line <= (node.end_lineno or node.lineno)
-        for node in ast.walk(statement)
-    )
+    return any(isinstance(node, ast.Lambda) and line in lines_of(node) for node in ast.walk(statement))
 
 
 def _is_self(node: ast.AST) -> bool:
@@ -216,12 +187,18 @@ def _is_self(node: ast.AST) -> bool:
 
 
 def _statements(file: str) -> tuple[ast.stmt, ...]:
-    return _parsed("".join(linecache.getlines(file)))
+    return _statements_in("".join(linecache.getlines(file)))
 
 
 @functools.lru_cache(maxsize=64)
-def _parsed(text: str) -> tuple[ast.stmt, ...]:
+def _statements_in(text: str) -> tuple[ast.stmt, ...]:
+    return tuple(node for node in ast.walk(tree_of(text)) if isinstance(node, ast.stmt))
+
+
+@functools.lru_cache(maxsize=64)
+def tree_of(text: str) -> ast.Module:
+    """The tree of a file; an empty one for what is not Python."""
     try:
-        return tuple(node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.stmt))
-    except (SyntaxError, ValueError):
-        return ()
+        return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return ast.Module([], [])

@@ -87,7 +87,8 @@ def _used(code: CodeType, known: Mapping[str, Any]) -> Iterator[tuple[str, Any]]
 def _search(starts: Iterable[tuple[str, Any]], variables: Iterable[Any]) -> dict[int, str]:
     """An explicit name is better than a position in a list. Private attributes count only if they are variables, not if
     they contain some: Keras keeps a list of layers in one."""
-    wanted, known = {id(each) for each in variables}, [start for start in starts if not start[0].startswith("__")]
+    wanted = {id(variable) for variable in variables}
+    known = [start for start in starts if not start[0].startswith("__")]
     found: dict[int, str] = {}
 
     def is_wanted(value: Any) -> bool:
@@ -107,7 +108,7 @@ def _search(starts: Iterable[tuple[str, Any]], variables: Iterable[Any]) -> dict
 
 def _parts(name: str, value: Any, anywhere: bool, is_wanted: Callable[[Any], bool]) -> Iterator[tuple[str, Any]]:
     if isinstance(value, Mapping):
-        ways = [(f"[{key!r}]", each) for key, each in list(value.items())[:_MOST]]
+        ways = [(f"[{key!r}]", part) for key, part in list(value.items())[:_MOST]]
     elif isinstance(value, (list, tuple)):
         fields = getattr(value, "_fields", None)
         if fields is None and not anywhere:
@@ -119,5 +120,5 @@ def _parts(name: str, value: Any, anywhere: bool, is_wanted: Callable[[Any], boo
     else:
         held = getattr(value, "__dict__", None)
         attributes = list(held.items()) if isinstance(held, dict) else []
-        ways = [(f".{key}", each) for key, each in attributes if not key.startswith("_") or is_wanted(each)]
-    yield from ((name + way, each) for way, each in ways if len(name + way) <= _LONGEST)
+        ways = [(f".{key}", part) for key, part in attributes if not key.startswith("_") or is_wanted(part)]
+    yield from ((name + way, part) for way, part in ways if len(name + way) <= _LONGEST)

@@ -15,11 +15,12 @@ from tb_gradflow.trace.capture.collector import Collector
 from tb_gradflow.trace.capture.gradient_clips import clippings_of
 from tb_gradflow.trace.capture.passed_values import passed_values
 from tb_gradflow.trace.engine.additions import Additions
-from tb_gradflow.trace.engine.calls import Place, places
+from tb_gradflow.trace.engine.calls import CallSite, places
 from tb_gradflow.trace.engine.cells import Bundle, Cell
 from tb_gradflow.trace.experiments.loss_alone import Loss, loss_of
 from tb_gradflow.trace.graph.gradient_call import Call
 from tb_gradflow.trace.graph.variables import Variables, has_one_shape, is_floating
+from tb_gradflow.trace.numerics.finiteness import elements_of
 from tb_gradflow.trace.numerics.later import Later, for_xla, gradient_columns, sums, table
 from tb_gradflow.trace.numerics.loss_scale import SCALED
 from tb_gradflow.trace.numerics.statistics_table import Block, LaterBlock
@@ -171,7 +172,7 @@ class Measurements:
             **{name: value.numpy() for name, value in values.items() if value is not None},
         }
 
-    def _more_rows(self, settings: Settings, inputs: NameInputs, called: Sequence[Place]) -> MoreRows:
+    def _more_rows(self, settings: Settings, inputs: NameInputs, called: Sequence[CallSite]) -> MoreRows:
         """The rows of the step that are not gradients."""
         collector, root = self._collector, self._collector.root
         block = LaterBlock(collector.symbols.of_graph(root).graph)
@@ -202,7 +203,7 @@ class Measurements:
         applied = [each.moved[0].applied for each in self._clippings]
         return [1.0 if each.divisor is None else self._state.scale(each.divisor) for each in applied]
 
-    def _named(self, inputs: NameInputs, called: Sequence[Place]) -> Named:
+    def _named(self, inputs: NameInputs, called: Sequence[CallSite]) -> Named:
         """The arguments of the step, which may be a function that the user's own step calls."""
         try:
             return inputs(*part_of_replica(self._replica, *self._arguments))
@@ -354,7 +355,7 @@ class _Left:
 
 
 def _graph_of(value: Any) -> Any:
-    part = value.values if isinstance(value, tf.IndexedSlices) else value
+    part = elements_of(value)
     return getattr(part, "graph", None)
 
 

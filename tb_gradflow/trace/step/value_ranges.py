@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tb_gradflow.analyse.graph.op_sets import DIVISIONS, MASKS, SINGULAR_INPUT, SOFTMAX_LOSS
+from tb_gradflow.analyse.graph.op_sets import DIVISIONS, LOOKUPS, MASKS, SAME_VALUES, SINGULAR_INPUT, SOFTMAX_LOSS
 from tb_gradflow.record.schema import OUTPUT_LIMITS
 from tb_gradflow.trace.capture.collector import Collector
 from tb_gradflow.trace.capture.passed_values import MeasuredInput, is_own, root_flattener, sample, with_losses
@@ -35,7 +35,6 @@ MOST_COMPARED = 8
 MOST_LOOKUPS = 8
 """In so many lookups."""
 
-_LOOKUPS = frozenset({"GatherV2", "ResourceGather"})
 
 _LEAST_VARIANCE = 1e-30
 """Labels that are all equal have none."""
@@ -48,7 +47,6 @@ _COMPARES = frozenset({"Sub", "SquaredDifference"})
 _LOGISTIC_LOSS = "logistic_loss"
 """The scope in which `tf.nn.sigmoid_cross_entropy_with_logits` multiplies logits and labels."""
 
-_SAME = frozenset({"Cast", "Reshape", "ExpandDims", "Squeeze", "Identity"})
 
 # TensorFlow merges a quotient with the root that it divides by.
 _MERGED = frozenset({"Sqrt"})
@@ -106,7 +104,7 @@ def _compared(collector: Collector, flattener: Flattener) -> Iterator[tuple[int,
             continue
         place = 1 - next(iter(from_model))
         given = op.op.inputs[place]
-        while given.op.type in _SAME:
+        while given.op.type in SAME_VALUES:
             given = given.op.inputs[0]
         if _is_of_batch(collector, given) and (given.dtype.is_floating or given.dtype.is_integer):
             yield number, place, given
@@ -125,7 +123,7 @@ def _looked_up(collector: Collector, flattener: Flattener) -> Iterator[tuple[int
     needed, moved = with_losses(collector, flattener)
     for number in sorted(needed & moved):
         op = ops[number]
-        if op.type not in _LOOKUPS or op.nested or op.backward or op.known is not None:
+        if op.type not in LOOKUPS or op.nested or op.backward or op.known is not None:
             continue
         behind = [op.op.inputs[1]]
         for each in behind:  # grows while it is walked

@@ -46,7 +46,7 @@ _REPLACEMENTS: dict[int, _Replacement] = {}
 """In the order in which they began."""
 
 
-def _end_those_of_others() -> None:
+def _end_replacements_of_other_threads() -> None:
     """In a forked process, which has none of the other threads, so that none of them will restore anything."""
     for each in reversed([*_REPLACEMENTS.values()]):
         if each.thread is not threading.current_thread():
@@ -54,7 +54,7 @@ def _end_those_of_others() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_end_those_of_others)
+    os.register_at_fork(after_in_child=_end_replacements_of_other_threads)
 
 
 def replaced(

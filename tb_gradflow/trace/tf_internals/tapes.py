@@ -9,6 +9,9 @@ import tensorflow as tf
 from tensorflow.python import pywrap_tfe
 from tensorflow.python.eager import record
 
+REQUESTS = ("gradient", "jacobian", "batch_jacobian")
+"""The methods of a tape that compute gradients."""
+
 
 def is_watched_by_another(tape: Any) -> bool:
     """Whether a tape other than this one is recording: the request is then an inner gradient."""

@@ -20,7 +20,7 @@ from tb_gradflow.record.report import Finding, Tried
 from tb_gradflow.record.schema import Trial
 from tb_gradflow.trace.explain import tried_edits
 from tb_gradflow.trace.explain.one_step import explain_function, explain_model
-from tb_gradflow.trace.explain.tried_edits import STEPS, Seen, seen, with_tried
+from tb_gradflow.trace.explain.tried_edits import STEPS, StepOutcome, seen, with_tried
 
 MODEL = """
 import keras
@@ -268,7 +268,7 @@ def test_wide_steps_are_tried_where_values_are_large(loaded: Any) -> None:
 def test_an_edit_of_two_findings_keeps_the_same_for_both(loaded: Any) -> None:
     program = loaded(HEAD + "def loss():\n    return tf.reduce_sum(tf.square(tf.round(w) - 9.0))\n")
 
-    def run() -> Seen:
+    def run() -> StepOutcome:
         explained = explain_function(program.loss, (), [program.w], trains=True)
         return seen(explained, explained.diagnosis())
 

@@ -17,7 +17,7 @@ import tb_gradflow
 from tb_gradflow.record.report import Alternative, Finding
 from tb_gradflow.trace.explain import tried_edits
 from tb_gradflow.trace.explain.one_step import explain_function
-from tb_gradflow.trace.explain.tried_edits import Seen, seen, with_tried
+from tb_gradflow.trace.explain.tried_edits import StepOutcome, seen, with_tried
 
 HEAD = """
 import functools
@@ -229,7 +229,7 @@ model.compile("sgd", "binary_crossentropy")
 def outcome_of(finding: Finding, program: ModuleType) -> Finding:
     """What is left of a finding whose edits were changed."""
 
-    def run() -> Seen:
+    def run() -> StepOutcome:
         explained = explain_function(program.loss, (), [program.threshold, program.weight], trains=True)
         return seen(explained, explained.diagnosis())
 

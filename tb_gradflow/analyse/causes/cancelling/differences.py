@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.evidence.suspects import Suspect
-from tb_gradflow.analyse.graph.op_sets import shape_along
+from tb_gradflow.analyse.graph.op_sets import SUMS_OF_TWO, shape_along
 from tb_gradflow.record.schema import Op, Trace
 
 # An offset of all elements of the input becomes an offset of all elements of the output.
@@ -14,7 +14,6 @@ _MOVING = frozenset(
 )
 
 _SCALING = frozenset({"Mul", "RealDiv"})
-_ADDING = frozenset({"AddV2", "Add", "Sub"})
 _MOST = 40
 
 
@@ -40,7 +39,7 @@ def difference_behind(suspect: Suspect, shift: int) -> int:
             continue
         if ops[op].type == "Sub" and len(given) == 2 and given[0] == given[1]:
             first = op if first < 0 else first
-        elif ops[op].type in _MOVING or (ops[op].type in _ADDING and len(given) == 1):
+        elif ops[op].type in _MOVING or (ops[op].type in SUMS_OF_TWO and len(given) == 1):
             scale[op] = given[0]
         elif ops[op].type in _SCALING and len(given) == 1 and _by_one_number(suspect.topology.trace, op, scale):
             scale[op] = op
@@ -51,7 +50,7 @@ def difference_behind(suspect: Suspect, shift: int) -> int:
 
 
 def _keeps_or_ends(op: Op) -> bool:
-    return op.type in _MOVING | _SCALING | _ADDING
+    return op.type in _MOVING | _SCALING | SUMS_OF_TWO
 
 
 def _by_one_number(trace: Trace, op: int, scale: dict[int, int]) -> bool:

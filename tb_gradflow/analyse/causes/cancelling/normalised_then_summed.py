@@ -8,8 +8,7 @@ from itertools import pairwise
 from tb_gradflow.analyse.causes.cancelling.sums import SCORING_STEPS, SUM_NOISE
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
-from tb_gradflow.analyse.graph.op_sets import shape_along
-from tb_gradflow.analyse.graph.paths import walked
+from tb_gradflow.analyse.graph.op_sets import SAME_ELEMENTS, shape_along
 from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.words.fields import SIZE, Template
 from tb_gradflow.analyse.words.names import Group, Text, called
@@ -18,7 +17,6 @@ from tb_gradflow.analyse.words.names import Group, Text, called
 _FAINT = 1e-5
 
 _EXTREMES = {"Max": "largest", "Min": "smallest"}
-_SAME = frozenset({"Identity", "Reshape", "Squeeze", "ExpandDims", "Transpose", "Cast"})
 
 _TOTALS = frozenset({"Sum", "Mean", "SegmentSum", "UnsortedSegmentSum", "SegmentSumV2", "SegmentMean"})
 
@@ -62,11 +60,8 @@ def _tied(suspect: Suspect) -> Iterator[tuple[int, float]]:
 
 def _extreme_of(topology: Topology, softmax: int) -> int:
     """The op that takes the largest or the smallest of the outputs of a softmax, and all that does; otherwise -1."""
-
-    def onward(op: int) -> Sequence[int]:
-        return topology.onward(op) if op == softmax or topology.trace.ops[op].type in _SAME else ()
-
-    ends = [op for op in walked([softmax], onward) if op != softmax and topology.trace.ops[op].type not in _SAME]
+    reached = topology.ahead(topology.onward(softmax), SAME_ELEMENTS)
+    ends = [op for op in reached if topology.trace.ops[op].type not in SAME_ELEMENTS]
     return ends[0] if len(ends) == 1 and topology.trace.ops[ends[0]].type in _EXTREMES else -1
 
 

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from tb_gradflow.analyse.causes.cancelling.differences import difference_behind
 from tb_gradflow.analyse.causes.cancelling.sums import NOISE, SCORING_STEPS, cancelling_users, where_ways_join
 from tb_gradflow.analyse.causes.cause import Cause
-from tb_gradflow.analyse.evidence.course import (
+from tb_gradflow.analyse.evidence.gradient_sizes import (
     SAME_VALUE,
     SINGLE_DECADES,
-    SUMS,
     element_count,
     just_behind,
     read_at,
@@ -18,17 +17,15 @@ from tb_gradflow.analyse.evidence.course import (
 )
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.evidence.zeros import PRODUCTS
-from tb_gradflow.analyse.graph.op_sets import SOFTMAX
-from tb_gradflow.analyse.graph.paths import walked
+from tb_gradflow.analyse.graph.op_sets import OFFSETS, ROWS, SHIFTS, SOFTMAX
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import Group, Text, layer_of, quoted
 
 _KEEPING = frozenset({"Reshape", "Squeeze", "ExpandDims", "Cast", "Identity", "BroadcastTo"})
-_SHIFTS = frozenset({"BiasAdd", "AddV2", "Add"})
 
-_MARGINS = _KEEPING | _SHIFTS | {"Sub", "Neg", "Relu", "Maximum", "Mean", "Sum"}
+_MARGINS = _KEEPING | OFFSETS | {"Sub", "Neg", "Relu", "Maximum", "Mean", "Sum"}
 
-_LINEAR = _KEEPING | _SHIFTS | {"Sub", "MatMul"}
+_LINEAR = _KEEPING | OFFSETS | {"Sub", "MatMul"}
 
 _SCORING = frozenset(
     {"Mul", "RealDiv", "Einsum", "BatchMatMulV2", "BatchMatMulV3", "MatMul", "Transpose", "AddV2", "Reshape", "Cast"}
@@ -47,7 +44,7 @@ def rule(suspect: Suspect) -> Verdict | None:
         if (
             behind is None
             or not behind.norm
-            or suspect.type_of(shift) not in _SHIFTS
+            or suspect.type_of(shift) not in OFFSETS
             or state.gradient.norm > NOISE * behind.norm
         ):
             continue
@@ -103,7 +100,7 @@ def _is_passed_on_linearly(suspect: Suspect, users: Sequence[int], join: int) ->
     location, they are not two outputs of one network."""
     topology = suspect.topology
     between = (topology.reached_from(users) & topology.leading_to([join])) - {join}
-    added = all(suspect.type_of(user) in (*_SHIFTS, "Sub") for user in users)
+    added = all(suspect.type_of(user) in (*OFFSETS, "Sub") for user in users)
     multiplied = any(suspect.type_of(op) == "MatMul" for op in between)
     sides = [edge.op for edge in topology.trace.ops[join].inputs if edge.op >= 0]
     if any(side in topology.leading_to([other]) for side in sides for other in sides if other != side):
@@ -113,13 +110,13 @@ def _is_passed_on_linearly(suspect: Suspect, users: Sequence[int], join: int) ->
 
 def _adds_to_product(suspect: Suspect, user: int) -> bool:
     """Whether the value is added to a product, as the bias of a layer is. A convolution may reshape its bias first."""
-    op = user if suspect.type_of(user) in _SHIFTS else -1
+    op = user if suspect.type_of(user) in OFFSETS else -1
     if suspect.type_of(user) in _KEEPING:
         op = _first_other_than(suspect, user, _KEEPING)
-    if op < 0 or suspect.type_of(op) not in _SHIFTS:
+    if op < 0 or suspect.type_of(op) not in OFFSETS:
         return False
     sources = suspect.topology.sources
-    made_by = walked(sources(op), lambda place: sources(place) if suspect.type_of(place) in _KEEPING else ())
+    made_by = suspect.topology.behind(sources(op), _KEEPING)
     return any(suspect.type_of(place) in PRODUCTS for place in made_by)
 
 
@@ -150,7 +147,7 @@ def _softmax_behind(suspect: Suspect, op: int) -> int:
     """The softmax that scores end in; -1 if something else comes first, or the path forks. A softmax cancels what is
     the same for all elements that it normalises: an offset for each of them it does not cancel, whatever the gradients
     of several calls of the layer add up to."""
-    keeps_elements, single = True, _is_single_along_last_axis(suspect, op)
+    keeps_elements, single = True, _is_single_along_last_axis(suspect)
     for _ in range(SCORING_STEPS):
         users = suspect.topology.onward(op)
         if len(users) != 1:
@@ -167,13 +164,11 @@ def _softmax_behind(suspect: Suspect, op: int) -> int:
 _SAME_PLACES = frozenset({"Cast", "Identity", "AddV2", "Sub", "Mul", "RealDiv"})
 
 
-def _is_single_along_last_axis(suspect: Suspect, shift: int) -> bool:
+def _is_single_along_last_axis(suspect: Suspect) -> bool:
     """Whether the variable that an op adds has one element along the last axis, which a softmax normalises."""
     shape = suspect.topology.trace.variables[suspect.state.variable].shape
     return not shape or shape[-1] == 1
 
-
-_ROWS = frozenset({"GatherV2", "GatherNd", "StridedSlice", "Slice"})
 
 _DIVIDING = frozenset({"Rsqrt", "FusedBatchNormV3"})
 
@@ -183,7 +178,7 @@ def shift_without_influence(suspect: Suspect) -> Verdict | None:
     elements. It does not matter which op cancels the offset: a normalisation some layers later, or a masked softmax.
     """
     most, place = steepest(suspect)
-    sums = most >= SINGLE_DECADES and suspect.type_of(place) in SUMS and _is_given(suspect, place)
+    sums = most >= SINGLE_DECADES and suspect.type_of(place) in SHIFTS and _is_given(suspect, place)
     return Verdict("shift_invariant_parameter", "info", place) if sums else None
 
 
@@ -192,7 +187,7 @@ def _is_given(suspect: Suspect, place: int) -> bool:
     ops, found = suspect.topology.trace.ops, []
     for edge in ops[place].inputs:
         op = edge.op
-        while op >= 0 and ops[op].reads is None and ops[op].type in SAME_VALUE | _ROWS and ops[op].inputs:
+        while op >= 0 and ops[op].reads is None and ops[op].type in SAME_VALUE | ROWS and ops[op].inputs:
             op = ops[op].inputs[0].op
         found.append(read_at(suspect, op))
     return suspect.state.variable in found

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from tb_gradflow.analyse.evidence.suspects import Suspect
-from tb_gradflow.analyse.graph.op_sets import shape_along
+from tb_gradflow.analyse.graph.op_sets import SUMS_OF_TWO, shape_along
 
 # Sums of a thousand float32 values that cancel leave about this share of their norm.
 NOISE = 1e-4
@@ -20,7 +20,6 @@ _LINEAR = frozenset(
     | {"Squeeze", "ExpandDims", "BroadcastTo", "Transpose", "Cast", "Tile"}
 )
 
-_ADDING = frozenset({"AddV2", "Add", "Sub"})
 SCORING_STEPS = 8
 
 
@@ -91,7 +90,7 @@ def _hands_on_each_element(suspect: Suspect, producer: int, user: int) -> bool:
     """Whether an op adds the producer's result once to something else, as far as is known without a broadcast."""
     ops = suspect.topology.trace.ops
     taken = [edge for edge in ops[user].inputs if edge.op == producer]
-    if len(taken) != 1 or ops[user].type not in _ADDING:
+    if len(taken) != 1 or ops[user].type not in SUMS_OF_TWO:
         return False
     given, made = shape_along(suspect.topology.trace, taken[0]), ops[user].outputs[0].shape
     if given is None or made is None:

@@ -7,18 +7,15 @@ from itertools import islice
 from math import prod
 
 from tb_gradflow.analyse.causes.cause import Cause
-from tb_gradflow.analyse.evidence.course import is_the_only_way
+from tb_gradflow.analyse.evidence.gradient_sizes import is_the_only_way
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.evidence.zeros import PRODUCTS
-from tb_gradflow.analyse.graph.op_sets import is_square, scopes_of, shape_along
+from tb_gradflow.analyse.graph.op_sets import FUSED_NORMALISERS, RELUS, is_square, scopes_of, shape_along
 from tb_gradflow.analyse.graph.paths import walked
 from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.words.fields import SIZE, ZERO, Template
 from tb_gradflow.analyse.words.names import Group, Text
 from tb_gradflow.record.schema import Trace
-
-_FUSED = frozenset({"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"})
-_RELU = ("Relu", "Relu6")
 
 # Ops between a normalisation and the next weight.
 _BETWEEN = frozenset(
@@ -42,7 +39,7 @@ def rule(suspect: Suspect) -> Verdict | None:
     multiplied only by zeros.
     """
     trace, topology = suspect.topology.trace, suspect.topology
-    if suspect.op.type in _FUSED:
+    if suspect.op.type in FUSED_NORMALISERS:
         return Verdict("degenerate_normalisation", "error")
     beside = [suspect.culprit, *(consumer for consumer, _ in topology.consumers[suspect.producer])]
     beside = [op for op in beside if suspect.type_of(op) == "Mean"]
@@ -50,7 +47,7 @@ def rule(suspect: Suspect) -> Verdict | None:
         return Verdict("degenerate_normalisation", "error")
     if _mean_of_one(suspect, suspect.culprit) >= 0:
         return Verdict("degenerate_normalisation", "error")
-    if suspect.op.type in _RELU and suspect.producer >= 0:
+    if suspect.op.type in RELUS and suspect.producer >= 0:
         mean = max(_mean_of_one(suspect, suspect.producer), _mean_before(suspect, suspect.producer))
         return Verdict("degenerate_normalisation", "error", mean) if mean >= 0 else None
     if suspect.op.type in PRODUCTS and any(_mean_of_one(suspect, op) >= 0 for op in _before(suspect)):

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cause import Cause
-from tb_gradflow.analyse.evidence.bodies import CHOOSING, first_of_loop, keeps_first_state, loop_in, unrecorded_before
+from tb_gradflow.analyse.evidence.bodies import first_of_loop, keeps_first_state, loop_in, unrecorded_before
 from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
 from tb_gradflow.analyse.evidence.zeros import FLAT_AT_ZERO, PRODUCTS
-from tb_gradflow.analyse.graph.op_sets import COPIES, LOOPS, ROUTING, SELECTING
-from tb_gradflow.analyse.graph.paths import walked
+from tb_gradflow.analyse.graph.op_sets import ADDITIONS, CHOICES, COPIES, LOOPS, ROUTING, SELECTING
 from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.step.measured import is_empty
 from tb_gradflow.analyse.step.movement import Mask, Moved, mask_in, movement_of, why_moved
 from tb_gradflow.analyse.words.code import is_simple
 from tb_gradflow.analyse.words.fields import ZERO, Template, share_of_zeros
 from tb_gradflow.analyse.words.names import Group, Text, call_of, short
-
-_SUMS = frozenset({"AddV2", "Add", "AddN"})
 
 
 def masked(suspect: Suspect) -> Verdict | None:
@@ -46,7 +43,7 @@ def masked_in_part(suspect: Suspect) -> Verdict | None:
         return None
     shape = topology.trace.variables[state.variable].shape
     readers = topology.readers[state.variable]
-    copies = walked(readers, lambda op: topology.onward(op) if topology.trace.ops[op].type in COPIES else ())
+    copies = topology.ahead(readers, COPIES)
     for op in copies:
         each, arriving = topology.trace.ops[op], suspect.measured.of_op(suspect.target, op)
         if (
@@ -107,7 +104,7 @@ def _is_blended(suspect: Suspect, product: int) -> bool:
     written with arithmetic. Terms of a loss do not count."""
     ops, topology = suspect.topology.trace.ops, suspect.topology
     return any(
-        ops[user].type in _SUMS
+        ops[user].type in ADDITIONS
         and ops[user].outputs[0].shape != ()
         and any(edge.op not in (product, -1) and topology.has_factor_of_data(edge.op) for edge in ops[user].inputs)
         for user in topology.onward(product)
@@ -166,7 +163,7 @@ def loop_skipped(suspect: Suspect) -> Verdict | None:
 
 def dropped(suspect: Suspect) -> Verdict | None:
     """Dropout has dropped everything."""
-    drops = suspect.op.type in (*CHOOSING, "Mul") and "dropout" in f"{suspect.op.name} {suspect.op.api}".lower()
+    drops = suspect.op.type in (*CHOICES, "Mul") and "dropout" in f"{suspect.op.name} {suspect.op.api}".lower()
     return Verdict("mask_multiplies_to_zero", "warning") if drops else None
 
 

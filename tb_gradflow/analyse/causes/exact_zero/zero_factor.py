@@ -7,10 +7,10 @@ from dataclasses import replace
 from tb_gradflow.analyse.causes.exact_zero.mask_multiplies_to_zero import dropped, masked
 from tb_gradflow.analyse.causes.flat.dead_relu import dead_relu_by_choice
 from tb_gradflow.analyse.causes.flat.dead_relu import rule as dead_relu
-from tb_gradflow.analyse.evidence.bodies import CHOOSING, LISTS, PASSED_THROUGH, first_of_loop, keeps_first_state
+from tb_gradflow.analyse.evidence.bodies import LISTS, PASSED_THROUGH, first_of_loop, keeps_first_state
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.evidence.zeros import PRODUCTS
-from tb_gradflow.analyse.graph.op_sets import LOOPS, is_half
+from tb_gradflow.analyse.graph.op_sets import CHOICES, LOOPS, is_half
 from tb_gradflow.analyse.step.measured import is_zero
 
 
@@ -38,7 +38,7 @@ def factor_made_zero(suspect: Suspect) -> Verdict | None:
 
 def _left_out(suspect: Suspect) -> Verdict | None:
     """A `tf.where` that selected zeros."""
-    return Verdict("branch_not_taken", "info") if suspect.op.type in CHOOSING else None
+    return Verdict("branch_not_taken", "info") if suspect.op.type in CHOICES else None
 
 
 def _underflows(suspect: Suspect) -> Verdict | None:
@@ -81,9 +81,5 @@ def _turns_zero(suspect: Suspect, op: int) -> Suspect | None:
 
 def _behind(suspect: Suspect) -> list[int]:
     """The ops that compute the other factor of a product, followed through ops that keep zeros."""
-    trace = suspect.topology.trace
-    queue = [edge.op for edge in suspect.op.inputs if edge.op >= 0 and edge.op != suspect.producer]
-    for op in queue:  # grows while it is walked
-        if trace.ops[op].type in PASSED_THROUGH | LISTS:
-            queue.extend(edge.op for edge in trace.ops[op].inputs if edge.op >= 0 and edge.op not in queue)
-    return queue
+    others = (edge.op for edge in suspect.op.inputs if edge.op != suspect.producer)
+    return [*suspect.topology.behind(others, PASSED_THROUGH | LISTS)]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 from tb_gradflow.analyse.causes.cause import Cause
-from tb_gradflow.analyse.evidence.goal import is_at_goal, is_last, is_settled
+from tb_gradflow.analyse.evidence.optimum import is_at_goal, is_last, is_settled
 from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
 from tb_gradflow.analyse.evidence.zeros import PRODUCTS, began_at_zero
-from tb_gradflow.analyse.graph.op_sets import constant_of
-from tb_gradflow.analyse.graph.paths import walked
+from tb_gradflow.analyse.graph.op_sets import ROWS, SHIFTS, constant_of
+from tb_gradflow.analyse.graph.probabilities import SOFTMAX_LOSSES
 from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.words.broken import logsumexp
 from tb_gradflow.analyse.words.fields import ZERO, Template, fields
@@ -56,12 +55,9 @@ def in_balance(suspect: Suspect) -> bool:
     """
     arriving = suspect.measured.of_op(suspect.target, suspect.culprit)
     is_offset = len(suspect.topology.trace.variables[suspect.state.variable].shape) < 2
-    if not is_offset or suspect.op.type not in _OFFSETS or arriving is None or not arriving.max_abs:
+    if not is_offset or suspect.op.type not in SHIFTS or arriving is None or not arriving.max_abs:
         return False
     return math.isclose(arriving.mean_abs, arriving.max_abs * (1 - arriving.zero_fraction), rel_tol=1e-5)
-
-
-_OFFSETS = frozenset({"BiasAdd", "AddV2", "Add", "Sub"})
 
 
 def given_zero(suspect: Suspect) -> Verdict | None:
@@ -69,14 +65,11 @@ def given_zero(suspect: Suspect) -> Verdict | None:
     return Verdict("zero_gradient", "info" if suspect.measured.is_learned(suspect.target) else "warning", NO_OP)
 
 
-_CROSS_ENTROPIES = frozenset({"SoftmaxCrossEntropyWithLogits", "SparseSoftmaxCrossEntropyWithLogits"})
-
-
 def nothing_left(suspect: Suspect) -> Verdict | None:
     """TensorFlow's own cross entropy at its goal: prediction and label are the same in every digit. Or the loss has
     come down to next to nothing, and what is flat are the loss or the activation in front of it."""
     measured, target = suspect.measured, suspect.target
-    within = suspect.op.type in _CROSS_ENTROPIES or "/logistic_loss" in suspect.op.name
+    within = suspect.op.type in SOFTMAX_LOSSES or "/logistic_loss" in suspect.op.name
     # A product may have a factor of zero, which makes the loss zero as well.
     flat = suspect.op.type not in PRODUCTS and is_last(suspect.topology, target, suspect.culprit)
     come_down = flat and measured.has_come_down(target)
@@ -160,7 +153,7 @@ def message_and_fix(group: Group) -> Text:
             + braces(kept)
             + "`; or sum logarithms, `tf.exp(tf.cumsum(log_factors))`.",
         )(group)
-    if group.op is not None and group.op.type in _TAKING and group.suspect.exact:
+    if group.op is not None and group.op.type in ROWS and group.suspect.exact:
         return Template(
             ZERO + "{op} selects a part that does not depend on {them}.",
             "Check the index, and select the part that does.",
@@ -211,19 +204,12 @@ def _underflows(group: Group) -> Text | None:
 
 def _is_summed_in_a_logarithm(group: Group) -> bool:
     """Whether a logarithm is taken of a sum of the results."""
-    topology, ops = group.suspect.topology, group.trace.ops
-
-    def onward(op: int) -> Sequence[int]:
-        return topology.onward(op) if op == group.culprit or ops[op].type in _IN_A_SUM else ()
-
-    kinds = {ops[op].type for op in walked([group.culprit], onward)}
-    return {"Log", "Sum"} <= kinds
+    topology = group.suspect.topology
+    reached = topology.ahead(topology.onward(group.culprit), _IN_A_SUM)
+    return {"Log", "Sum"} <= {group.trace.ops[op].type for op in reached}
 
 
 _IN_A_SUM = frozenset({"Mul", "RealDiv", "Sum", "Mean", "AddV2", "Add", "Reshape", "Squeeze", "Identity"})
-
-
-_TAKING = frozenset({"StridedSlice", "Slice", "GatherV2", "GatherNd"})
 
 
 CAUSE = Cause(

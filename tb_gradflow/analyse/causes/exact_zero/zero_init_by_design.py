@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cause import Cause
-from tb_gradflow.analyse.evidence.course import SINGLE_DECADES, read_at, steepest
+from tb_gradflow.analyse.evidence.gradient_sizes import SINGLE_DECADES, read_at, steepest
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.evidence.zeros import PRODUCTS, zero_values
 from tb_gradflow.analyse.step.measured import VANISHING_BELOW

@@ -5,11 +5,10 @@ from __future__ import annotations
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.evidence.bodies import loop_in, unrecorded_before
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
-from tb_gradflow.analyse.graph.op_sets import BRANCHES, is_float
+from tb_gradflow.analyse.graph.op_sets import BRANCHES, CHOICES, is_float
 from tb_gradflow.analyse.step.measured import is_zero
 from tb_gradflow.analyse.words.fields import SIZE, Template
 from tb_gradflow.analyse.words.names import Group, Text
-from tb_gradflow.analyse.words.shares import CHOICES
 
 
 def rule(suspect: Suspect) -> Verdict | None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.edits.settings import leaky
 from tb_gradflow.analyse.evidence.bodies import flat_unseen
-from tb_gradflow.analyse.evidence.goal import is_at_goal, is_last
+from tb_gradflow.analyse.evidence.optimum import is_at_goal, is_last
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.graph.op_sets import BRANCHES, COPIES, constant_of
+from tb_gradflow.analyse.graph.paths import walked
 from tb_gradflow.analyse.words.fields import ZERO, Template
 from tb_gradflow.analyse.words.names import Group, Text, call_of, layer_of, namespace
 
@@ -61,15 +62,10 @@ def dead_relu_by_hand(suspect: Suspect) -> Verdict | None:
 
 def _is_limited(suspect: Suspect) -> bool:
     """Whether the result goes into a minimum, possibly scaled or shifted."""
-    topology = suspect.topology
-    queue = [suspect.culprit]
-    for op in queue:  # grows while it is walked
-        for taker in topology.onward(op):
-            if topology.trace.ops[taker].type == "Minimum":
-                return True
-            if topology.trace.ops[taker].type in ("Mul", "RealDiv", "AddV2", "Sub") and taker not in queue:
-                queue.append(taker)
-    return False
+    onward = suspect.topology.onward
+    scaling = ("Mul", "RealDiv", "AddV2", "Sub")
+    scaled = walked([suspect.culprit], lambda op: (user for user in onward(op) if suspect.type_of(user) in scaling))
+    return any(suspect.type_of(user) == "Minimum" for op in scaled for user in onward(op))
 
 
 def message_and_fix(group: Group) -> Text:

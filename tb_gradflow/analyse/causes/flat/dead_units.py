@@ -6,11 +6,10 @@ from math import ceil
 
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
+from tb_gradflow.analyse.graph.op_sets import RELUS
 from tb_gradflow.analyse.over_time.silent_units import MOST, is_of_units
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import Group, Text
-
-_RELU = frozenset({"Relu", "Relu6"})
 
 # Ops between a vector of one number per unit and the ReLU that do not mix units.
 _UNIT_BY_UNIT = frozenset({"BiasAdd", "AddV2", "Add", "Sub", "Mul", "Reshape", "Identity", "Cast", "ReadVariableOp"})
@@ -46,7 +45,7 @@ def _relu_behind(suspect: Suspect) -> int:
     topology = suspect.topology
     readers = topology.readers[suspect.state.variable]
     place = readers[0] if len(readers) == 1 else -1
-    while place >= 0 and suspect.type_of(place) not in _RELU:
+    while place >= 0 and suspect.type_of(place) not in RELUS:
         if topology.trace.ops[place].reads is None and suspect.type_of(place) not in _UNIT_BY_UNIT:
             return -1
         onward = set(topology.onward(place))

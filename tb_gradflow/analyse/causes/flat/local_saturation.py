@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tb_gradflow.analyse.evidence.course import SINGLE_DECADES, steepest
+from tb_gradflow.analyse.evidence.gradient_sizes import SINGLE_DECADES, steepest
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 
 LOCAL_FADING = {

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Sequence
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.causes.flat.unbounded import unbounded_in
 from tb_gradflow.analyse.edits.settings import limits_in_order, without_clipping
-from tb_gradflow.analyse.evidence.goal import is_at_goal
+from tb_gradflow.analyse.evidence.optimum import is_at_goal
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.evidence.zeros import PRODUCTS
-from tb_gradflow.analyse.graph.op_sets import COPIES, constant_of, limits_exchanged
+from tb_gradflow.analyse.graph.op_sets import CLIPS, COPIES, constant_of, limits_exchanged
 from tb_gradflow.analyse.graph.paths import walked
 from tb_gradflow.analyse.step.measured import is_zero
 from tb_gradflow.analyse.words.code import is_simple
@@ -37,12 +37,10 @@ _HANDING_ON = frozenset(
     {"Identity", "Reshape", "Cast", "Squeeze", "ExpandDims", "StridedSlice", "Slice", "GatherV2", "Unpack", "Split"}
 )
 
-_CLIPPING = frozenset({"ClipByValue", "Minimum", "Maximum"})
-
 
 def rule(suspect: Suspect) -> Verdict | None:
     """Every value lies outside the limits of a clip."""
-    clips = suspect.op.type in _CLIPPING or "clip" in (suspect.op.api or "") or _is_quantised(suspect)
+    clips = suspect.op.type in CLIPS or "clip" in (suspect.op.api or "") or _is_quantised(suspect)
     if clips and _hands_on_the_other_side(suspect):
         return None
     if suspect.op.type == "Relu6" and _lets_something_out(suspect):
@@ -119,7 +117,7 @@ def elements_outside(suspect: Suspect) -> Verdict | None:
 def _limits(op: Op, shape: Sequence[int | None]) -> bool:
     """Whether an op keeps a tensor of this shape within constant limits."""
     given = sum(edge.op >= 0 for edge in op.inputs)
-    clips = op.type in _CLIPPING and given == 1 and len(op.constants) >= (2 if op.type == "ClipByValue" else 1)
+    clips = op.type in CLIPS and given == 1 and len(op.constants) >= (2 if op.type == "ClipByValue" else 1)
     return clips and op.outputs[0].shape == tuple(shape)
 
 

@@ -9,7 +9,7 @@ from tb_gradflow.analyse.edits.settings import axis_of_batch, of_two_classes, ot
 from tb_gradflow.analyse.evidence.bodies import unrecorded_before
 from tb_gradflow.analyse.evidence.penalties import is_penalty_alone
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
-from tb_gradflow.analyse.graph.op_sets import passes_gradient
+from tb_gradflow.analyse.graph.op_sets import CLIPS, SAME_ELEMENTS, passes_gradient
 from tb_gradflow.analyse.words.fields import SIZE, ZERO, fields, filled
 from tb_gradflow.analyse.words.names import Group, Text, call_of, namespace
 from tb_gradflow.analyse.words.phrases import is_output
@@ -31,7 +31,7 @@ def divided_by_itself(suspect: Suspect) -> Verdict | None:
     the result: of one class that is always one."""
     ops = suspect.topology.trace.ops
     divided = suspect.producer if suspect.type_of(suspect.producer) in ("RealDiv", "DivNoNan") else -1
-    if divided < 0 or suspect.op.type not in ("Minimum", "Maximum", "ClipByValue"):
+    if divided < 0 or suspect.op.type not in CLIPS:
         return None
     given = {edge.input: edge.op for edge in ops[divided].inputs}
     whole, total = given.get(0, -1), given.get(1, -1)
@@ -148,13 +148,10 @@ def _is_of_a_variable_alone(group: Group) -> bool:
     trace, op = group.trace, group.culprit
     while op >= 0 and trace.ops[op].reads is None:
         sources = [edge.op for edge in trace.ops[op].inputs if edge.op >= 0]
-        if len(sources) != 1 or (op != group.culprit and trace.ops[op].type not in _RESHAPING):
+        if len(sources) != 1 or (op != group.culprit and trace.ops[op].type not in SAME_ELEMENTS):
             return False
         op = sources[0]
     return op >= 0
-
-
-_RESHAPING = ("Reshape", "ExpandDims", "Squeeze", "Transpose", "Identity", "Cast")
 
 
 CAUSE = Cause(

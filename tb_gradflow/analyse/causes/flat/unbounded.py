@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from tb_gradflow.analyse.evidence.suspects import Suspect
-from tb_gradflow.analyse.graph.op_sets import COPIES, constant_of
+from tb_gradflow.analyse.graph.op_sets import COPIES, OFFSETS, constant_of
 from tb_gradflow.analyse.graph.paths import walked
 from tb_gradflow.analyse.graph.topology import Topology
 
@@ -20,7 +20,6 @@ _OF_KERAS = "binary_crossentropy/clip_by_value"
 _SHAPED = COPIES | {"Reshape", "Squeeze", "ExpandDims", "Cast"}
 _PRODUCTS = frozenset({"MatMul", "BatchMatMulV2", "Einsum", "Conv1D", "Conv2D", "Conv3D"})
 _BOUNDED = frozenset({"Softmax", "Sigmoid"})
-_SUMS = frozenset({"BiasAdd", "AddV2", "Add"})
 _NEAR = 6
 
 
@@ -104,7 +103,7 @@ def _linear_layer(topology: Topology, given: int) -> int:
         op = _only_input(topology, op)
     if _is_product(topology, op) and _is_with_variable(topology, op):
         return op
-    if op >= 0 and ops[op].type in _SUMS and _is_with_variable(topology, op):
+    if op >= 0 and ops[op].type in OFFSETS and _is_with_variable(topology, op):
         parts = [_behind_shapes(topology, edge.op) for edge in ops[op].inputs]
         if any(_is_product(topology, part) for part in parts):
             return op

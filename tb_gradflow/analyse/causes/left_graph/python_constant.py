@@ -17,11 +17,11 @@ def constants_kept(measured: Measured) -> Iterator[Finding]:
     """A warning for each that the loss, or its gradient, is computed with, or that decides what is updated."""
     trace = measured.topology.trace
     for kept in measured.kept_numbers:
-        code = program_of(trace).at(kept.file, kept.line)
-        statement = next(iter(code.statements_at(kept.line)), None) if code is not None else None
-        function = code.function(statement) if code is not None and statement is not None else None
-        if code is None or function is None:
+        read = program_of(trace).statement_at(kept.file, kept.line)
+        function = read[0].function(read[1]) if read is not None else None
+        if read is None or function is None:
             continue
+        code, _ = read
         before = code.passage.line - 1
         ran = {each.line - before for each in trace.sources if each.file == kept.file}
         lines = {line + before for line in lines_computed_from(function, kept.name, ran)}

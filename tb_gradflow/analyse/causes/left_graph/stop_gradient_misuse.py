@@ -11,6 +11,7 @@ from tb_gradflow.analyse.graph.paths import walked
 from tb_gradflow.analyse.words.code import sides_of
 from tb_gradflow.analyse.words.fields import SIZE, Template
 from tb_gradflow.analyse.words.names import Group, Text, api_of, call_of, network_of
+from tb_gradflow.analyse.words.phrases import braces
 
 
 def rule(suspect: Suspect) -> Verdict | None:
@@ -55,7 +56,7 @@ def _straight_through(group: Group) -> tuple[str, str] | None:
     sides = sides_of(call.subject, "-") if call is not None else None
     if sides is None or not keeps_value_alone(group.suspect.topology, group.culprit):
         return None
-    kept, passed = (side.replace("{", "{{").replace("}", "}}") for side in sides)
+    kept, passed = map(braces, sides)
     return kept, passed
 
 

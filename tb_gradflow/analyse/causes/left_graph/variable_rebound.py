@@ -7,6 +7,7 @@ from tb_gradflow.analyse.edits.variables import assigned_in_place, in_place
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.words.fields import Template, fields
 from tb_gradflow.analyse.words.names import Group, Text, quoted
+from tb_gradflow.analyse.words.phrases import braces
 
 
 def rule(suspect: Suspect) -> Verdict | None:
@@ -32,8 +33,7 @@ def message_and_fix(group: Group) -> Text:
         they_get = f"{quoted(lost)} {'get' if several else 'gets'}"
         return Template(
             f"{they_get} no gradient: {what}, which a tape does not watch automatically.",
-            f"Change {'each' if several else 'the'} variable in place: "
-            + _instead(group, place).replace("{", "{{").replace("}", "}}"),
+            f"Change {'each' if several else 'the'} variable in place: " + braces(_instead(group, place)),
         )(group)
     message = (
         f"{names['they_are']} lost: the step assigns a tensor to `{place}`, and from the next step on nothing trains "

@@ -11,8 +11,8 @@ from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.graph.op_sets import COPIES, ROUTING, is_float
 from tb_gradflow.analyse.words.code import is_simple
 from tb_gradflow.analyse.words.fields import SIZE, Template, fields, filled
+from tb_gradflow.analyse.words.integers import only_as_integers, passed_around, weighed_in_place_of_integers
 from tb_gradflow.analyse.words.names import Group, Text, api_of, call_of, unused_name
-from tb_gradflow.analyse.words.whole import only_as_integers, passed_around, weighed_in_place_of_integers
 
 # These do not change the numbers in a tensor.
 _REARRANGING = COPIES | ROUTING | {"Reshape", "Squeeze", "ExpandDims", "Transpose"}

@@ -8,11 +8,12 @@ from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.edits.soft import soft_comparison
 from tb_gradflow.analyse.evidence.discrete import COMPARISON, handed_on
 from tb_gradflow.analyse.evidence.suspects import Discrete, Suspect, Verdict, discrete_part
-from tb_gradflow.analyse.graph.op_sets import is_float
+from tb_gradflow.analyse.graph.op_sets import CHOICES, is_float
+from tb_gradflow.analyse.words.chosen_side import who_gets_it
 from tb_gradflow.analyse.words.code import Call, call_around, call_on
 from tb_gradflow.analyse.words.fields import SIZE, fields, filled
 from tb_gradflow.analyse.words.names import Group, Text, call_of, called, namespace, source_of
-from tb_gradflow.analyse.words.shares import CHOICES, who_gets_it
+from tb_gradflow.analyse.words.phrases import braces
 from tb_gradflow.analyse.words.soft import EQUAL, blend, both_conditions, is_sequence_mask, is_zero_written, soft_step
 from tb_gradflow.record.python import module_of
 
@@ -55,7 +56,7 @@ def message_and_fix(group: Group) -> Text:
         whole, yes, no = chosen
         finite = "; both sides must be finite everywhere" if _is_computed((yes, no)) else ""
         fix = f"Replace `{whole}` with a soft choice: `gate = {step}`, then `{blend(yes, no)}`{finite}."
-        message += who_gets_it(group, _choices(group)[0]).replace("{", "{{").replace("}", "}}")
+        message += braces(who_gets_it(group, _choices(group)[0]))
     return Text(filled(message, names), fix)
 
 

@@ -8,6 +8,7 @@ from tb_gradflow.analyse.edits.score_function import weighted_with_probability
 from tb_gradflow.analyse.edits.soft import soft_comparison
 from tb_gradflow.analyse.evidence.discrete import COMPARISON, COUNTING, COUNTING_CALLS, is_compared_again
 from tb_gradflow.analyse.evidence.suspects import Discrete, Suspect, Use, Verdict, discrete_part
+from tb_gradflow.analyse.graph.op_sets import LESS
 from tb_gradflow.analyse.user_code.cut_again import is_cut_again
 from tb_gradflow.analyse.words.fields import SIZE, fields, filled
 from tb_gradflow.analyse.words.names import Group, Text, api_of, call_of
@@ -46,9 +47,6 @@ def _is_counted(suspect: Suspect, part: Discrete, use: Use) -> bool:
         and bool(users)
         and all(suspect.type_of(user) in _REDUCTIONS for user in users)
     )
-
-
-_LESS = ("Less", "LessEqual")
 
 
 def message_and_fix(group: Group) -> Text:
@@ -99,7 +97,7 @@ _COUNTED = (
     ),
     (("Round",), _ON_PROBABILITIES),
     (("Equal", "NotEqual"), "Use a soft count: `tf.reduce_sum(1 - tf.exp(-tf.square({bx} / 0.1)))`."),
-    ((*_LESS, "Greater", "GreaterEqual"), _SOFT_YES),
+    ((*LESS, "Greater", "GreaterEqual"), _SOFT_YES),
 )
 
 

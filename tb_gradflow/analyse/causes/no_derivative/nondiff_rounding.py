@@ -14,9 +14,9 @@ from tb_gradflow.analyse.graph.op_sets import passes_gradient
 from tb_gradflow.analyse.graph.paths import walked
 from tb_gradflow.analyse.step.measured import is_zero
 from tb_gradflow.analyse.words.fields import SIZE, fields, filled
+from tb_gradflow.analyse.words.integers import only_as_integers, weighed_in_place_of_integers
 from tb_gradflow.analyse.words.names import Group, Text, called, layer_of, namespace, place_of
 from tb_gradflow.analyse.words.soft import passed_through, soft_step
-from tb_gradflow.analyse.words.whole import only_as_integers, weighed_in_place_of_integers
 
 
 def rule(suspect: Suspect) -> Verdict | None:
@@ -29,7 +29,7 @@ _NEARBY = 12
 
 def detour_around_rounding(suspect: Suspect) -> Verdict | None:
     """The paths around a rounded value cancel, `x - (x - floor(x))`, and the path through it has no derivative."""
-    if suspect.op.type not in ("Sub", "AddV2", "Add", "Neg") and not _takes_away_twice(suspect):
+    if suspect.op.type not in ("Sub", "AddV2", "Add", "Neg") and not _subtracts_twice(suspect):
         return None
     influence = suspect.topology.influence(suspect.target).hops
     near = list(suspect.topology.readers[suspect.state.variable])
@@ -95,7 +95,7 @@ def range_alone(suspect: Suspect) -> Verdict | None:
     return Verdict("nondiff_rounding", "warning", rounded[0])
 
 
-def _takes_away_twice(suspect: Suspect) -> bool:
+def _subtracts_twice(suspect: Suspect) -> bool:
     """Whether the part before the suspect that was not measured is an `x - (x - y)`."""
     ops = suspect.topology.trace.ops
     if suspect.exact or suspect.type_of(suspect.producer) != "Sub":

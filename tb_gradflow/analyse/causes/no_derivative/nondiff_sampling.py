@@ -13,10 +13,10 @@ from tb_gradflow.analyse.edits.written_out import continuous_draw
 from tb_gradflow.analyse.evidence.discrete import COMPARISON, SAMPLING
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.user_code.code import Code, program_of
-from tb_gradflow.analyse.user_code.place import name_of
 from tb_gradflow.analyse.words.code import bracketed, call_on
 from tb_gradflow.analyse.words.fields import SIZE, fields, filled
 from tb_gradflow.analyse.words.names import Group, Text, api_of, call_of
+from tb_gradflow.record.python import name_of, values_of
 from tb_gradflow.record.schema import Source
 
 # Whole names: `categorical_accuracy` draws nothing, nor does the loss of that name.
@@ -50,19 +50,12 @@ def _noise(suspect: Suspect, source: Source) -> set[str]:
     code = program_of(suspect.topology.trace).at(source.file, source.line)
     if code is None:
         return set()
-    names: dict[ast.AST, set[str]] = {}
-    for each in _sides(code, source):
-        if isinstance(each, ast.Name):
-            names.setdefault(code.function(each) or code.tree, set()).add(each.id)
     return {
-        target.id
-        for scope, compared in names.items()
-        for node in ast.walk(scope)
-        if isinstance(node, ast.Assign)
-        for target in node.targets
-        if isinstance(target, ast.Name)
-        and target.id in compared
-        and _UNIFORM_DRAW.search(ast.unparse(node.value)) is not None
+        name.id
+        for name in _sides(code, source)
+        if isinstance(name, ast.Name)
+        for value in values_of(code.function(name) or code.tree, name.id)
+        if _UNIFORM_DRAW.search(ast.unparse(value)) is not None
     }
 
 

@@ -8,7 +8,7 @@ from tb_gradflow.analyse.edits.settings import curved
 from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
 from tb_gradflow.analyse.evidence.zeros import PRODUCTS, second_derivatives
 from tb_gradflow.analyse.graph.inner_gradients import forward_of, is_slope
-from tb_gradflow.analyse.graph.op_sets import STRAIGHT
+from tb_gradflow.analyse.graph.op_sets import OFFSETS, STRAIGHT
 from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import Group, Text, called, place_of
@@ -35,9 +35,6 @@ def second_derivative_is_zero(suspect: Suspect) -> Verdict | None:
     return Verdict("second_order_missing", "error", origin) if origin >= 0 else None
 
 
-_SHIFTS = frozenset({"BiasAdd", "AddV2", "Add"})
-
-
 def differentiated_away(suspect: Suspect) -> Verdict | None:
     """The loss contains an inner gradient that does not depend on the variable: an offset, which disappears in the
     derivative; or a factor before which every slope is constant."""
@@ -50,7 +47,7 @@ def differentiated_away(suspect: Suspect) -> Verdict | None:
     if suspect.culprit not in suspect.measured.once(("inner", suspect.target), lambda: _inner_ends(suspect)):
         return None
     shifts = [op for reader in topology.readers[suspect.state.variable] for op in topology.onward(reader)]
-    if shifts and all(ops[op].type in _SHIFTS for op in shifts):
+    if shifts and all(ops[op].type in OFFSETS for op in shifts):
         return Verdict("shift_invariant_parameter", "info", shifts[0])
     return None
 

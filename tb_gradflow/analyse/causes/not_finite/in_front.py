@@ -3,14 +3,11 @@ values, or otherwise by the ops that may have broken."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from tb_gradflow.analyse.causes.not_finite.fp16_overflow import overflow_of_half
 from tb_gradflow.analyse.causes.not_finite.singular import CAUSE_OF_TYPE, accused
 from tb_gradflow.analyse.evidence.signs import relu_behind
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
-from tb_gradflow.analyse.graph.op_sets import passes_gradient
-from tb_gradflow.analyse.graph.paths import walked
+from tb_gradflow.analyse.graph.op_sets import SUMS, passes_gradient
 from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.step.birth import Values, birth_before, birth_of, is_infinite, is_nan, values_of
 from tb_gradflow.record.schema import OpValue
@@ -19,7 +16,6 @@ from tb_gradflow.record.schema import OpValue
 # unless something hides it there.
 _FINITE_THERE = frozenset({"sqrt_at_zero", "pow_fraction_at_zero", "acos_at_one", "degenerate_decomposition"})
 
-_SUMS = frozenset({"AddV2", "Add", "AddN", "Sub"})
 
 _CHOICES = frozenset(
     {"Select", "SelectV2", "TensorScatterUpdate", "MatrixBandPart", "MatrixSetDiagV3", "While", "StatelessWhile"}
@@ -71,14 +67,10 @@ def _takes_a_mask(topology: Topology, softmax: int) -> bool:
     """Whether a softmax's scores can have been masked: by a choice, or by a sum with a value that depends on no
     variable. Scores directly from a layer contain no infinity, and then the softmax is only near the op that broke."""
     ops = topology.trace.ops
-    passing = _MOVING | _SUMS | {ops[softmax].type}
-
-    def before(op: int) -> Sequence[int]:
-        return topology.sources(op) if ops[op].type in passing else ()
-
-    for op in (softmax, *walked(topology.sources(softmax), before)):
+    passing = _MOVING | SUMS | {ops[softmax].type}
+    for op in (softmax, *topology.behind(topology.sources(softmax), passing)):
         of_variables = [edge for edge in ops[op].inputs if edge.op >= 0 and topology.of_variables[edge.op]]
-        if ops[op].type in _CHOICES or (ops[op].type in _SUMS and len(of_variables) < 2):
+        if ops[op].type in _CHOICES or (ops[op].type in SUMS and len(of_variables) < 2):
             return True
     return False
 

@@ -9,8 +9,9 @@ from tb_gradflow.analyse.words.broken import BROKEN, is_undefined, logsumexp
 from tb_gradflow.analyse.words.code import call_on
 from tb_gradflow.analyse.words.cut_at_zero import of_relu
 from tb_gradflow.analyse.words.fields import Template
+from tb_gradflow.analyse.words.forward_pass import is_mostly_negative, words_of_argument
 from tb_gradflow.analyse.words.names import TERMS, Group, Text, layer_of, made_by, namespace
-from tb_gradflow.analyse.words.seen import is_mostly_negative, words_of_argument
+from tb_gradflow.analyse.words.phrases import braces
 
 _NEAR = 6
 
@@ -67,7 +68,7 @@ _DIAGONALS = ("MatrixDiagPart", "MatrixDiagPartV2", "MatrixDiagPartV3")
 def _matrix(group: Group) -> str:
     """The argument of the determinant in the user's line, for a template."""
     call = call_on(group.source.code, "det") if group.source is not None else None
-    return call.subject.replace("{", "{{").replace("}", "}}") if call is not None else "matrix"
+    return braces(call.subject) if call is not None else "matrix"
 
 
 def _is_of_a_loss_of_keras(group: Group) -> bool:

@@ -12,9 +12,9 @@ from tb_gradflow.analyse.step.birth import values_of
 from tb_gradflow.analyse.words.broken import BROKEN
 from tb_gradflow.analyse.words.code import Call
 from tb_gradflow.analyse.words.fields import Template
+from tb_gradflow.analyse.words.forward_pass import makes_nan_of_infinity
 from tb_gradflow.analyse.words.names import Group, Text, call_of
 from tb_gradflow.analyse.words.phrases import CHECK
-from tb_gradflow.analyse.words.seen import makes_nan_of_infinity
 
 
 def rule(suspect: Suspect) -> Verdict | None:

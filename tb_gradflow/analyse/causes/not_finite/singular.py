@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from tb_gradflow.analyse.evidence.signs import is_never_positive, sign_of
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
-from tb_gradflow.analyse.graph.op_sets import constant_of
-from tb_gradflow.analyse.graph.paths import walked
+from tb_gradflow.analyse.graph.op_sets import OVERFLOWING, constant_of
 from tb_gradflow.analyse.step.birth import is_cleared
 from tb_gradflow.record.schema import Op, Trace
 
@@ -15,7 +12,7 @@ _BY_TYPE = {
     "sqrt_at_zero": ("Sqrt", "Rsqrt", "EuclideanNorm"),
     "zero_over_zero": ("RealDiv", "Div", "Reciprocal", "Inv", "Xdivy", "Angle", "Atan2"),
     "log_zero": ("Log", "Log1p", "Xlogy", "Xlog1py"),
-    "exp_overflow": ("Exp", "Expm1", "Cosh", "Sinh"),
+    "exp_overflow": OVERFLOWING,
     "pow_fraction_at_zero": ("Pow",),
     "acos_at_one": ("Acos", "Asin", "Acosh", "Atanh"),
     "softmax_all_masked": ("Softmax", "LogSoftmax"),
@@ -109,12 +106,7 @@ def _is_power_by_hand(suspect: Suspect) -> bool:
     """Whether it is the exponential of a logarithm times a factor, `exp(k * log(x))`. This grows no faster than a
     power, and is NaN where the logarithm is: below zero, for example at positions that a mask leaves out of the loss
     afterwards."""
-    trace = suspect.topology.trace
-
-    def before(op: int) -> Sequence[int]:
-        return suspect.topology.sources(op) if trace.ops[op].type in _FACTORS else ()
-
-    factors = walked(suspect.topology.sources(suspect.culprit), before)
+    factors = suspect.topology.behind(suspect.topology.sources(suspect.culprit), _FACTORS)
     return suspect.op.type == "Exp" and any(suspect.type_of(op) == "Log" for op in factors)
 
 
@@ -123,8 +115,5 @@ def _exponential_in(suspect: Suspect, function: int, place: int) -> int:
     and the sum is not zero. -1 if there is none."""
     trace = suspect.topology.trace
     start = [edge.op for edge in trace.ops[function].inputs if edge.input == place]
-
-    def before(op: int) -> Sequence[int]:
-        return [edge.op for edge in trace.ops[op].inputs] if trace.ops[op].type in _SUMMING else ()
-
-    return next((op for op in walked(start, before) if trace.ops[op].type in ("Exp", "Cosh", "Sinh")), -1)
+    summed = suspect.topology.behind(start, _SUMMING)
+    return next((op for op in summed if trace.ops[op].type in ("Exp", "Cosh", "Sinh")), -1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.edits.not_finite import finite_mask
-from tb_gradflow.analyse.evidence.course import is_the_only_way
+from tb_gradflow.analyse.evidence.gradient_sizes import is_the_only_way
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.words.broken import BROKEN
 from tb_gradflow.analyse.words.fields import ZERO, Template

@@ -8,9 +8,9 @@ from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.causes.not_finite.singular import CAUSE_OF_TYPE
 from tb_gradflow.analyse.edits.not_finite import bounded_in_branch, safe_branch
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
-from tb_gradflow.analyse.words.code import Call, bracketed, call_on, calls_in, is_whole_power, negated, sides_of
+from tb_gradflow.analyse.words.code import Call, bracketed, calls_in, is_whole_power, negated, sides_of
 from tb_gradflow.analyse.words.fields import fields
-from tb_gradflow.analyse.words.names import Group, Text, call_of, called, namespace, place_of, source_of
+from tb_gradflow.analyse.words.names import Group, Text, call_at, call_of, called, namespace, place_of, source_of
 from tb_gradflow.analyse.words.phrases import of_batch
 
 _ELEMENTWISE = frozenset(
@@ -112,7 +112,7 @@ def _made_safe(group: Group, call: Call, chooser: int, side: int) -> str:
 def _chosen(group: Group, chooser: int, side: int, call: Call, hidden: str) -> str:
     """The two cases of the user's `tf.where`, first the hidden one, with the safe value in it; empty if it is not on
     the same line."""
-    choice = _choice(group, chooser)
+    choice = call_at(group, chooser)
     if choice is None:
         return ""
     hides, other = (
@@ -137,15 +137,10 @@ def _chooser(group: Group) -> tuple[int, int]:
     return -1, 1
 
 
-def _choice(group: Group, chooser: int) -> Call | None:
-    source = source_of(group.trace, chooser)
-    return call_on(source.code, called(group.trace, chooser).strip("`")) if source is not None else None
-
-
 def _condition(group: Group, chooser: int, side: int) -> str:
     """The condition under which the hidden value counts, as code from the user's `tf.where`; empty if that is not
     known, or its names belong to another function."""
-    source, call = source_of(group.trace, chooser), _choice(group, chooser)
+    source, call = source_of(group.trace, chooser), call_at(group, chooser)
     condition = (call.argument(0, "condition") or call.argument(0, "x1")) if call is not None else None
     if condition is None or group.source is None or source is None:
         return ""

@@ -10,7 +10,7 @@ from tb_gradflow.analyse.causes.not_finite.in_front import first_of
 from tb_gradflow.analyse.causes.not_finite.singular import accused
 from tb_gradflow.analyse.evidence.bodies import first_of_loop, unrecorded_before
 from tb_gradflow.analyse.evidence.by_hand import has_grown
-from tb_gradflow.analyse.evidence.course import course_of, inside_loop
+from tb_gradflow.analyse.evidence.gradient_sizes import course_of, inside_loop
 from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
 from tb_gradflow.analyse.evidence.zeros import PRODUCTS
 from tb_gradflow.analyse.graph.op_sets import LOOPS
@@ -199,14 +199,9 @@ def _written_out(suspect: Suspect, nearest: set[int]) -> int:
 
 
 def _products_with(suspect: Suspect, readers: Iterable[int]) -> set[int]:
-    queue, found = list(readers), set()
-    for op in queue:  # grows while it is walked
-        for user in suspect.topology.onward(op):
-            if suspect.type_of(user) in PRODUCTS:
-                found.add(user)
-            elif suspect.type_of(user) in _COPIES and user not in queue:
-                queue.append(user)
-    return found
+    onward = suspect.topology.onward
+    copies = walked(readers, lambda op: (user for user in onward(op) if suspect.type_of(user) in _COPIES))
+    return {user for op in copies for user in onward(op) if suspect.type_of(user) in PRODUCTS}
 
 
 def _is_chain(suspect: Suspect, products: list[int]) -> bool:

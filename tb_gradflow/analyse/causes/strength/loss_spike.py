@@ -6,14 +6,13 @@ from collections.abc import Iterator, Sequence
 
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.over_time.spikes import Kind, SpikeSeen
-from tb_gradflow.analyse.words.seen import in_data_set
+from tb_gradflow.analyse.words.forward_pass import in_data_set
+from tb_gradflow.analyse.words.phrases import listed_rows
 from tb_gradflow.record.report import Finding, Severity
 from tb_gradflow.record.schema import Trace
 
 _EXTRAORDINARY = 100.0
 """Rows that make a loss so many times the usual one are worth a look, even if the training gets over them."""
-
-_WRITTEN = 5
 
 
 def findings_of_spikes(trace: Trace, spikes: Sequence[SpikeSeen], step: int) -> Iterator[Finding]:
@@ -69,7 +68,7 @@ def _why(seen: SpikeSeen, kind: Kind) -> str:
         place = "its" if len(rows) == 1 else "their"
         still = f"; with {ago} it is still {found['weights']}" if seen.is_usual("weights") is False else ""
         return (
-            f"{_listed(rows)} of its batch made it so: with row {trial.copied} in {place} place, it is "
+            f"{listed_rows(rows)} of its batch made it so: with row {trial.copied} in {place} place, it is "
             f"{found['rows']}{still}.{in_data_set(rows, seen.data_rows)}"
         )
     if kind == "batch":
@@ -183,13 +182,6 @@ def _found(seen: SpikeSeen) -> dict[str, str]:
 def _rows(seen: SpikeSeen) -> tuple[int, ...]:
     trial = seen.trial("rows")
     return () if trial is None else tuple(sorted(trial.rows))
-
-
-def _listed(rows: Sequence[int]) -> str:
-    shown = [str(each) for each in rows[:_WRITTEN]]
-    if len(rows) > _WRITTEN:
-        return f"Rows {', '.join(shown)} and {len(rows) - _WRITTEN} more"
-    return f"Row {shown[0]}" if len(rows) == 1 else f"Rows {', '.join(shown[:-1])} and {shown[-1]}"
 
 
 CAUSE = Cause(

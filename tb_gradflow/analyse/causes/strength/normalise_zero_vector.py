@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.edits.not_finite import larger_epsilon
-from tb_gradflow.analyse.evidence.course import SINGLE_DECADES, course_of
+from tb_gradflow.analyse.evidence.gradient_sizes import SINGLE_DECADES, course_of
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.words.fields import SIZE, Template
 

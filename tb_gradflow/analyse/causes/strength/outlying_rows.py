@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from statistics import median
 
 from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.words.phrases import listed_rows
 from tb_gradflow.record.report import ExampleGradients, Finding
 
 # More than all other rows together: without them the gradient would be less than half as long.
@@ -25,8 +25,6 @@ _FEW = 0.05
 
 # Rows whose gradient is smaller than this share of the first one's are not named with it.
 _BESIDE = 0.1
-
-_WRITTEN = 5
 
 
 def outlying_rows(examples: ExampleGradients) -> tuple[int, ...]:
@@ -60,7 +58,7 @@ def finding_of_outliers(examples: ExampleGradients | None, target: int) -> Findi
         variables=(),
         op=None,
         source=None,
-        message=f"{_written(rows)} of the batch of {len(examples.norms)} {'contributes' if one else 'contribute'} "
+        message=f"{listed_rows(rows)} of the batch of {len(examples.norms)} {'contributes' if one else 'contribute'} "
         f"{min(share, 1.0):.0%} of its gradient: {norms} {largest:.2g}, compared with {usual:.2g} for the median row.",
         fix=f"Check {'that row' if one else 'those rows'} first: a wrong label or an unscaled value produces such "
         "gradients. If the data is right, limit the influence of a single row: use a loss that grows only linearly, "
@@ -71,13 +69,6 @@ def finding_of_outliers(examples: ExampleGradients | None, target: int) -> Findi
         path=(),
         examples=tuple(rows),
     )
-
-
-def _written(rows: Sequence[int]) -> str:
-    shown = [str(each) for each in rows[:_WRITTEN]]
-    if len(rows) > _WRITTEN:
-        return f"Rows {', '.join(shown)} and {len(rows) - _WRITTEN} more"
-    return f"Row {shown[0]}" if len(rows) == 1 else f"Rows {', '.join(shown[:-1])} and {shown[-1]}"
 
 
 CAUSE = Cause(

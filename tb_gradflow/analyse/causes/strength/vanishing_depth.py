@@ -8,19 +8,18 @@ from statistics import median
 
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.edits.settings import not_saturating
-from tb_gradflow.analyse.evidence.course import (
+from tb_gradflow.analyse.evidence.gradient_sizes import (
     SAME_VALUE,
-    SUMS,
     course_of,
     element_count,
     inside_loop,
     just_behind,
     steepest,
 )
-from tb_gradflow.analyse.evidence.goal import is_at_goal, is_fitted, is_settled
+from tb_gradflow.analyse.evidence.optimum import is_at_goal, is_fitted, is_settled
 from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
 from tb_gradflow.analyse.evidence.zeros import PRODUCTS
-from tb_gradflow.analyse.graph.op_sets import SOFTMAX, constant_of, tensor_of
+from tb_gradflow.analyse.graph.op_sets import SHIFTS, SLICES, SOFTMAX, constant_of, tensor_of
 from tb_gradflow.analyse.graph.paths import walked
 from tb_gradflow.analyse.step.measured import UPDATE_NORM, VANISHING_BELOW, WEIGHT_NORM, Measured
 from tb_gradflow.analyse.words.fields import SIZE, Template, share_of_zeros
@@ -83,7 +82,7 @@ def common_to_a_softmax(suspect: Suspect) -> Verdict | None:
     almost cancels over the entries. The query of an additive attention starts this way; its gradient grows as the keys
     learn."""
     most, place = steepest(suspect)
-    if most < _NEARLY_CANCELLED or suspect.type_of(place) not in SUMS or not _is_spread(suspect, place):
+    if most < _NEARLY_CANCELLED or suspect.type_of(place) not in SHIFTS or not _is_spread(suspect, place):
         return None
     behind = [suspect.type_of(op) for op in just_behind(suspect, place, _AS_FAR_AS_SOFTMAX)]
     weighed = next((index for index, kind in enumerate(behind) if kind in SOFTMAX), 0)
@@ -102,8 +101,6 @@ def _is_spread(suspect: Suspect, place: int) -> bool:
     return whole > 0 and any(0 < size < whole for size in sizes)
 
 
-_PARTS = frozenset({"StridedSlice", "Slice"})
-
 # In float32, the softmax of a score that lies this far below another one is exactly zero.
 _NO_WEIGHT = 104.0
 
@@ -117,7 +114,7 @@ def mask_of_a_softmax(suspect: Suspect) -> Verdict | None:
     topology = suspect.topology
 
     def onward(op: int) -> Iterable[int]:
-        same = topology.trace.ops[op].reads is not None or suspect.type_of(op) in SAME_VALUE | SUMS | _PARTS
+        same = topology.trace.ops[op].reads is not None or suspect.type_of(op) in SAME_VALUE | SHIFTS | SLICES
         return topology.onward(op) if same else ()
 
     reached = walked(topology.readers[variable], onward)

@@ -6,21 +6,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from tb_gradflow.analyse.evidence.course import SAME_VALUE
+from tb_gradflow.analyse.evidence.gradient_sizes import SAME_VALUE
 from tb_gradflow.analyse.evidence.suspects import Suspect
 from tb_gradflow.analyse.graph.comparisons import LINEAR
+from tb_gradflow.analyse.graph.op_sets import OFFSETS
 from tb_gradflow.analyse.graph.paths import walked
 from tb_gradflow.analyse.step.measured import WEIGHT_NORM
 
 KERNELS = frozenset({"MatMul", "BatchMatMulV2", "Conv2D", "Einsum"})
-ADDITIONS = frozenset({"AddV2", "Add", "BiasAdd"})
 
 # A rate or a temperature may be raised on a schedule; a network that is trained in turn has changed by then.
 _FEW_STEPS = 3
 
 # Functions of a single parameter, such as one that keeps it positive.
 _OF_ONE = SAME_VALUE | {"Exp", "Softplus", "Abs", "Square", "Sigmoid", "Tanh", "Neg", "Sqrt"}
-_JOINING = ADDITIONS | {"Sub", "Mul", "RealDiv", "Pow", "Maximum", "Minimum"}
+_JOINING = OFFSETS | {"Sub", "Mul", "RealDiv", "Pow", "Maximum", "Minimum"}
 
 
 def is_parameter(suspect: Suspect) -> bool:

@@ -9,7 +9,7 @@ from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.step.measured import Measured
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import Group, Text, quoted
-from tb_gradflow.analyse.words.phrases import in_layer
+from tb_gradflow.analyse.words.phrases import braces, in_layer
 from tb_gradflow.record.schema import Trace
 
 
@@ -75,7 +75,7 @@ def message_and_fix(group: Group) -> Text:
         quiet = "create {them} with `tf.Variable(..., trainable=False)`"
     ask = "Pass all of them, `tape.gradient(loss, model.trainable_variables)`"
     if (wider := wider_request(group)) is not None:
-        ask = f"Pass all of them, `{wider}`".replace("{", "{{").replace("}", "}}")
+        ask = braces(f"Pass all of them, `{wider}`")
     if len(group.trace.targets) > 1:
         ask = "Add {them} to the sources of the tape whose loss should train {them}, `tape.gradient(loss, [...])`"
     if ended_early(group.suspect.measured):

@@ -19,6 +19,7 @@ from tb_gradflow.analyse.edits.tapes import (
 from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import Group, Text, file_name, place_of, source_of
+from tb_gradflow.analyse.words.phrases import braces
 from tb_gradflow.record.schema import EAGER
 
 
@@ -131,7 +132,7 @@ def _ran_before(group: Group) -> Text | None:
     before = computed_before(group) if group.suspect.state.status == "unused" else None
     if before is None:
         return None
-    written, line, looped = _in_template(before[0]), *before[1:]
+    written, line, looped = braces(before[0]), *before[1:]
     move = f"Open the `with` block before the loop that contains `{written}`." if looped else ""
     return Template(
         "{they_get} no gradient: nothing that the tape recorded depends on a variable{line}. "
@@ -144,7 +145,7 @@ def _ran_after(group: Group) -> Text | None:
     after = computed_after(group)
     if after is None or _read_at(group):
         return None
-    written = _in_template(after[0])
+    written = braces(after[0])
     return Template(
         _NOT_RECORDED.removesuffix(".") + f": `{written}` (line {after[1]}) ran after the `with` block.",
         f"Move `{written}` into the `with` block.",
@@ -155,7 +156,7 @@ def _computed_in_the_request(group: Group) -> Text | None:
     loss = computed_in_the_request(group)
     if loss is None or _read_at(group):
         return None
-    written = _in_template(ast.unparse(loss))
+    written = braces(ast.unparse(loss))
     return Template(
         _NOT_RECORDED.removesuffix(".")
         + f": `{written}` is computed in the call of `gradient`, after the `with` block.",
@@ -207,7 +208,7 @@ SITUATIONS: tuple[Callable[[Group], Text | None], ...] = (
 def _move(group: Group) -> str:
     """What to change, with the user's own line if that is a one-line statement: a template."""
     if outside := computed_outside(group):
-        code, line, is_read = _in_template(outside[0]), *outside[1:]
+        code, line, is_read = braces(outside[0]), *outside[1:]
         if is_read:
             return f"Move `{code}` into the `with` block."
         return (
@@ -217,10 +218,6 @@ def _move(group: Group) -> str:
     return (
         "Call the model inside the block: `with tf.GradientTape() as tape: loss = loss_fn(y, model(x, training=True))`."
     )
-
-
-def _in_template(code: str) -> str:
-    return code.replace("{", "{{").replace("}", "}}")
 
 
 def _read_at(group: Group) -> str:

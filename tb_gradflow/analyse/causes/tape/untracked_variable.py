@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.causes.tape.left_out import (
-    ADDITIONS,
     KERNELS,
     is_factor_of_data,
     is_limit,
@@ -20,10 +19,10 @@ from tb_gradflow.analyse.causes.tape.left_out import (
 from tb_gradflow.analyse.evidence.requests import is_by_keras, nobody_asked
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.graph.comparisons import LINEAR
-from tb_gradflow.analyse.graph.op_sets import scopes_of
+from tb_gradflow.analyse.graph.op_sets import OFFSETS, scopes_of
 from tb_gradflow.analyse.graph.paths import walked
 from tb_gradflow.analyse.step.measured import WEIGHT_NORM
-from tb_gradflow.analyse.user_code.code import FUNCTIONS, program_of
+from tb_gradflow.analyse.user_code.code import program_of
 from tb_gradflow.analyse.user_code.definitions import are_built_before
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import Group, Text, place_of
@@ -68,7 +67,7 @@ def kernel_beside(suspect: Suspect) -> int:
     asked = {each.variable for each in entries if each.outcome == "value"}
     for reader in topology.readers[suspect.state.variable]:
         for user in topology.onward(reader):
-            if ops[user].type not in ADDITIONS:
+            if ops[user].type not in OFFSETS:
                 continue
             products = [edge.op for edge in ops[user].inputs if edge.op >= 0 and ops[edge.op].type in KERNELS]
             factors = {edge.op for product in products for edge in ops[product].inputs}
@@ -253,11 +252,11 @@ def _module_without(suspect: Suspect) -> str:
 def _lists_trainable(trace: Trace, source: int) -> bool:
     """Whether the function that requests a gradient reads `trainable_variables` of something."""
     line = trace.sources[source]
-    code = program_of(trace).at(line.file, line.line)
-    statement = next(iter(code.statements_at(line.line)), None) if code is not None else None
-    if code is None or statement is None:
+    request = program_of(trace).statement_at(line.file, line.line)
+    if request is None:
         return "trainable_variables" in line.code
-    around = next((each for each in code.around(statement) if isinstance(each, FUNCTIONS)), statement)
+    code, statement = request
+    around = code.callable(statement) or statement
     return any(isinstance(each, ast.Attribute) and each.attr == "trainable_variables" for each in ast.walk(around))
 
 
@@ -270,11 +269,11 @@ def _class_without_layer(
     if number is None:
         return ""
     source = trace.sources[number]
-    code = program_of(trace).at(source.file, source.line)
-    statement = next(iter(code.statements_at(source.line)), None) if code is not None else None
-    if code is None or statement is None:
+    use = program_of(trace).statement_at(source.file, source.line)
+    if use is None:
         return ""
-    owner = next((each for each in code.around(statement) if isinstance(each, ast.ClassDef)), None)
+    code, statement = use
+    owner = code.owner(statement)
     found = [ast.unparse(each) for each in owner.bases] if owner is not None else []
     is_plain = all(each in bases for each in found) and (bool(found) or "object" in bases)
     return owner.name if owner is not None and is_plain and not owner.keywords else ""

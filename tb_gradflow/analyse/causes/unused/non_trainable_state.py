@@ -10,7 +10,7 @@ from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.step.movement import movement_of
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import Group, Text
-from tb_gradflow.record.python import module_of
+from tb_gradflow.record.python import calls_within, name_of, parsed
 from tb_gradflow.record.schema import Trace
 
 
@@ -53,20 +53,12 @@ def _assigned(code: str, name: str) -> list[bool]:
     """For each value that code assigns to `name`, whether it is computed from it."""
     if f"{name}.assign(" not in code:
         return []
-    try:
-        tree = module_of(code)
-    except SyntaxError:
-        return []
-    calls = [each for each in ast.walk(tree) if isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute)]
+    tree = parsed(code)
     return [
-        any(_called(part) == name for given in call.args for part in ast.walk(given))
-        for call in calls
-        if isinstance(call.func, ast.Attribute) and call.func.attr == "assign" and _called(call.func.value) == name
+        any(name_of(part) == name for given in call.args for part in ast.walk(given))
+        for call in (calls_within(tree, "assign") if tree is not None else ())
+        if isinstance(call.func, ast.Attribute) and name_of(call.func.value) == name
     ]
-
-
-def _called(node: ast.AST) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
 def message_and_fix(group: Group) -> Text:

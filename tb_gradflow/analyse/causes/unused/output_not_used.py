@@ -26,7 +26,7 @@ from tb_gradflow.analyse.words.names import (
     result_of_line,
     unused_name,
 )
-from tb_gradflow.analyse.words.phrases import in_layer, write_left_alone
+from tb_gradflow.analyse.words.phrases import braces, in_layer, write_left_alone
 from tb_gradflow.record.schema import Op
 
 
@@ -158,7 +158,7 @@ def message_and_fix(group: Group) -> Text:
         return Template(
             "{they_get} no gradient: the value computed from {them} is written to a `tf.TensorArray`{place}, but the "
             "array that `write` returns is discarded, and the original does not change.",
-            "Keep the array that it returns: `" + write.replace("{", "{{").replace("}", "}}") + "`.",
+            "Keep the array that it returns: `" + braces(write) + "`.",
         )(group)
     if group.culprit >= 0 and group.suspect.target >= 0 and group.trace.targets[group.suspect.target].op < 0:
         return Template(

@@ -7,12 +7,13 @@ import re
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.graph.dead_terms import term_in_vain
-from tb_gradflow.analyse.graph.op_sets import scopes_of
+from tb_gradflow.analyse.graph.op_sets import SUMS_OF_TWO, scopes_of
 from tb_gradflow.analyse.graph.same_named import twin_in_use
 from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.user_code.skipped_branches import condition_of
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import Group, Text
+from tb_gradflow.analyse.words.phrases import braces
 
 # Parts that published models contain for another task; unused in this one by design.
 _IDLE_BY_DESIGN = ("pooler", "projector", "projection_head", "proj_head", "lm_head", "nsp_head", "mlm_head")
@@ -61,7 +62,7 @@ def _is_end_of_stream(suspect: Suspect) -> bool:
     same part, and there it trains; and the rest of this block trains.
     """
     topology, target = suspect.topology, suspect.target
-    if target < 0 or suspect.culprit < 0 or suspect.op.type not in ("Sub", "AddV2", "Add"):
+    if target < 0 or suspect.culprit < 0 or suspect.op.type not in SUMS_OF_TWO:
         return False
     influence = topology.influence(target).hops
     if not any(edge.op >= 0 and influence[edge.op] >= 0 for edge in suspect.op.inputs):
@@ -86,7 +87,7 @@ def message_and_fix(group: Group) -> Text:
             'Nothing to fix in that case; `expected=["{pattern}"]` silences this.',
         )(group)
     if group.culprit < 0 and (condition := _skipped(group.suspect)):
-        written = " ".join(condition.split()).replace("{", "{{").replace("}", "}}")
+        written = braces(" ".join(condition.split()))
         return Template(
             f"{{they_are}} unused: the model uses {{them}} only where its code tests `{written}`, and this step runs "
             "the other branch. This is harmless if that branch belongs to another phase of the training.",

@@ -141,7 +141,7 @@ def _finding(measured: Measured, group: Sequence[Uneven]) -> Finding:
         op=None,
         source=None,
         message=f"{_what(names, group)} {_why(trace, group)}",
-        fix=_fix(trace, first),
+        fix=_fix(first),
         target=target,
         culprit=-1,
         path=(),
@@ -195,7 +195,7 @@ def _why(trace: Trace, group: Sequence[Uneven]) -> str:
     )
 
 
-def _fix(trace: Trace, first: Uneven) -> str:
+def _fix(first: Uneven) -> str:
     if first.reason == "rate":
         if not first.moves_more:
             return (

@@ -13,6 +13,7 @@ from tb_gradflow.analyse.step.measured import is_zero
 from tb_gradflow.analyse.words.fields import ZERO, Template
 from tb_gradflow.analyse.words.names import Group, Text, called, file_name, place_of
 from tb_gradflow.analyse.words.overrides import is_function
+from tb_gradflow.analyse.words.phrases import braces
 from tb_gradflow.record.report import Severity
 from tb_gradflow.record.schema import GradientCheck
 
@@ -156,7 +157,7 @@ def _none(group: Group, name: str) -> Text:
 
 
 def _raises(group: Group, check: GradientCheck, name: str) -> Text:
-    said = check.problem.removeprefix("it ").replace("{", "{{").replace("}", "}}")
+    said = braces(check.problem.removeprefix("it "))
     return Template(
         "{they_get} no gradient: " + f"{name} {said}.",
         "It is called with a gradient for each result, and must return one for each argument: `def grad(upstream): "

@@ -6,11 +6,10 @@ from math import trunc
 
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
+from tb_gradflow.analyse.graph.op_sets import LOOKUPS
 from tb_gradflow.analyse.step.measured import Measured
 from tb_gradflow.analyse.words.fields import fields, filled
 from tb_gradflow.analyse.words.names import Group, Text, layer_of
-
-_LOOKUPS = frozenset({"GatherV2", "ResourceGather"})
 
 
 def rule(suspect: Suspect) -> Verdict | None:
@@ -20,7 +19,7 @@ def rule(suspect: Suspect) -> Verdict | None:
     readers = topology.readers[suspect.state.variable]
     for each in topology.trace.ranges:
         is_read = each.op in readers or not topology.made_by(each.op).isdisjoint(readers)
-        if topology.trace.ops[each.op].type in _LOOKUPS and is_read and _are_cut(suspect.measured, each.op):
+        if topology.trace.ops[each.op].type in LOOKUPS and is_read and _are_cut(suspect.measured, each.op):
             return Verdict("fractions_as_indices", "warning", each.op)
     return None
 

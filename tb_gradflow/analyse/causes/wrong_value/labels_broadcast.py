@@ -8,9 +8,9 @@ from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.edits.wiring import in_one_shape
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.graph.comparisons import DIFFERENCES, PRODUCTS, is_averaged
-from tb_gradflow.analyse.graph.op_sets import passes_gradient, shape_along
+from tb_gradflow.analyse.graph.op_sets import SAME_VALUES, passes_gradient, shape_along
 from tb_gradflow.analyse.graph.paths import walked
-from tb_gradflow.analyse.graph.probabilities import SAME_VALUES, SIGMOID_LOSS
+from tb_gradflow.analyse.graph.probabilities import SIGMOID_LOSS
 from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.step.measured import Measured
 from tb_gradflow.analyse.words.fields import Template

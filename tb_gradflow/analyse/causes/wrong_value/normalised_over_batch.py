@@ -7,9 +7,8 @@ from collections.abc import Iterator, Sequence
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.edits.settings import along_rows
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
-from tb_gradflow.analyse.graph.op_sets import is_square
-from tb_gradflow.analyse.graph.paths import walked
-from tb_gradflow.analyse.graph.probabilities import SAME_VALUES, SOFTMAX_LOSSES
+from tb_gradflow.analyse.graph.op_sets import SAME_VALUES, is_square
+from tb_gradflow.analyse.graph.probabilities import SOFTMAX_LOSSES
 from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import Group, Text
@@ -123,15 +122,11 @@ def _is_beside(topology: Topology, op: int) -> bool:
         or any(ops[user].type == "Transpose" for user in topology.onward(op))
     ):
         return False
-
-    def onward(at: int) -> Sequence[int]:
-        is_same = ops[at].type in SAME_VALUES or at == ops[turned].inputs[0].op
-        return topology.onward(at) if is_same else ()
-
+    start = ops[turned].inputs[0].op
     # In a loss of `compile`: any other is given what the program gives it.
-    return any(
+    return start >= 0 and any(
         ops[at].type in SOFTMAX_LOSSES and "compile_loss" in ops[at].name
-        for at in walked([ops[turned].inputs[0].op], onward)
+        for at in (start, *topology.ahead(topology.onward(start), SAME_VALUES))
     )
 
 
@@ -139,24 +134,18 @@ def _is_picked_from(topology: Topology, takers: Sequence[int]) -> bool:
     """Whether labels pick one of the probabilities of each row, as a factor or as an index, and the loss is its
     logarithm."""
     ops = topology.trace.ops
-
-    def onward(op: int) -> Sequence[int]:
-        return topology.onward(op) if ops[op].type in _PICKED_ON else ()
-
     picks = [
         user
         for op in takers
         for user in topology.onward(op)
         if ops[user].type in _PICKS and sum(each.op >= 0 for each in ops[user].inputs) == 1
     ]
-    return any(ops[op].type == "Log" for op in walked(picks, onward))
+    return any(ops[op].type == "Log" for op in topology.ahead(picks, _PICKED_ON))
 
 
 def _on_to_a_loss(topology: Topology, softmax: int) -> Iterator[int]:
-    def onward(op: int) -> Sequence[int]:
-        return topology.onward(op) if op == softmax or topology.trace.ops[op].type in _TO_A_LOSS else ()
-
-    return walked([softmax], onward)
+    yield softmax
+    yield from topology.ahead(topology.onward(softmax), _TO_A_LOSS)
 
 
 def _takes_probabilities(trace: Trace, op: int) -> bool:
@@ -168,11 +157,8 @@ def _takes_probabilities(trace: Trace, op: int) -> bool:
 
 def _reached(topology: Topology, start: int) -> Iterator[int]:
     """An op, what hands its result on, and the next ops behind."""
-
-    def onward(op: int) -> Sequence[int]:
-        return topology.onward(op) if op == start or topology.trace.ops[op].type in _HANDING_ON else ()
-
-    return walked([start], onward)
+    yield start
+    yield from topology.ahead(topology.onward(start), _HANDING_ON)
 
 
 def _is_single(shape: tuple[int, ...] | None) -> bool:
@@ -182,11 +168,7 @@ def _is_single(shape: tuple[int, ...] | None) -> bool:
 def _is_of_rows(topology: Topology, value: int) -> bool:
     """Whether a value is what a layer returns: the product of a batch with a kernel, and functions of each element."""
     ops = topology.trace.ops
-
-    def back(op: int) -> list[int]:
-        return [edge.op for edge in ops[op].inputs if edge.op >= 0] if ops[op].type in _BETWEEN else []
-
-    products = [op for op in walked([value], back) if ops[op].type in _KERNELS]
+    products = [op for op in topology.behind([value], _BETWEEN) if ops[op].type in _KERNELS]
     return any(
         ops[op].data and any(edge.op >= 0 and ops[edge.op].reads is not None for edge in ops[op].inputs)
         for op in products

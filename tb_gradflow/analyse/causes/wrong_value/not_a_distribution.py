@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.edits.settings import softmax_instead
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
-from tb_gradflow.analyse.graph.probabilities import SAME_VALUES, SOFTMAX_LOSSES
+from tb_gradflow.analyse.graph.op_sets import SAME_VALUES
+from tb_gradflow.analyse.graph.probabilities import SOFTMAX_LOSSES
 from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import Group, Text, called, layer_of, place_of

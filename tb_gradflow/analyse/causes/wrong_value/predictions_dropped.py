@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tb_gradflow.analyse.causes.cause import Cause
-from tb_gradflow.analyse.evidence.bodies import CHOOSING
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.graph.comparisons import DIFFERENCES, is_averaged
-from tb_gradflow.analyse.graph.op_sets import constant_of
-from tb_gradflow.analyse.graph.probabilities import SAME_VALUES, SOFTMAX_LOSSES
+from tb_gradflow.analyse.graph.op_sets import CHOICES, SAME_VALUES, constant_of
+from tb_gradflow.analyse.graph.probabilities import SOFTMAX_LOSSES
 from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.step.measured import Measured
 from tb_gradflow.analyse.words.fields import Template
@@ -89,7 +88,7 @@ def _is_dropout(topology: Topology, op: int) -> bool:
     """Whether an op chooses between a value and zero by random numbers alone: those of a generator that the step does
     not keep are not recorded."""
     ops = topology.trace.ops
-    if ops[op].type not in CHOOSING or 0.0 not in (constant_of(ops[op], 1), constant_of(ops[op], 2)):
+    if ops[op].type not in CHOICES or 0.0 not in (constant_of(ops[op], 1), constant_of(ops[op], 2)):
         return False
     chosen = next((edge.op for edge in ops[op].inputs if edge.input == 0), -1)
     if chosen < 0:

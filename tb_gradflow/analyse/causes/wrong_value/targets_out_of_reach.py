@@ -9,10 +9,10 @@ from types import MappingProxyType
 
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.edits.settings import without_activation
-from tb_gradflow.analyse.evidence.course import SINGLE_DECADES, steepest
+from tb_gradflow.analyse.evidence.gradient_sizes import SINGLE_DECADES, steepest
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.graph.comparisons import DIFFERENCES, is_averaged, is_scaled_as_a_whole
-from tb_gradflow.analyse.graph.op_sets import SOFTMAX_LOSS
+from tb_gradflow.analyse.graph.op_sets import CLIPS, SOFTMAX_LOSS
 from tb_gradflow.analyse.graph.paths import walked
 from tb_gradflow.analyse.graph.probabilities import LOGITS, SIGMOID_LOSS
 from tb_gradflow.analyse.graph.topology import Topology
@@ -116,13 +116,12 @@ def _compared(measured: Measured, mismatch: _Mismatch) -> Iterator[int]:
         place = -1
         if op < 0 or ops[op].reads is not None:
             return
-        if ops[op].type in _CLIPS or ops[op].type in _BOUNDS:
+        if ops[op].type in CLIPS or ops[op].type in _BOUNDS:
             yield op
-        if ops[op].type not in _SAME | _CLIPS | _BEFORE_LOGS:
+        if ops[op].type not in _SAME | CLIPS | _BEFORE_LOGS:
             return
 
 
-_CLIPS = frozenset({"Minimum", "Maximum", "ClipByValue"})
 _BEFORE_LOGS = frozenset({"Log", "Log1p", "Neg", "Sub", "AddV2"})
 """What a cross-entropy does with probabilities."""
 

@@ -7,6 +7,7 @@ from math import log10
 from tb_gradflow.analyse.evidence.suspects import Suspect
 from tb_gradflow.analyse.evidence.zeros import PRODUCTS
 from tb_gradflow.analyse.graph.op_sets import constant_of
+from tb_gradflow.analyse.graph.paths import walked
 from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.step.measured import VANISHING_BELOW
 from tb_gradflow.record.schema import Op
@@ -96,15 +97,10 @@ def _is_lost_in_between(suspect: Suspect) -> bool:
 
 def _first_with_data(suspect: Suspect) -> list[int]:
     """The ops that combine a value computed from the variable alone with data."""
-    topology, found = suspect.topology, []
-    queue = list(topology.readers[suspect.state.variable])
-    for op in queue:  # grows while it is walked
-        for user in topology.onward(op):
-            if topology.trace.ops[user].data is not False:
-                found.append(user)
-            elif user not in queue:
-                queue.append(user)
-    return found
+    topology, ops = suspect.topology, suspect.topology.trace.ops
+    readers = topology.readers[suspect.state.variable]
+    alone = walked(readers, lambda op: (user for user in topology.onward(op) if ops[user].data is False))
+    return [user for op in alone for user in topology.onward(op) if ops[user].data is not False]
 
 
 def _decades_of_loss(suspect: Suspect) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from tb_gradflow.analyse.graph.op_sets import SINGULAR_INPUT
+from tb_gradflow.analyse.graph.op_sets import OVERFLOWING, SAME_ELEMENTS, SINGULAR_INPUT
 from tb_gradflow.analyse.step.birth import Values, birth_of, is_bad, is_infinite, is_nan, values_of
 from tb_gradflow.analyse.words.code import is_simple
 from tb_gradflow.analyse.words.names import Group, call_of
@@ -39,13 +39,12 @@ _CALLED = {
 # The input that may be at a singular point of the function or its slope, and the user's names for such a function.
 _ARGUMENT = {kind: (place, _CALLED.get(kind, (kind.lower(),))) for kind, place in SINGULAR_INPUT.items()}
 
-_MOVING = ("Reshape", "Transpose", "Squeeze", "ExpandDims", "Identity", "Cast")
 
 # The number of rows that are listed, and of numbers in a row.
 _WRITTEN, _SHOWN = 5, 8
 
 
-def seen(group: Group) -> str:
+def measured_values(group: Group) -> str:
     """The measured values, as sentences after a message; empty if there are none, or they add nothing."""
     if not is_broken(group):
         return ""
@@ -174,7 +173,7 @@ def _rows_of_value(group: Group, values: Values) -> Rows | None:
         rows = next((value.rows for value in bad if value.rows is not None), None)
         if rows is not None or len(queue) > _WRITTEN:
             return rows
-        queue.extend(user for user in group.suspect.topology.onward(op) if group.trace.ops[user].type in _MOVING)
+        queue.extend(user for user in group.suspect.topology.onward(op) if group.trace.ops[user].type in SAME_ELEMENTS)
     return None
 
 
@@ -219,7 +218,7 @@ def _given(group: Group, values: Values) -> str:
     kind, dtype = group.op.type, group.op.outputs[0].dtype if group.op.outputs else ""
     value, name = argument_of(group), name_of_argument(group) or "the input"
     subject = f"{name[0].upper()}{name[1:]}"
-    if kind in ("Exp", "Expm1", "Cosh", "Sinh") and value is not None:
+    if kind in OVERFLOWING and value is not None:
         reached = value.largest if kind in ("Exp", "Expm1") else max(abs(value.largest), abs(value.smallest))
         limit = _EXPONENT.get(dtype, 0.0)
         return (

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from tb_gradflow.analyse.evidence.suspects import discrete_part
 from tb_gradflow.analyse.graph.op_sets import LOOPS
-from tb_gradflow.analyse.words.code import Call, assigned_by, bracketed, call_around, call_on, is_simple, without_cast
-from tb_gradflow.analyse.words.names import Group, call_of, called, place_of, source_of, unused_name
+from tb_gradflow.analyse.words.code import Call, assigned_by, bracketed, call_around, is_simple, without_cast
+from tb_gradflow.analyse.words.names import Group, call_at, call_of, called, place_of, source_of, unused_name
 from tb_gradflow.record.schema import Op
 
 
@@ -41,14 +41,14 @@ def weighed_in_place_of_integers(group: Group) -> str:
     size = bracketed(without_cast(call.subject)) if call is not None else "size"
     what = called(group.trace, taker) + place_of(group.trace, taker)
     if group.trace.ops[taker].type == "MatrixBandPart":
-        given = _call_of(group, taker)
+        given = call_at(group, taker)
         x = bracketed(given.arguments[0]) if given is not None else "x"
         return (
             f"{what} accepts only integers. Weight the elements by their distance from the diagonal: `rows, columns = "
             f"tf.range(tf.shape({x})[-2]), tf.range(tf.shape({x})[-1])`, `distance = tf.cast(tf.abs(rows[:, None] - "
             f"columns), tf.float32)`, then `{x} * tf.sigmoid(({size} - distance) / 0.5)`."
         )
-    if group.trace.ops[taker].type == "Roll" and (given := _call_of(group, taker)) is not None:
+    if group.trace.ops[taker].type == "Roll" and (given := call_at(group, taker)) is not None:
         shifted = [given.with_argument(1, "shift", at) for at in ("k", "k + 1")]
         return (
             f"{what} accepts only integers. Roll by both neighbouring integers and blend the results: `k = tf.cast("
@@ -83,15 +83,10 @@ def _round_trip(group: Group, there: Call) -> str:
     if source is None or len(takers) != 1:
         return ""
     [back] = takers
-    again, second, name = source_of(group.trace, back), _call_of(group, back), assigned_by(source.code)
+    again, second, name = source_of(group.trace, back), call_at(group, back), assigned_by(source.code)
     if again is None or group.trace.ops[back].type != "Cast":
         return ""
     if again == source:
         around = call_around(source.code, there)
         return around.text if around is not None else ""
     return second.with_subject(there.text) if second is not None and name and second.subject == name else ""
-
-
-def _call_of(group: Group, op: int) -> Call | None:
-    source = source_of(group.trace, op)
-    return call_on(source.code, called(group.trace, op).strip("`")) if source is not None else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from tb_gradflow.analyse.evidence.suspects import Suspect
+from tb_gradflow.analyse.graph.op_sets import LOOPS
 from tb_gradflow.analyse.graph.paths import walked
 from tb_gradflow.analyse.step.magnitude_path import Course
 
@@ -13,7 +14,6 @@ SINGLE_DECADES = 4.0
 
 SAME_VALUE = frozenset({"Reshape", "Cast", "Identity", "ExpandDims", "Squeeze", "Transpose", "BroadcastTo"})
 _NEAR = 8
-SUMS = frozenset({"AddV2", "Add", "BiasAdd", "Sub"})
 
 
 def course_of(suspect: Suspect) -> Course:
@@ -67,14 +67,9 @@ def inside_loop(suspect: Suspect, place: int) -> int:
     topology, measured, target = suspect.topology, suspect.measured, suspect.target
 
     def search() -> int:
-        queue = [place]
-        for op in queue:  # grows while it is walked
-            for edge in topology.trace.ops[op].inputs:
-                if edge.op < 0 or edge.op in queue or measured.of_op(target, edge.op) is not None:
-                    continue
-                if suspect.type_of(edge.op) in ("While", "StatelessWhile"):
-                    return edge.op
-                queue.append(edge.op)
-        return place
+        unrecorded = walked(
+            [place], lambda op: (each for each in topology.inputs_of(op) if measured.of_op(target, each) is None)
+        )
+        return next((op for op in unrecorded if op != place and suspect.type_of(op) in LOOPS), place)
 
     return measured.once(("loop", target, place), search) if topology.has_carried else place

@@ -7,8 +7,6 @@ from tb_gradflow.analyse.words.code import call_on
 from tb_gradflow.analyse.words.names import Group, called, source_of
 from tb_gradflow.record.schema import Tensor
 
-CHOICES = ("Select", "SelectV2")
-
 
 def who_gets_it(group: Group, choice: int) -> str:
     """A sentence on the share of the gradient that each side of a `tf.where` gets in this step; empty if it is not
