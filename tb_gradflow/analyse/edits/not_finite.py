@@ -98,7 +98,7 @@ def bounded_logarithm(group: Group) -> Iterator[Candidate]:
     if place is None or place.subject is None or place.library is None:
         return
     if place.call is not None and name_of(place.call.func) in _LOGARITHMS:
-        made = _made_of(place.code, place.subject)
+        made = place.code.value_of(place.subject)
         own = {"softmax": "log_softmax", "sigmoid": "log_sigmoid"}.get(_name(made))
         if own is not None and isinstance(made, ast.Call):
             rest = [place.code.written(each) for each in made.args]
@@ -174,7 +174,7 @@ def _in_log_space(place: Place) -> Edit | None:
     """`log(sum(w * exp(a)))` is `logsumexp(log(w) + a)`, in which nothing underflows; a cumulative sum likewise."""
     code, library, call = place.code, place.library, place.call
     assert library is not None and call is not None and place.subject is not None
-    total = _made_of(code, place.subject)
+    total = code.value_of(place.subject)
     function = _SUMS.get(_name(total), "") if isinstance(total, ast.Call) and total.args else ""
     if not isinstance(total, ast.Call) or not function or (library.is_keras and function == "cumulative_logsumexp"):
         return None
@@ -183,7 +183,7 @@ def _in_log_space(place: Place) -> Edit | None:
     terms = _logarithm(code, library, total.args[0])
     if terms is None:
         return None
-    made, rest = _made_of(code, total.args[0]), _rest(code, total, total.args[0])
+    made, rest = code.value_of(total.args[0]), _rest(code, total, total.args[0])
     if isinstance(made, ast.Call) and _name(made) == "exp":
         terms = code.written(made.args[0])
     return place.draft().replace(call, library(function, terms, *rest)).edit()
@@ -191,7 +191,7 @@ def _in_log_space(place: Place) -> Edit | None:
 
 def _logarithm(code: Code, library: Library, node: ast.expr) -> str | None:
     """The logarithm of an expression, written without the exponentials in it; `None` if there are none."""
-    made = _made_of(code, node)
+    made = code.value_of(node)
     if made is not node and not _reads_what_it_read(code, made):
         return None
     if _name(made) == "exp" and isinstance(made, ast.Call) and len(made.args) == 1:
@@ -209,7 +209,7 @@ def _logarithm(code: Code, library: Library, node: ast.expr) -> str | None:
     )
     if isinstance(made.op, ast.Mult):
         return f"{left} + {right}"
-    return f"{left} - ({right})" if isinstance(_made_of(code, made.right), ast.BinOp) else f"{left} - {right}"
+    return f"{left} - ({right})" if isinstance(code.value_of(made.right), ast.BinOp) else f"{left} - {right}"
 
 
 def _reads_what_it_read(code: Code, value: ast.AST) -> bool:
@@ -228,7 +228,7 @@ def _sigmoid_in(code: Code, logarithm: ast.Call) -> ast.Call | None:
     given = logarithm.args[0] if len(logarithm.args) == 1 else None
     if isinstance(given, ast.BinOp) and isinstance(given.op, ast.Sub) and _is_one(given.left):
         given = given.right
-    made = _made_of(code, given) if given is not None else None
+    made = code.value_of(given) if given is not None else None
     return made if isinstance(made, ast.Call) and _name(made) == "sigmoid" and not made.keywords else None
 
 
@@ -391,7 +391,7 @@ def _softmax_by_hand(place: Place) -> Edit | None:
     for node in ast.walk(scope):
         if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and code.written(node.left) in names):
             continue
-        total = _made_of(code, node.right)
+        total = code.value_of(node.right)
         if isinstance(total, ast.Call) and name_of(total.func) in ("reduce_sum", "sum") and total.args:
             if code.written(total.args[0]) not in names:
                 continue
@@ -645,19 +645,6 @@ def _rest(code: Code, call: ast.Call, given: ast.expr) -> list[str]:
     rest = [code.written(each) for each in call.args if each is not given]
     named = [each for each in call.keywords if each.value is not given and each.arg not in ("name", "ord")]
     return rest + [f"{each.arg}={code.written(each.value)}" for each in named]
-
-
-def _made_of(code: Code, node: ast.expr) -> ast.AST:
-    """The expression; or, for a name, its value if it is assigned once in the same function."""
-    if not isinstance(node, ast.Name):
-        return node
-    given = [
-        each.value
-        for each in ast.walk(code.scope(node))
-        if isinstance(each, ast.Assign)
-        and any(isinstance(target, ast.Name) and target.id == node.id for target in each.targets)
-    ]
-    return given[0] if len(given) == 1 else node
 
 
 def _name(node: ast.AST | None) -> str:

@@ -17,6 +17,7 @@ from tb_gradflow.analyse.user_code.definitions import (
     definition_of_layer,
     definition_of_variable,
     layers_of_group,
+    shared_definition,
 )
 from tb_gradflow.analyse.user_code.draft import Draft, is_plain
 from tb_gradflow.analyse.user_code.inside import Inside
@@ -556,9 +557,9 @@ def not_all_zeros(group: Group) -> Iterator[Candidate]:
     involved = dict.fromkeys((*group.variables, *sorted(zero_factors(group.suspect))))
     names = [trace.variables[each].name for each in involved if began_at_zero(measured, each)]
     drafts: dict[Code, Draft] = {}
-    for name in names:
-        made = definition_of_variable(program, name)
-        if made is not None and (changed := _random_value(made)) is not None:
+    makers = [definition_of_variable(program, name) or shared_definition(program, name, names) for name in names]
+    for made in dict.fromkeys(filter(None, makers)):
+        if (changed := _random_value(made)) is not None:
             drafts.setdefault(made.code, Draft(made.code)).replace(*changed)
     for owner in dict.fromkeys(part for name in names for part in name.split("/")[:-1]):
         layer = definition_of_layer(program, trace, owner)

@@ -104,6 +104,18 @@ class Code:
         found = (each for each in self.around(node) if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef)))
         return next(found, None)
 
+    def value_of(self, node: ast.expr) -> ast.expr:
+        """The expression; or, for a name, its value if it is assigned once in the same function."""
+        if not isinstance(node, ast.Name):
+            return node
+        given = [
+            each.value
+            for each in ast.walk(self.scope(node))
+            if isinstance(each, ast.Assign)
+            and any(isinstance(target, ast.Name) and target.id == node.id for target in each.targets)
+        ]
+        return given[0] if len(given) == 1 else node
+
     def block(self, statement: ast.stmt) -> list[ast.stmt]:
         """The block of statements that contains a statement."""
         outer = self._parents.get(statement)

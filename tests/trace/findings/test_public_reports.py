@@ -1885,3 +1885,147 @@ def test_a_mask_of_any_floating_dtype_has_an_edit(form: str, tmp_path: Path) -> 
     assert finding.cause == ("nondiff_rounding" if form == "rounded length" else "nondiff_comparison")
     assert finding.edit is not None
     assert "tf.sigmoid((" in finding.edit.after
+
+
+def test_an_image_that_is_resized_by_area_is_resized_by_products() -> None:
+    weight, size = tf.Variable(1.5, name="weight"), (2, 3)
+    picture = tf.random.stateless_uniform([2, 4, 6, 1], (1, 2))
+
+    def loss() -> tf.Tensor:
+        small = tf.image.resize(weight * picture, size, method="area")
+        return tf.reduce_sum(small**2)
+
+    [finding] = loud(tb_gradflow.explain(loss, variables=[weight], try_fixes=True))
+
+    assert (finding.cause, finding.tried and finding.tried.works) == ("no_gradient_registered", True)
+
+
+def test_an_underflow_in_half_precision_is_none_in_bfloat16() -> None:
+    weight = tf.Variable(0.5, name="weight_of_half")
+
+    def loss() -> tf.Tensor:
+        small = tf.cast(1e3 * weight, tf.float16) * tf.constant(1e-4, tf.float16)
+        return small * tf.constant(1e-4, tf.float16)
+
+    [finding] = loud(tb_gradflow.explain(loss, variables=[weight], try_fixes=True))
+
+    assert (finding.cause, finding.tried and finding.tried.works) == ("fp16_underflow", True)
+
+
+def test_the_softmax_of_one_unit_may_be_read_from_a_configuration() -> None:
+    config = {"units": 1, "activation": "softmax"}
+    model = keras.Sequential(
+        [
+            keras.Input((4,)),
+            keras.layers.Dense(config["units"], activation=config["activation"], name="risk_of_configuration"),
+        ]
+    )
+    model.compile("adam", "mse")
+
+    [finding] = loud(tb_gradflow.explain(model, X.numpy(), X.numpy()[:, :1]))
+
+    assert finding.cause == "softmax_single_class"
+    assert finding.edit is not None
+    assert 'activation="sigmoid"' in finding.edit.after
+
+
+@pytest.mark.parametrize("form", ["loop", "function"])
+def test_factors_of_zeros_that_one_call_creates(form: str) -> None:
+    if form == "loop":
+        tables = {
+            name: tf.Variable(tf.zeros(shape), name=name) for name, shape in (("users", [4, 3]), ("items", [5, 3]))
+        }
+    else:
+
+        def table(shape: list[int], name: str) -> tf.Variable:
+            return tf.Variable(tf.zeros(shape), name=name)
+
+        tables = {"users": table([4, 3], "row_factor"), "items": table([5, 3], name="column_factor")}
+
+    def loss() -> tf.Tensor:
+        return tf.reduce_mean((tf.matmul(tables["users"], tables["items"], transpose_b=True) - 1.0) ** 2)
+
+    [finding] = loud(tb_gradflow.explain(loss, variables=[*tables.values()]))
+
+    assert finding.cause == "zero_init_product"
+    assert finding.edit is not None
+    assert "tf.Variable(tf.random.normal(shape, stddev=0.02), name=name)" in finding.edit.after
+
+
+def test_a_factor_of_zeros_that_is_created_with_a_bias_stays() -> None:
+    """The call creates a variable that is no factor, too."""
+    made = {
+        name: tf.Variable(tf.zeros(shape), name=name)
+        for name, shape in (("left", [4, 3]), ("right", [5, 3]), ("shift", []))
+    }
+
+    def loss() -> tf.Tensor:
+        product = tf.matmul(made["left"], made["right"], transpose_b=True)
+        return tf.reduce_mean((product + made["shift"] - 1.0) ** 2)
+
+    [finding] = loud(tb_gradflow.explain(loss, variables=[*made.values()]))
+
+    assert (finding.cause, finding.edit) == ("zero_init_product", None)
+
+
+@pytest.mark.parametrize("cause", ["nondiff_counting", "nondiff_index"])
+def test_an_accuracy_whose_choices_have_names(cause: str) -> None:
+    layer = keras.layers.Dense(3, name="classes")
+    layer.build((None, 4))
+    labels = tf.one_hot([0, 2, 1, 0, 2, 1, 0, 2], 3)
+    x = X[:8]
+
+    def loss() -> tf.Tensor:
+        scores = layer(x)
+        best = tf.argmax(scores, axis=-1)
+        wanted = tf.argmax(labels, axis=-1)
+        hits = tf.cast(tf.equal(best, wanted), tf.float32)
+        return 1.0 - tf.reduce_mean(hits) if cause == "nondiff_counting" else tf.reduce_mean(1.0 - hits)
+
+    [finding] = loud(tb_gradflow.explain(loss, variables=layer.trainable_variables, try_fixes=True))
+
+    assert (finding.cause, finding.tried and finding.tried.works) == (cause, True)
+    assert finding.edit is not None
+    assert "tf.nn.softmax(scores, axis=-1) * tf.cast(labels, scores.dtype)" in finding.edit.after
+
+
+def _tip(angles: Any) -> Any:
+    first, second = np.asarray(angles)
+    return np.array([np.cos(first) + np.cos(first + second), np.sin(first + second)], dtype="float32")
+
+
+@pytest.mark.parametrize("form", ["argument", "name"])
+def test_a_function_that_uses_numpy_is_translated_beside_the_line_that_calls_it(form: str) -> None:
+    joints = tf.Variable([0.3, 0.9], name="joints")
+
+    def of_argument() -> tf.Tensor:
+        tip = _tip(joints.numpy())
+        return tf.reduce_sum((tf.convert_to_tensor(tip) - 1.0) ** 2)
+
+    def of_name() -> tf.Tensor:
+        angles = joints.numpy()
+        tip = _tip(angles)
+        return tf.reduce_sum((tf.constant(tip) - 1.0) ** 2)
+
+    loss = of_argument if form == "argument" else of_name
+    [finding] = loud(tb_gradflow.explain(loss, variables=[joints], try_fixes=True))
+
+    assert (finding.cause, finding.tried and finding.tried.works) == ("python_escape", True)
+    assert finding.edit is not None
+    assert "def _tip_in_tensorflow(angles: Any):" in finding.edit.after
+
+
+def test_several_draws_of_one_distribution_are_relaxed_separately() -> None:
+    policy = tf.Variable([[0.1, -0.2, 0.4, 0.0]], name="policy")
+    values = tf.constant([1.0, 2.0, 0.5, 1.5])
+
+    def loss() -> tf.Tensor:
+        drawn = tf.random.categorical(policy, 16)
+        chosen = tf.one_hot(tf.squeeze(drawn, 0), 4)
+        return -tf.reduce_mean(tf.linalg.matvec(chosen, values))
+
+    [finding] = loud(tb_gradflow.explain(loss, variables=[policy], try_fixes=True))
+
+    assert (finding.cause, finding.tried and finding.tried.works) == ("nondiff_sampling", True)
+    assert finding.edit is not None
+    assert "tf.random.uniform([16, tf.shape(policy)[-1]], 1e-6, 1.0 - 1e-6)" in finding.edit.after
