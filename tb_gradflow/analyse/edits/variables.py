@@ -81,6 +81,98 @@ def trainable(group: Group) -> Iterator[Candidate]:
                 return
 
 
+def tracked(group: Group) -> Iterator[Candidate]:
+    """Variables of Keras instead of a layer's plain `tf.Variable`; layers that a `Lambda` calls, as its attributes."""
+    if group.verdict.severity != "warning":
+        return
+    program = _program(group)
+    named = [definition_of_variable(program, name) for name in group.names]
+    unnamed = [each for each in _attributes_of_layers(program) if argument_of(each.call, -1, "name") is None]
+    # TensorFlow calls each of those that have no name `Variable`.
+    defined = [*filter(None, named), *(unnamed if len(unnamed) == named.count(None) else ())]
+    if len(defined) == len(named) and all(map(_is_attribute_of_a_layer, defined)):
+        yield from candidates(_NOTHING, _of_keras(group, defined))
+        return
+    owners = dict.fromkeys(name.split("/")[-2] for name in group.names if "/" in name)
+    layers = [definition_of_layer(program, group.trace, owner) for owner in owners]
+    names = [each.bound_to for each in layers if each is not None and each.bound_to.isidentifier()]
+    if names and len(names) == len(owners):
+        yield from candidates("Saving a model keeps the weights, but not the code of a `Lambda`.", _held(group, names))
+
+
+def _attributes_of_layers(program: tuple[Code, ...]) -> Iterator[Definition]:
+    for code in program:
+        for node in ast.walk(code.tree):
+            if isinstance(node, ast.Call) and name_of(node.func) == "Variable":
+                defined = Definition(code, node)
+                if _is_attribute_of_a_layer(defined) and argument_of(node, 1, "trainable") is None:
+                    yield defined
+
+
+def _is_attribute_of_a_layer(defined: Definition) -> bool:
+    """Whether a class of Keras layers assigns it to an attribute."""
+    around = (each for each in defined.code.around(defined.call) if isinstance(each, ast.ClassDef))
+    owner = next(around, None)
+    bases = [name_of(each) for each in owner.bases] if owner is not None else []
+    return defined.bound_to.startswith("self.") and any(each in ("Layer", "Model") for each in bases)
+
+
+def _of_keras(group: Group, defined: list[Definition]) -> Edit | None:
+    code = defined[0].code
+    keras = _keras_of(program_of(group.trace).modules(code.passage.file))
+    if not keras or any(each.code is not code for each in defined):
+        return None
+    draft = Draft(code)
+    for each in defined:
+        call = each.call
+        value = argument_of(call, 0, "initial_value")
+        named = [item for item in call.keywords if item.arg in ("dtype", "name")]
+        others = {item.arg for item in call.keywords} - {"initial_value", "trainable", "dtype", "name"}
+        if name_of(call.func) != "Variable" or value is None or isinstance(value, ast.Lambda) or others:
+            return None
+        rest = [f"{item.arg}={code.written(item.value)}" for item in named]
+        draft.replace(call, f"{keras}.Variable({', '.join([code.written(value), *rest])})")
+    return draft.edit()
+
+
+def _keras_of(modules: Mapping[str, str]) -> str:
+    """How a file calls Keras; empty if it does not import it."""
+    found = [name for name, module in modules.items() if module in ("keras", "tensorflow.keras")]
+    found += [f"{name}.keras" for name, module in modules.items() if module == "tensorflow"]
+    return next(iter(found), "")
+
+
+def _held(group: Group, layers: list[str]) -> Edit | None:
+    """The layers as attributes of the only `Lambda` that calls them."""
+    found = [
+        (code, node)
+        for code in _program(group)
+        for node in ast.walk(code.tree)
+        if isinstance(node, ast.Call) and name_of(node.func) == "Lambda" and node.args
+        if code.names(_function_of(code, node.args[0])).issuperset(layers)
+    ]
+    if len(found) != 1:
+        return None
+    (code, call), draft = found[0], Draft(found[0][0])
+    statement, outer = code.statement(call), code.parent(call)
+    if not isinstance(statement, ast.Assign) or not code.is_evaluated_once(call):
+        return None
+    name = code.written(statement.targets[0])
+    if statement.value is call:
+        return draft.insert_after(statement, *(f"{name}.{each} = {each}" for each in layers)).edit()
+    if not isinstance(outer, ast.Call) or outer.func is not call:
+        return None
+    name = draft.free_name(call, "applied", "called")
+    held = [f"{name}.{each} = {each}" for each in layers]
+    return draft.insert_before(statement, f"{name} = {code.written(call)}", *held).replace(call, name).edit()
+
+
+def _function_of(code: Code, given: ast.expr) -> ast.AST:
+    """The function that a name stands for, if the same passage defines it."""
+    defined = (each for each in ast.walk(code.tree) if isinstance(each, ast.FunctionDef))
+    return next((each for each in defined if isinstance(given, ast.Name) and each.name == given.id), given)
+
+
 def assigned_in_place(group: Group) -> Iterator[Candidate]:
     """`w.assign(w - step)` instead of `w = w - step`, which replaces the variable with a tensor; each of them, if one
     part of the program replaces several."""
