@@ -8,12 +8,13 @@ from collections.abc import Iterator
 
 from tb_gradflow.analyse.edits.soft import is_choice
 from tb_gradflow.analyse.evidence.course import is_the_only_way
+from tb_gradflow.analyse.graph.probabilities import probabilities_before
 from tb_gradflow.analyse.user_code.candidate import Candidate, candidates, in_place_of
 from tb_gradflow.analyse.user_code.code import FUNCTIONS, Code
 from tb_gradflow.analyse.user_code.draft import Draft, is_plain
-from tb_gradflow.analyse.user_code.library import Library
+from tb_gradflow.analyse.user_code.library import Library, keras_of
 from tb_gradflow.analyse.user_code.place import Place, argument_of, is_number, name_of, place_of_group
-from tb_gradflow.analyse.words.names import Group, made_by
+from tb_gradflow.analyse.words.names import Group, layer_of, made_by
 from tb_gradflow.analyse.words.seen import is_beyond, is_mostly_negative, share_of_zeros
 from tb_gradflow.record.report import Edit
 
@@ -43,7 +44,9 @@ def _is_all_bounded(group: Group) -> bool:
     is_beyond_all = share_of_zeros(group) >= most or (
         group.verdict.cause == "exp_overflow" and is_beyond(float(_LARGE), group)
     )
-    return is_beyond_all and is_the_only_way(group.suspect, group.culprit)
+    # Where a softmax is flat, other paths through it are as well.
+    flat = probabilities_before(group.suspect.topology, group.culprit) if most < 1.0 else -1
+    return is_beyond_all and is_the_only_way(group.suspect, flat if flat >= 0 else group.culprit)
 
 
 def bounded_root(group: Group) -> Iterator[Candidate]:
@@ -105,12 +108,41 @@ def bounded_logarithm(group: Group) -> Iterator[Candidate]:
             rest += [f"{each.arg}={place.code.written(each.value)}" for each in made.keywords]
             yield from candidates(_SAME, place.draft().replace(place.call, place.library(own, *rest)).edit())
         yield from candidates(_SAME, _of_a_sigmoid(place), _in_log_space(place))
+        yield from candidates(_FROM_LOGITS, _cross_entropy(group, place, place.call))
     outputs = group.op.outputs if group.op is not None else ()
     # For a single number the bound would leave no gradient at all.
     if (not outputs or outputs[0].shape != ()) and not is_mostly_negative(group) and not _is_all_bounded(group):
         least = f"-1.0 + {_EPSILON}" if group.op is not None and group.op.type == "Log1p" else _EPSILON
         several = _all_bounded(place) or _each_bounded(group, place, least)
         yield from candidates(_BOUNDED, several or _bounded(place, place.subject, least))
+
+
+_FROM_LOGITS = "The values stay the same where they were finite: Keras computes them from the logits of its softmax."
+
+
+def _cross_entropy(group: Group, place: Place, logarithm: ast.Call) -> Edit | None:
+    """Keras's cross-entropy for `sum(y * log(p), axis=-1)`, if `p` is what a layer with a softmax returns."""
+    code, softmax = place.code, probabilities_before(group.suspect.topology, group.culprit)
+    product, keras = code.parent(logarithm), keras_of(place.modules)
+    total = code.parent(product) if product is not None else None
+    given = {edge.op for edge in group.trace.ops[group.culprit].inputs}
+    if softmax not in given or group.trace.ops[softmax].type != "Softmax" or not layer_of(group.trace, softmax):
+        return None
+    if not isinstance(product, ast.BinOp) or not isinstance(product.op, ast.Mult) or not isinstance(total, ast.Call):
+        return None
+    axis = argument_of(total, 1, "axis")
+    if _name(total) not in _SUMS or total.args[:1] != [product] or axis is None or place.subject is None:
+        return None
+    labels = code.written(product.left if product.right is logarithm else product.right)
+    predicted = code.written(place.subject)
+    outputs = group.trace.ops[softmax].outputs[0].shape or ()
+    if ast.unparse(axis) not in ("-1", str(len(outputs) - 1)) or labels == predicted or not keras:
+        return None
+    entropy = f"{keras}.losses.categorical_crossentropy({labels}, {predicted})"
+    outer = code.parent(total)
+    if isinstance(outer, ast.UnaryOp) and isinstance(outer.op, ast.USub):
+        return place.draft().replace(outer, entropy).edit()
+    return place.draft().replace(total, in_place_of(code, total, f"-{entropy}")).edit()
 
 
 _SUMS = {"reduce_sum": "logsumexp", "sum": "logsumexp", "cumsum": "cumulative_logsumexp"}

@@ -22,6 +22,7 @@ from tb_gradflow.analyse.user_code.definitions import (
 from tb_gradflow.analyse.user_code.draft import Draft, is_plain
 from tb_gradflow.analyse.user_code.inside import Inside
 from tb_gradflow.analyse.user_code.kept_values import kept_in_step
+from tb_gradflow.analyse.user_code.library import keras_of
 from tb_gradflow.analyse.user_code.place import Place, argument_of, name_of, place_of_group
 from tb_gradflow.analyse.words.names import Group
 from tb_gradflow.record.report import Edit
@@ -119,7 +120,7 @@ def _is_attribute_of_a_layer(defined: Definition) -> bool:
 
 def _of_keras(group: Group, defined: list[Definition]) -> Edit | None:
     code = defined[0].code
-    keras = _keras_of(program_of(group.trace).modules(code.passage.file))
+    keras = keras_of(program_of(group.trace).modules(code.passage.file))
     if not keras or any(each.code is not code for each in defined):
         return None
     draft = Draft(code)
@@ -133,13 +134,6 @@ def _of_keras(group: Group, defined: list[Definition]) -> Edit | None:
         rest = [f"{item.arg}={code.written(item.value)}" for item in named]
         draft.replace(call, f"{keras}.Variable({', '.join([code.written(value), *rest])})")
     return draft.edit()
-
-
-def _keras_of(modules: Mapping[str, str]) -> str:
-    """How a file calls Keras; empty if it does not import it."""
-    found = [name for name, module in modules.items() if module in ("keras", "tensorflow.keras")]
-    found += [f"{name}.keras" for name, module in modules.items() if module == "tensorflow"]
-    return next(iter(found), "")
 
 
 def _held(group: Group, layers: list[str]) -> Edit | None:

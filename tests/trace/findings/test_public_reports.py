@@ -2029,3 +2029,35 @@ def test_several_draws_of_one_distribution_are_relaxed_separately() -> None:
     assert (finding.cause, finding.tried and finding.tried.works) == ("nondiff_sampling", True)
     assert finding.edit is not None
     assert "tf.random.uniform([16, tf.shape(policy)[-1]], 1e-6, 1.0 - 1e-6)" in finding.edit.after
+
+
+def test_a_cross_entropy_that_is_written_out_is_that_of_keras_behind_a_softmax() -> None:
+    """The probabilities of a flat softmax have no gradient to bound; Keras goes back to the logits."""
+
+    def by_hand(y: Any, p: Any) -> Any:
+        return tf.reduce_mean(-tf.reduce_sum(y * tf.math.log(p), axis=-1))
+
+    keras.utils.set_random_seed(0)
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3, activation="softmax")])
+    model.compile("sgd", by_hand)
+    x, y = 1000.0 * X.numpy(), np.eye(3, dtype="float32")[np.arange(len(X)) % 3]
+
+    [finding] = loud(tb_gradflow.explain(model, x, y, try_fixes=True))
+
+    assert (finding.cause, finding.tried and finding.tried.works) == ("log_zero", True)
+    assert finding.edit is not None
+    assert "tf.reduce_mean(keras.losses.categorical_crossentropy(y, p))" in finding.edit.after
+
+
+def test_no_bound_for_the_entropy_of_a_softmax_that_is_flat() -> None:
+    """Another term leads to the loss through the same softmax, and has no gradient either."""
+    layer = keras.layers.Dense(3, activation="softmax")
+    layer.build((None, 4))
+
+    def loss() -> tf.Tensor:
+        p = layer(1000.0 * X)
+        return tf.reduce_mean(p[:, 0]) + tf.reduce_mean(tf.reduce_sum(p * tf.math.log(p), axis=-1))
+
+    [finding] = loud(tb_gradflow.explain(loss, variables=layer.trainable_variables))
+
+    assert (finding.cause, finding.edit) == ("log_zero", None)
