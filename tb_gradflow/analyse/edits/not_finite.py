@@ -109,6 +109,7 @@ def bounded_logarithm(group: Group) -> Iterator[Candidate]:
             yield from candidates(_SAME, place.draft().replace(place.call, place.library(own, *rest)).edit())
         yield from candidates(_SAME, _of_a_sigmoid(place), _in_log_space(place))
         yield from candidates(_FROM_LOGITS, _cross_entropy(group, place, place.call))
+        yield from candidates(_FROM_LOGITS, _binary_cross_entropy(group, place, place.call))
     outputs = group.op.outputs if group.op is not None else ()
     # For a single number the bound would leave no gradient at all.
     if (not outputs or outputs[0].shape != ()) and not is_mostly_negative(group) and not _is_all_bounded(group):
@@ -122,11 +123,10 @@ _FROM_LOGITS = "The values stay the same where they were finite: Keras computes 
 
 def _cross_entropy(group: Group, place: Place, logarithm: ast.Call) -> Edit | None:
     """Keras's cross-entropy for `sum(y * log(p), axis=-1)`, if `p` is what a layer with a softmax returns."""
-    code, softmax = place.code, probabilities_before(group.suspect.topology, group.culprit)
+    code, softmax = place.code, _of_a_layer(group, "Softmax")
     product, keras = code.parent(logarithm), keras_of(place.modules)
     total = code.parent(product) if product is not None else None
-    given = {edge.op for edge in group.trace.ops[group.culprit].inputs}
-    if softmax not in given or group.trace.ops[softmax].type != "Softmax" or not layer_of(group.trace, softmax):
+    if softmax < 0:
         return None
     if not isinstance(product, ast.BinOp) or not isinstance(product.op, ast.Mult) or not isinstance(total, ast.Call):
         return None
@@ -143,6 +143,62 @@ def _cross_entropy(group: Group, place: Place, logarithm: ast.Call) -> Edit | No
     if isinstance(outer, ast.UnaryOp) and isinstance(outer.op, ast.USub):
         return place.draft().replace(outer, entropy).edit()
     return place.draft().replace(total, in_place_of(code, total, f"-{entropy}")).edit()
+
+
+def _of_a_layer(group: Group, kind: str) -> int:
+    """The softmax or sigmoid of a layer of Keras whose result is what the culprit, or one minus it, is computed from;
+    -1 if there is none. Keras only finds the logits of the very tensor."""
+    ops, given = group.trace.ops, group.culprit
+    for _ in range(2):
+        inputs = [edge.op for edge in ops[given].inputs if edge.op >= 0]
+        made = next((each for each in inputs if ops[each].type == kind and layer_of(group.trace, each)), -1)
+        given = next((each for each in inputs if ops[each].type == "Sub"), -1)
+        if made >= 0 or given < 0:
+            return made
+    return -1
+
+
+def _binary_cross_entropy(group: Group, place: Place, logarithm: ast.Call) -> Edit | None:
+    """Keras's binary cross-entropy for the mean of `y * log(p) + (1 - y) * log(1 - p)`, if `p` is what a layer with a
+    sigmoid returns."""
+    code, keras = place.code, keras_of(place.modules)
+    if _of_a_layer(group, "Sigmoid") < 0 or not keras:
+        return None
+    whole: ast.AST = logarithm
+    while isinstance(outer := code.parent(whole), (ast.BinOp, ast.UnaryOp)):
+        whole = outer
+    is_meant = isinstance(outer, ast.Call) and _name(outer) in ("reduce_mean", "mean") and len(outer.args) == 1
+    if not isinstance(whole, ast.expr) or not isinstance(outer, ast.Call) or not is_meant or outer.keywords:
+        return None
+    found = [_weighted_logarithm(code, each, sign) for each, sign in _terms(whole, 1)]
+    for labels, predicted, sign in found:
+        others = [(f"{one} - {labels}", f"{one} - {predicted}", sign) for one in ("1", "1.0")]
+        if len(found) == 2 and labels and any(other in found for other in others):
+            entropy = f"{keras}.losses.binary_crossentropy({labels}, {predicted})"
+            return place.draft().replace(whole, entropy if sign < 0 else f"-{entropy}").edit()
+    return None
+
+
+def _terms(node: ast.expr, sign: int) -> Iterator[tuple[ast.expr, int]]:
+    """The summands of an expression, each with its sign."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        yield from _terms(node.operand, -sign)
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
+        yield from _terms(node.left, sign)
+        yield from _terms(node.right, sign if isinstance(node.op, ast.Add) else -sign)
+    else:
+        yield node, sign
+
+
+def _weighted_logarithm(code: Code, node: ast.expr, sign: int) -> tuple[str, str, int]:
+    """The weight of a logarithm, what it is of, and the sign of both; empty if it is something else."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        for weight, logarithm in ((node.left, node.right), (node.right, node.left)):
+            if isinstance(logarithm, ast.Call) and _name(logarithm) in _LOGARITHMS and len(logarithm.args) == 1:
+                if isinstance(weight, ast.UnaryOp) and isinstance(weight.op, ast.USub):
+                    weight, sign = weight.operand, -sign
+                return code.written(weight), code.written(logarithm.args[0]), sign
+    return "", "", 0
 
 
 _SUMS = {"reduce_sum": "logsumexp", "sum": "logsumexp", "cumsum": "cumulative_logsumexp"}
@@ -305,6 +361,16 @@ def no_quotient_of_nothing(group: Group) -> Iterator[Candidate]:
         yield from candidates(cost, _mean(place, place.call))
     elif place.call is not None and name_of(place.call.func) == "normalize":
         yield from candidates(cost, _normalised(place, place.call))
+    elif place.call is not None and name_of(place.call.func) == "angle" and place.subject is not None:
+        draft = place.draft()
+        if value := draft.computed_before(place.subject, "values", "numbers"):
+            is_zero = f"{library('abs', value)} > 0"
+            safe = library("where", is_zero, value, library("ones_like", value))
+            angle = f"{code.written(place.call.func)}({safe})"
+            yield from candidates(_ANGLE, draft.replace(place.call, angle).edit())
+
+
+_ANGLE = "The angle of zero stays zero, and gets no gradient."
 
 
 def _mean(place: Place, call: ast.Call) -> Edit | None:

@@ -83,10 +83,13 @@ def trainable(group: Group) -> Iterator[Candidate]:
 
 
 def tracked(group: Group) -> Iterator[Candidate]:
-    """Variables of Keras instead of a layer's plain `tf.Variable`; layers that a `Lambda` calls, as its attributes."""
+    """Variables of Keras instead of a layer's plain `tf.Variable`; layers that a `Lambda` calls, as its attributes;
+    layers that a method creates in each step, created in `__init__`."""
+    program = _program(group)
+    if group.verdict.severity == "error":
+        yield from candidates("The layer keeps its weights from step to step.", _created_once(group))
     if group.verdict.severity != "warning":
         return
-    program = _program(group)
     named = [definition_of_variable(program, name) for name in group.names]
     unnamed = [each for each in _attributes_of_layers(program) if argument_of(each.call, -1, "name") is None]
     # TensorFlow calls each of those that have no name `Variable`.
@@ -99,6 +102,30 @@ def tracked(group: Group) -> Iterator[Candidate]:
     names = [each.bound_to for each in layers if each is not None and each.bound_to.isidentifier()]
     if names and len(names) == len(owners):
         yield from candidates("Saving a model keeps the weights, but not the code of a `Lambda`.", _held(group, names))
+
+
+def _created_once(group: Group) -> Edit | None:
+    owners = dict.fromkeys(name.split("/")[-2] for name in group.names if "/" in name)
+    layers = [definition_of_layer(_program(group), group.trace, owner) for owner in owners]
+    made = layers[0] if layers else None
+    if made is None or any(each is None or each.code is not made.code for each in layers):
+        return None
+    draft, code = Draft(made.code), made.code
+    for name, layer in zip(owners, layers, strict=True):
+        assert layer is not None
+        around = list(code.around(layer.call))
+        owner = next((each for each in around if isinstance(each, ast.ClassDef)), None)
+        methods = {each.name: each for each in owner.body if isinstance(each, ast.FunctionDef)} if owner else {}
+        if not name.isidentifier() or "__init__" not in methods or any(isinstance(each, _LOOPS) for each in around):
+            return None
+        is_taken = name in methods or f"self.{name}" in {code.written(each) for each in ast.walk(code.tree)}
+        attribute = f"self.{name}_layer" if is_taken else f"self.{name}"
+        draft.insert_after(methods["__init__"].body[-1], f"{attribute} = {code.written(layer.call)}")
+        draft.replace(layer.call, attribute)
+    return draft.edit()
+
+
+_LOOPS = (ast.For, ast.While, ast.ListComp, ast.GeneratorExp)
 
 
 def _attributes_of_layers(program: tuple[Code, ...]) -> Iterator[Definition]:

@@ -198,3 +198,28 @@ def test_no_variable_of_keras_where_the_class_is_not_a_layer(loaded: Any) -> Non
     [finding] = [each for each in tb_gradflow.explain(*loaded(HEAD + body + model)).findings if each.variables]
 
     assert (finding.cause, finding.edit) == ("untracked_variable", None)
+
+
+def test_a_layer_that_each_step_creates_is_created_once_after_the_edit(loaded: Any) -> None:
+    text = HEAD + (
+        "class Net(keras.Model):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        '        self.last = keras.layers.Dense(2, name="last")\n\n'
+        "    def squeeze(self, x):\n"
+        '        return keras.layers.Dense(3, activation="tanh", name="squeeze")(x)\n\n'
+        "    def call(self, x):\n"
+        "        return self.last(self.squeeze(x))\n\n"
+        "model = Net()\n"
+    )
+    before, *batch = loaded(text)
+    before.run_eagerly = True
+
+    [finding] = [each for each in tb_gradflow.explain(before, *batch).findings if each.severity == "error"]
+
+    assert finding.cause == "untracked_variable"
+    assert finding.edit is not None
+    assert 'self.squeeze_layer = keras.layers.Dense(3, activation="tanh", name="squeeze")' in finding.edit.after
+    after, *batch = loaded(_edited(text, finding.edit))
+    assert len(after.trainable_variables) == 4
+    assert tb_gradflow.explain(after, *batch).healthy

@@ -2061,3 +2061,60 @@ def test_no_bound_for_the_entropy_of_a_softmax_that_is_flat() -> None:
     [finding] = loud(tb_gradflow.explain(loss, variables=layer.trainable_variables))
 
     assert (finding.cause, finding.edit) == ("log_zero", None)
+
+
+@pytest.mark.parametrize("form", ["one minus", "two minus", "weighted"])
+def test_a_binary_cross_entropy_that_is_written_out_is_that_of_keras_behind_a_sigmoid(form: str) -> None:
+    def one_minus(y: Any, p: Any) -> Any:
+        return -tf.reduce_mean(y * tf.math.log(p) + (1.0 - y) * tf.math.log(1.0 - p))
+
+    def two_minus(y: Any, p: Any) -> Any:
+        return tf.reduce_mean(-y * tf.math.log(p) - (1 - y) * tf.math.log(1 - p))
+
+    def weighted(y: Any, p: Any) -> Any:
+        return -tf.reduce_mean(2.0 * y * tf.math.log(p) + (1.0 - y) * tf.math.log(1.0 - p))
+
+    keras.utils.set_random_seed(0)
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1, activation="sigmoid")])
+    model.compile("sgd", {"one minus": one_minus, "two minus": two_minus, "weighted": weighted}[form])
+    x, y = 1e4 * X.numpy(), np.arange(len(X), dtype="float32")[:, None] % 2
+
+    [finding] = loud(tb_gradflow.explain(model, x, y, try_fixes=True))
+
+    assert finding.cause == "log_zero"
+    written = "keras.losses.binary_crossentropy(y, p)"
+    if form == "weighted":
+        assert finding.edit is None or written not in finding.edit.after
+        return
+    assert (finding.tried and finding.tried.works) is True
+    assert finding.edit is not None
+    assert (
+        f"-tf.reduce_mean(-{written})" if form == "one minus" else f"tf.reduce_mean({written})"
+    ) in finding.edit.after
+
+
+def test_the_angle_of_zero_has_an_edit() -> None:
+    weight = tf.Variable([1.0, 2.0], name="weight")
+
+    def loss() -> tf.Tensor:
+        spectrum = tf.cast(weight, tf.complex64) * tf.constant([0.0, 1.0 + 1.0j], tf.complex64)
+        return tf.reduce_sum(tf.math.angle(spectrum) + weight**2)
+
+    [finding] = loud(tb_gradflow.explain(loss, variables=[weight], try_fixes=True))
+
+    assert (finding.cause, finding.tried and finding.tried.works) == ("zero_over_zero", True)
+
+
+def test_what_is_shuffled_is_computed_once() -> None:
+    weight = tf.Variable(tf.ones([3, 2]), name="weight")
+    x = tf.random.stateless_normal([5, 3], (1, 2))
+
+    def loss() -> tf.Tensor:
+        mixed = tf.random.shuffle(tf.tanh(x @ weight), seed=5)
+        return tf.reduce_sum(tf.cast(tf.range(5), tf.float32)[:, None] * mixed)
+
+    [finding] = loud(tb_gradflow.explain(loss, variables=[weight], try_fixes=True))
+
+    assert (finding.cause, finding.tried and finding.tried.works) == ("nondiff_op", True)
+    assert finding.edit is not None
+    assert finding.edit.after.count("tanh") == 1
