@@ -164,18 +164,21 @@ def _binary_cross_entropy(group: Group, place: Place, logarithm: ast.Call) -> Ed
     code, keras = place.code, keras_of(place.modules)
     if _of_a_layer(group, "Sigmoid") < 0 or not keras:
         return None
-    whole: ast.AST = logarithm
-    while isinstance(outer := code.parent(whole), (ast.BinOp, ast.UnaryOp)):
-        whole = outer
-    is_meant = isinstance(outer, ast.Call) and _name(outer) in ("reduce_mean", "mean") and len(outer.args) == 1
-    if not isinstance(whole, ast.expr) or not isinstance(outer, ast.Call) or not is_meant or outer.keywords:
-        return None
-    found = [_weighted_logarithm(code, each, sign) for each, sign in _terms(whole, 1)]
-    for labels, predicted, sign in found:
-        others = [(f"{one} - {labels}", f"{one} - {predicted}", sign) for one in ("1", "1.0")]
-        if len(found) == 2 and labels and any(other in found for other in others):
-            entropy = f"{keras}.losses.binary_crossentropy({labels}, {predicted})"
-            return place.draft().replace(whole, entropy if sign < 0 else f"-{entropy}").edit()
+    for mean in ast.walk(code.scope(logarithm)):
+        if _name(mean) not in ("reduce_mean", "mean") or not isinstance(mean, ast.Call):
+            continue
+        if len(mean.args) != 1 or mean.keywords:
+            continue
+        # Both summands may have names.
+        terms = [(code.value_of(each), sign) for each, sign in _terms(mean.args[0], 1)]
+        if len(terms) != 2 or not any(logarithm in ast.walk(each) for each, _ in terms):
+            continue
+        found = [_weighted_logarithm(code, each, sign) for each, sign in terms]
+        for labels, predicted, sign in found:
+            others = [(f"{one} - {labels}", f"{one} - {predicted}", sign) for one in ("1", "1.0")]
+            if labels and any(other in found for other in others):
+                entropy = f"{keras}.losses.binary_crossentropy({labels}, {predicted})"
+                return place.draft().replace(mean.args[0], entropy if sign < 0 else f"-{entropy}").edit()
     return None
 
 

@@ -741,6 +741,8 @@ def _probability_at(place: Place, compared: ast.expr) -> Edit | None:
     value = draft.computed_before(scores, "scores", "logits")
     if not value:
         return None
+    if value != code.written(scores) and of_scores not in ast.walk(compared):
+        draft.replace(scores, value)
     over = f"axis={code.written(axis)}"
     if of_labels is not None:
         hot = library("cast", code.written(of_labels.args[0]), f"{value}.dtype")

@@ -23,10 +23,10 @@ def by_arithmetic(group: Group) -> Iterator[Candidate]:
     draft = place.draft()
     if name_of(call.func) == "shuffle":
         written = _shuffle(place, call, draft)
-    else:
-        written = _WRITTEN.get(name_of(call.func), lambda _place, _call: None)(place, call)
+    elif (written := _WRITTEN.get(name_of(call.func), lambda _place, _call: None)(place, call)) is not None:
+        written = in_place_of(place.code, call, written)
     if written is not None:
-        yield from candidates(_SAME, draft.replace(call, in_place_of(place.code, call, written)).edit())
+        yield from candidates(_SAME, draft.replace(call, written).edit())
 
 
 def continuous_draw(group: Group) -> Iterator[Candidate]:

@@ -62,12 +62,12 @@ def shared_definition(program: tuple[Code, ...], name: str, others: Collection[s
         for code in program
         for node in ast.walk(code.tree)
         if isinstance(node, ast.Call) and name_of(node.func) in MAKERS
-        if last in (made := _names_made(code, node)) and made <= known
+        if last in (made := _names_made(program, code, node)) and made <= known
     ]
     return found[0] if len(found) == 1 else None
 
 
-def _names_made(code: Code, call: ast.Call) -> set[str]:
+def _names_made(program: tuple[Code, ...], code: Code, call: ast.Call) -> set[str]:
     """The names that a call gives to what it creates, if its argument is a name that stands for several strings."""
     given = argument_of(call, -1, "name")
     if not isinstance(given, ast.Name):
@@ -77,7 +77,8 @@ def _names_made(code: Code, call: ast.Call) -> set[str]:
         for loop in [around] if isinstance(around, ast.For) else getattr(around, "generators", []):
             found.update(_strings_of(loop.target, loop.iter, given.id))
         if isinstance(around, (ast.FunctionDef, ast.Lambda)):
-            found.update(_strings_given(code, around, given.id))
+            calling = program if code.scope(around) is code.tree else (code,)
+            found.update(_strings_given(calling, _name_of_function(code, around), around, given.id))
             break
     return found
 
@@ -97,14 +98,21 @@ def _strings_of(target: ast.expr, values: ast.expr, name: str) -> Iterator[str]:
                 yield str(value.value)
 
 
-def _strings_given(code: Code, function: ast.FunctionDef | ast.Lambda, name: str) -> Iterator[str]:
-    """The strings that the calls of a function give to its parameter."""
+def _name_of_function(code: Code, function: ast.FunctionDef | ast.Lambda) -> str:
+    """The name that calls it; empty for a lambda without one."""
     outer = code.parent(function)
-    targets = outer.targets if isinstance(outer, ast.Assign) else []
-    called = function.name if isinstance(function, ast.FunctionDef) else "".join(map(code.written, targets))
+    targets = outer.targets if isinstance(outer, ast.Assign) and len(outer.targets) == 1 else []
+    return function.name if isinstance(function, ast.FunctionDef) else "".join(map(code.written, targets))
+
+
+def _strings_given(
+    calling: tuple[Code, ...], called: str, function: ast.FunctionDef | ast.Lambda, name: str
+) -> Iterator[str]:
+    """The strings that the calls of a function give to its parameter."""
     parameters = [each.arg for each in function.args.args]
-    for node in ast.walk(code.tree):
-        if isinstance(node, ast.Call) and name in parameters and code.written(node.func) == called:
+    calls = [node for code in calling for node in ast.walk(code.tree) if isinstance(node, ast.Call)]
+    for node in calls:
+        if name in parameters and isinstance(node.func, ast.Name) and node.func.id == called:
             value = argument_of(node, parameters.index(name), name)
             if isinstance(value, ast.Constant):
                 yield str(value.value)

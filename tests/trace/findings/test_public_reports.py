@@ -1929,12 +1929,18 @@ def test_the_softmax_of_one_unit_may_be_read_from_a_configuration() -> None:
     assert 'activation="sigmoid"' in finding.edit.after
 
 
-@pytest.mark.parametrize("form", ["loop", "function"])
+def _table(shape: list[int], name: str) -> tf.Variable:
+    return tf.Variable(tf.zeros(shape), name=name)
+
+
+@pytest.mark.parametrize("form", ["loop", "function", "function outside"])
 def test_factors_of_zeros_that_one_call_creates(form: str) -> None:
     if form == "loop":
         tables = {
             name: tf.Variable(tf.zeros(shape), name=name) for name, shape in (("users", [4, 3]), ("items", [5, 3]))
         }
+    elif form == "function outside":
+        tables = {"users": _table([4, 3], "first_factor"), "items": _table([5, 3], name="second_factor")}
     else:
 
         def table(shape: list[int], name: str) -> tf.Variable:
@@ -2063,7 +2069,7 @@ def test_no_bound_for_the_entropy_of_a_softmax_that_is_flat() -> None:
     assert (finding.cause, finding.edit) == ("log_zero", None)
 
 
-@pytest.mark.parametrize("form", ["one minus", "two minus", "weighted"])
+@pytest.mark.parametrize("form", ["one minus", "two minus", "named", "weighted"])
 def test_a_binary_cross_entropy_that_is_written_out_is_that_of_keras_behind_a_sigmoid(form: str) -> None:
     def one_minus(y: Any, p: Any) -> Any:
         return -tf.reduce_mean(y * tf.math.log(p) + (1.0 - y) * tf.math.log(1.0 - p))
@@ -2071,12 +2077,18 @@ def test_a_binary_cross_entropy_that_is_written_out_is_that_of_keras_behind_a_si
     def two_minus(y: Any, p: Any) -> Any:
         return tf.reduce_mean(-y * tf.math.log(p) - (1 - y) * tf.math.log(1 - p))
 
+    def named(y: Any, p: Any) -> Any:
+        positive = y * tf.math.log(p)
+        negative = (1.0 - y) * tf.math.log(1.0 - p)
+        return tf.reduce_mean(-positive - negative)
+
     def weighted(y: Any, p: Any) -> Any:
         return -tf.reduce_mean(2.0 * y * tf.math.log(p) + (1.0 - y) * tf.math.log(1.0 - p))
 
     keras.utils.set_random_seed(0)
     model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1, activation="sigmoid")])
-    model.compile("sgd", {"one minus": one_minus, "two minus": two_minus, "weighted": weighted}[form])
+    losses = {"one minus": one_minus, "two minus": two_minus, "named": named, "weighted": weighted}
+    model.compile("sgd", losses[form])
     x, y = 1e4 * X.numpy(), np.arange(len(X), dtype="float32")[:, None] % 2
 
     [finding] = loud(tb_gradflow.explain(model, x, y, try_fixes=True))
