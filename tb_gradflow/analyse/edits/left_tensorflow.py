@@ -57,6 +57,9 @@ def _translated_lines(place: Place, first: ast.stmt) -> Edit | None:
         if statement is not first and outside.isdisjoint(code.names(statement)):
             continue
         translated = _translated(statement, outside, tensorflow, lists)
+        if statement is first and translated == ast.unparse(statement):
+            # There is no explicit conversion: the function of NumPy or `math` was called with the tensor.
+            translated = _translated(statement, None, tensorflow)
         own = _numpy_function(place, statement, None if statement is first else outside)
         if own is not None and translated is not None:
             called = _in_tensorflow(place, draft, own, statement, tensorflow)
@@ -64,9 +67,6 @@ def _translated_lines(place: Place, first: ast.stmt) -> Edit | None:
             if called is None or translated.count(written) != 1:
                 return None
             translated = translated.replace(written, f"{called}(")
-        if statement is first and translated == ast.unparse(statement):
-            # There is no explicit conversion: the function of NumPy or `math` was called with the tensor.
-            translated = _translated(statement, None, tensorflow)
         if translated is None:
             return None
         if translated != ast.unparse(statement):
