@@ -1900,18 +1900,6 @@ def test_an_image_that_is_resized_by_area_is_resized_by_products() -> None:
     assert (finding.cause, finding.tried and finding.tried.works) == ("no_gradient_registered", True)
 
 
-def test_an_underflow_in_half_precision_is_none_in_bfloat16() -> None:
-    weight = tf.Variable(0.5, name="weight_of_half")
-
-    def loss() -> tf.Tensor:
-        small = tf.cast(1e3 * weight, tf.float16) * tf.constant(1e-4, tf.float16)
-        return small * tf.constant(1e-4, tf.float16)
-
-    [finding] = loud(tb_gradflow.explain(loss, variables=[weight], try_fixes=True))
-
-    assert (finding.cause, finding.tried and finding.tried.works) == ("fp16_underflow", True)
-
-
 def test_the_softmax_of_one_unit_may_be_read_from_a_configuration() -> None:
     config = {"units": 1, "activation": "softmax"}
     model = keras.Sequential(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cause import Cause
-from tb_gradflow.analyse.edits.settings import wider_range
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.words.fields import ZERO, Template
 
@@ -40,5 +39,4 @@ CAUSE = Cause(
         ZERO + "it underflows at {op}, below the smallest float16 value, 6e-8.",
         "Scale the loss: `keras.optimizers.LossScaleOptimizer(optimizer)`, or use `mixed_bfloat16`.",
     ),
-    edits=(wider_range,),
 )
