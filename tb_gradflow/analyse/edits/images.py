@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from tb_gradflow.analyse.graph.inner_gradients import forward_of
 from tb_gradflow.analyse.user_code.candidate import Candidate, candidates, in_place_of
 from tb_gradflow.analyse.user_code.code import Code
+from tb_gradflow.analyse.user_code.draft import is_plain
 from tb_gradflow.analyse.user_code.library import Library
 from tb_gradflow.analyse.user_code.place import Place, place_of_group
 from tb_gradflow.analyse.words.names import Group
@@ -29,6 +30,8 @@ def image_by_hand(group: Group) -> Iterator[Candidate]:
         yield from candidates(_SAME, _hue(place, place.call))
     elif name == "hsv_to_rgb":
         yield from candidates(_SAME, _rgb(place, place.call))
+    elif name == "resize" and len(_shape_made(group, group.culprit)) == 4:
+        yield from candidates(_SAME, _resized(place, place.call))
 
 
 def sampled_between(group: Group) -> Iterator[Candidate]:
@@ -54,18 +57,26 @@ def resized_by_products(group: Group) -> Iterator[Candidate]:
     place = place_of_group(group, op) if op >= 0 and group.trace.ops[op].type.startswith("Resize") else None
     if place is None or place.call is None or place.library is None or place.library.is_keras:
         return
-    shape = group.trace.ops[op].outputs[0].shape
-    if name_of(place.call.func) == "resize" and shape is not None and len(shape) == 4:
+    if name_of(place.call.func) == "resize" and len(_shape_made(group, op)) == 4:
         yield from candidates(_SAME, _resized(place, place.call))
+
+
+def _shape_made(group: Group, op: int) -> tuple[int, ...]:
+    return group.trace.ops[op].outputs[0].shape or ()
 
 
 def _resized(place: Place, call: ast.Call) -> Edit | None:
     code, library, statement = place.code, place.library, place.statement
     given, size = argument_of(call, 0, "images"), argument_of(call, 1, "size")
-    if library is None or statement is None or given is None or not isinstance(size, (ast.List, ast.Tuple)):
+    if library is None or statement is None or given is None or size is None:
+        return None
+    counts = [code.written(each) for each in size.elts] if isinstance(size, (ast.List, ast.Tuple)) else []
+    if not counts and is_plain(size):
+        counts = [f"{code.written(size)}[{axis}]" for axis in (0, 1)]
+    if len(counts) != 2:
         return None
     known = {"images", "size", "method", "antialias"}
-    if len(size.elts) != 2 or len(call.args) > 3 or any(each.arg not in known for each in call.keywords):
+    if len(call.args) > 3 or any(each.arg not in known for each in call.keywords):
         return None
     others = [code.written(each) for each in call.args[2:]]
     others += [f"{each.arg}={code.written(each.value)}" for each in call.keywords if each.arg not in ("images", "size")]
@@ -75,10 +86,10 @@ def _resized(place: Place, call: ast.Call) -> Edit | None:
         return None
     names = draft.free_name(call, "rows"), draft.free_name(call, "columns")
     resize = code.written(call.func)
-    for axis, (name, count) in enumerate(zip(names, size.elts, strict=True), 1):
+    for axis, (name, count) in enumerate(zip(names, counts, strict=True), 1):
         kept = f"{image}.shape[{axis}]"
         whole = f"{library('eye', kept)}[..., None]"
-        matrix = ", ".join([whole, f"[{code.written(count)}, {kept}]", *others])
+        matrix = ", ".join([whole, f"[{count}, {kept}]", *others])
         draft.insert_before(statement, f"{name} = {resize}({matrix})[..., 0]")
     product = library("einsum", '"ri,cj,bijd->brcd"', *names, image)
     return draft.replace(call, product).edit()

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator
 
 from tb_gradflow.analyse.user_code.candidate import Candidate, candidates
 from tb_gradflow.analyse.user_code.code import Code
+from tb_gradflow.analyse.user_code.draft import Draft
 from tb_gradflow.analyse.user_code.inside import Inside
 from tb_gradflow.analyse.user_code.place import Place, place_of_group
 from tb_gradflow.analyse.words.names import Group
@@ -52,16 +53,21 @@ def _translated_lines(place: Place, first: ast.stmt) -> Edit | None:
     outside: set[str] = set()
     lists: set[str] = set()
     draft = place.draft()
+    tensorflow = tensorflow_of(place) or "tf"
     for statement in sorted(simple, key=lambda each: each.lineno):
         if statement is not first and outside.isdisjoint(code.names(statement)):
             continue
-        if _numpy_function(place, statement, None if statement is first else outside) is not None:
-            return None
-        tensorflow = tensorflow_of(place) or "tf"
         translated = _translated(statement, outside, tensorflow, lists)
         if statement is first and translated == ast.unparse(statement):
             # There is no explicit conversion: the function of NumPy or `math` was called with the tensor.
             translated = _translated(statement, None, tensorflow)
+        own = _numpy_function(place, statement, None if statement is first else outside)
+        if own is not None and translated is not None:
+            called = _in_tensorflow(place, draft, own, statement, tensorflow)
+            written = f"{ast.unparse(own)}("
+            if called is None or translated.count(written) != 1:
+                return None
+            translated = translated.replace(written, f"{called}(")
         if translated is None:
             return None
         if translated != ast.unparse(statement):
@@ -93,10 +99,11 @@ def _translated(
 def numpy_function_of(group: Group) -> str | None:
     """The user's own function that is given what has left TensorFlow, if it uses NumPy."""
     place = place_of_group(group)
-    return None if place is None or place.statement is None else _numpy_function(place, place.statement, None)
+    own = None if place is None or place.statement is None else _numpy_function(place, place.statement, None)
+    return None if own is None else ast.unparse(own)
 
 
-def _numpy_function(place: Place, statement: ast.stmt, outside: set[str] | None) -> str | None:
+def _numpy_function(place: Place, statement: ast.stmt, outside: set[str] | None) -> ast.expr | None:
     """The user's own function that uses NumPy and is given one of the names; or, if `outside` is None, what this very
     statement converts."""
     for call in calls_within(statement):
@@ -112,7 +119,7 @@ def _numpy_function(place: Place, statement: ast.stmt, outside: set[str] | None)
         defined, _ = _definition(place, function) if is_given and is_own else (None, None)
         called = [ast.unparse(inner.func) for inner in calls_within(defined)] if defined else []
         if any(each.partition(".")[0] in _NUMPY for each in called):
-            return ast.unparse(call.func)
+            return function
     return None
 
 
@@ -157,22 +164,32 @@ def _unwrapped(place: Place, call: ast.Call) -> Edit | None:
         writer = Inside(tensorflow, outside)
         body = ast.unparse(writer.visit(copy.deepcopy(defined)))
         return None if writer.stuck else place.draft().replace(call, f"({body})({arguments})").edit()
-    translated = _translated_function(defined, outside, tensorflow)
+    draft = place.draft()
+    called = _in_tensorflow(place, draft, function, call, tensorflow)
+    return None if called is None else draft.replace(call, f"{called}({arguments})").edit()
+
+
+def _in_tensorflow(place: Place, draft: Draft, function: ast.expr, at: ast.AST, tensorflow: str) -> str | None:
+    """What to call instead of a function that uses NumPy: itself if the draft can translate it in its place, otherwise
+    a translated copy that the draft inserts before the statement."""
+    code, (defined, home) = place.code, _definition(place, function)
+    if not isinstance(defined, ast.FunctionDef):
+        return None
+    translated = _translated_function(defined, {each.arg for each in defined.args.args} - {"self"}, tensorflow)
     if translated is None:
         return None
-    draft = place.draft()
     if home is code:
         draft.replace(defined, translated.replace("\n", "\n" + code.indentation(defined)))
-        return draft.replace(call, f"{code.written(function)}({arguments})").edit()
-    statement = code.statement(call)
-    if statement is None or not code.starts_a_line(statement):
+        return code.written(function)
+    statement = code.statement(at)
+    if statement is None or not isinstance(function, ast.Name) or not code.starts_a_line(statement):
         return None
-    if any(isinstance(each, ast.Lambda) for each in code.around(call)):
+    if any(isinstance(each, ast.Lambda) for each in code.around(at)):
         return None
-    name = code.free_name(call, f"{defined.name}_in_tensorflow")
+    name = draft.free_name(at, f"{defined.name}_in_tensorflow")
     copied = translated.replace(f"def {defined.name}(", f"def {name}(", 1)
     draft.insert_before(statement, *copied.split("\n"))
-    return draft.replace(call, f"{name}({arguments})").edit()
+    return name
 
 
 def _definition(place: Place, function: ast.expr) -> tuple[ast.FunctionDef | ast.Lambda | None, Code | None]:

@@ -8,13 +8,14 @@ from collections.abc import Iterator
 
 from tb_gradflow.analyse.edits.soft import is_choice
 from tb_gradflow.analyse.evidence.gradient_sizes import is_the_only_way
+from tb_gradflow.analyse.graph.probabilities import probabilities_before
 from tb_gradflow.analyse.user_code.candidate import Candidate, candidates, in_place_of
 from tb_gradflow.analyse.user_code.code import Code
 from tb_gradflow.analyse.user_code.draft import Draft, is_plain
-from tb_gradflow.analyse.user_code.library import Library
+from tb_gradflow.analyse.user_code.library import Library, keras_of
 from tb_gradflow.analyse.user_code.place import Place, place_of_group
 from tb_gradflow.analyse.words.forward_pass import is_beyond, is_mostly_negative, share_of_zeros
-from tb_gradflow.analyse.words.names import Group, made_by
+from tb_gradflow.analyse.words.names import Group, layer_of, made_by
 from tb_gradflow.record.python import (
     FUNCTIONS,
     argument_of,
@@ -23,7 +24,6 @@ from tb_gradflow.record.python import (
     names_in,
     reads_of,
     uses_of,
-    values_of,
     variables_of,
 )
 from tb_gradflow.record.report import Edit
@@ -54,7 +54,9 @@ def _is_all_bounded(group: Group) -> bool:
     is_beyond_all = share_of_zeros(group) >= most or (
         group.verdict.cause == "exp_overflow" and is_beyond(float(_LARGE), group)
     )
-    return is_beyond_all and is_the_only_way(group.suspect, group.culprit)
+    # Where a softmax is flat, other paths through it are as well.
+    flat = probabilities_before(group.suspect.topology, group.culprit) if most < 1.0 else -1
+    return is_beyond_all and is_the_only_way(group.suspect, flat if flat >= 0 else group.culprit)
 
 
 def bounded_root(group: Group) -> Iterator[Candidate]:
@@ -109,19 +111,107 @@ def bounded_logarithm(group: Group) -> Iterator[Candidate]:
     if place is None or place.subject is None or place.library is None:
         return
     if place.call is not None and name_of(place.call.func) in _LOGARITHMS:
-        made = _made_of(place.code, place.subject)
+        made = place.code.value_of(place.subject)
         own = {"softmax": "log_softmax", "sigmoid": "log_sigmoid"}.get(_name(made))
         if own is not None and isinstance(made, ast.Call):
             rest = [place.code.written(each) for each in made.args]
             rest += [f"{each.arg}={place.code.written(each.value)}" for each in made.keywords]
             yield from candidates(_SAME, place.draft().replace(place.call, place.library(own, *rest)).edit())
         yield from candidates(_SAME, _of_a_sigmoid(place), _in_log_space(place))
+        yield from candidates(_FROM_LOGITS, _cross_entropy(group, place, place.call))
+        yield from candidates(_FROM_LOGITS, _binary_cross_entropy(group, place, place.call))
     outputs = group.op.outputs if group.op is not None else ()
     # For a single number the bound would leave no gradient at all.
     if (not outputs or outputs[0].shape != ()) and not is_mostly_negative(group) and not _is_all_bounded(group):
         least = f"-1.0 + {_EPSILON}" if group.op is not None and group.op.type == "Log1p" else _EPSILON
         several = _all_bounded(place) or _each_bounded(group, place, least)
         yield from candidates(_BOUNDED, several or _bounded(place, place.subject, least))
+
+
+_FROM_LOGITS = "The values stay the same where they were finite: Keras computes them from the logits of its softmax."
+
+
+def _cross_entropy(group: Group, place: Place, logarithm: ast.Call) -> Edit | None:
+    """Keras's cross-entropy for `sum(y * log(p), axis=-1)`, if `p` is what a layer with a softmax returns."""
+    code, softmax = place.code, _of_a_layer(group, "Softmax")
+    product, keras = code.parent(logarithm), keras_of(place.modules)
+    total = code.parent(product) if product is not None else None
+    if softmax < 0:
+        return None
+    if not isinstance(product, ast.BinOp) or not isinstance(product.op, ast.Mult) or not isinstance(total, ast.Call):
+        return None
+    axis = argument_of(total, 1, "axis")
+    if _name(total) not in _SUMS or total.args[:1] != [product] or axis is None or place.subject is None:
+        return None
+    labels = code.written(product.left if product.right is logarithm else product.right)
+    predicted = code.written(place.subject)
+    outputs = group.trace.ops[softmax].outputs[0].shape or ()
+    if ast.unparse(axis) not in ("-1", str(len(outputs) - 1)) or labels == predicted or not keras:
+        return None
+    entropy = f"{keras}.losses.categorical_crossentropy({labels}, {predicted})"
+    outer = code.parent(total)
+    if isinstance(outer, ast.UnaryOp) and isinstance(outer.op, ast.USub):
+        return place.draft().replace(outer, entropy).edit()
+    return place.draft().replace(total, in_place_of(code, total, f"-{entropy}")).edit()
+
+
+def _of_a_layer(group: Group, kind: str) -> int:
+    """The softmax or sigmoid of a layer of Keras whose result is what the culprit, or one minus it, is computed from;
+    -1 if there is none. Keras only finds the logits of the very tensor."""
+    ops, given = group.trace.ops, group.culprit
+    for _ in range(2):
+        inputs = [edge.op for edge in ops[given].inputs if edge.op >= 0]
+        made = next((each for each in inputs if ops[each].type == kind and layer_of(group.trace, each)), -1)
+        given = next((each for each in inputs if ops[each].type == "Sub"), -1)
+        if made >= 0 or given < 0:
+            return made
+    return -1
+
+
+def _binary_cross_entropy(group: Group, place: Place, logarithm: ast.Call) -> Edit | None:
+    """Keras's binary cross-entropy for the mean of `y * log(p) + (1 - y) * log(1 - p)`, if `p` is what a layer with a
+    sigmoid returns."""
+    code, keras = place.code, keras_of(place.modules)
+    if _of_a_layer(group, "Sigmoid") < 0 or not keras:
+        return None
+    for mean in ast.walk(code.scope(logarithm)):
+        if _name(mean) not in ("reduce_mean", "mean") or not isinstance(mean, ast.Call):
+            continue
+        if len(mean.args) != 1 or mean.keywords:
+            continue
+        # Both summands may have names.
+        terms = [(code.value_of(each), sign) for each, sign in _terms(mean.args[0], 1)]
+        if len(terms) != 2 or not any(logarithm in ast.walk(each) for each, _ in terms):
+            continue
+        found = [_weighted_logarithm(code, each, sign) for each, sign in terms]
+        for labels, predicted, sign in found:
+            others = [(f"{one} - {labels}", f"{one} - {predicted}", sign) for one in ("1", "1.0")]
+            if labels and any(other in found for other in others):
+                entropy = f"{keras}.losses.binary_crossentropy({labels}, {predicted})"
+                return place.draft().replace(mean.args[0], entropy if sign < 0 else f"-{entropy}").edit()
+    return None
+
+
+def _terms(node: ast.expr, sign: int) -> Iterator[tuple[ast.expr, int]]:
+    """The summands of an expression, each with its sign."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        yield from _terms(node.operand, -sign)
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
+        yield from _terms(node.left, sign)
+        yield from _terms(node.right, sign if isinstance(node.op, ast.Add) else -sign)
+    else:
+        yield node, sign
+
+
+def _weighted_logarithm(code: Code, node: ast.expr, sign: int) -> tuple[str, str, int]:
+    """The weight of a logarithm, what it is of, and the sign of both; empty if it is something else."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        for weight, logarithm in ((node.left, node.right), (node.right, node.left)):
+            if isinstance(logarithm, ast.Call) and _name(logarithm) in _LOGARITHMS and len(logarithm.args) == 1:
+                if isinstance(weight, ast.UnaryOp) and isinstance(weight.op, ast.USub):
+                    weight, sign = weight.operand, -sign
+                return code.written(weight), code.written(logarithm.args[0]), sign
+    return "", "", 0
 
 
 _SUMS = {"reduce_sum": "logsumexp", "sum": "logsumexp", "cumsum": "cumulative_logsumexp"}
@@ -185,7 +275,7 @@ def _in_log_space(place: Place) -> Edit | None:
     """`log(sum(w * exp(a)))` is `logsumexp(log(w) + a)`, in which nothing underflows; a cumulative sum likewise."""
     code, library, call = place.code, place.library, place.call
     assert library is not None and call is not None and place.subject is not None
-    total = _made_of(code, place.subject)
+    total = code.value_of(place.subject)
     function = _SUMS.get(_name(total), "") if isinstance(total, ast.Call) and total.args else ""
     if not isinstance(total, ast.Call) or not function or (library.is_keras and function == "cumulative_logsumexp"):
         return None
@@ -194,7 +284,7 @@ def _in_log_space(place: Place) -> Edit | None:
     terms = _logarithm(code, library, total.args[0])
     if terms is None:
         return None
-    made, rest = _made_of(code, total.args[0]), _rest(code, total, total.args[0])
+    made, rest = code.value_of(total.args[0]), _rest(code, total, total.args[0])
     if isinstance(made, ast.Call) and _name(made) == "exp":
         terms = code.written(made.args[0])
     return place.draft().replace(call, library(function, terms, *rest)).edit()
@@ -202,7 +292,7 @@ def _in_log_space(place: Place) -> Edit | None:
 
 def _logarithm(code: Code, library: Library, node: ast.expr) -> str | None:
     """The logarithm of an expression, written without the exponentials in it; `None` if there are none."""
-    made = _made_of(code, node)
+    made = code.value_of(node)
     if made is not node and not _reads_what_it_read(code, made):
         return None
     if _name(made) == "exp" and isinstance(made, ast.Call) and len(made.args) == 1:
@@ -220,7 +310,7 @@ def _logarithm(code: Code, library: Library, node: ast.expr) -> str | None:
     )
     if isinstance(made.op, ast.Mult):
         return f"{left} + {right}"
-    return f"{left} - ({right})" if isinstance(_made_of(code, made.right), ast.BinOp) else f"{left} - {right}"
+    return f"{left} - ({right})" if isinstance(code.value_of(made.right), ast.BinOp) else f"{left} - {right}"
 
 
 def _reads_what_it_read(code: Code, value: ast.AST) -> bool:
@@ -238,7 +328,7 @@ def _sigmoid_in(code: Code, logarithm: ast.Call) -> ast.Call | None:
     given = logarithm.args[0] if len(logarithm.args) == 1 else None
     if isinstance(given, ast.BinOp) and isinstance(given.op, ast.Sub) and _is_one(given.left):
         given = given.right
-    made = _made_of(code, given) if given is not None else None
+    made = code.value_of(given) if given is not None else None
     return made if isinstance(made, ast.Call) and _name(made) == "sigmoid" and not made.keywords else None
 
 
@@ -283,6 +373,16 @@ def no_quotient_of_nothing(group: Group) -> Iterator[Candidate]:
         yield from candidates(cost, _mean(place, place.call))
     elif place.call is not None and name_of(place.call.func) == "normalize":
         yield from candidates(cost, _normalised(place, place.call))
+    elif place.call is not None and name_of(place.call.func) == "angle" and place.subject is not None:
+        draft = place.draft()
+        if value := draft.computed_before(place.subject, "values", "numbers"):
+            is_zero = f"{library('abs', value)} > 0"
+            safe = library("where", is_zero, value, library("ones_like", value))
+            angle = f"{code.written(place.call.func)}({safe})"
+            yield from candidates(_ANGLE, draft.replace(place.call, angle).edit())
+
+
+_ANGLE = "The angle of zero stays zero, and gets no gradient."
 
 
 def _mean(place: Place, call: ast.Call) -> Edit | None:
@@ -399,7 +499,7 @@ def _softmax_by_hand(place: Place) -> Edit | None:
     for node in ast.walk(scope):
         if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and code.written(node.left) in names):
             continue
-        total = _made_of(code, node.right)
+        total = code.value_of(node.right)
         if isinstance(total, ast.Call) and name_of(total.func) in ("reduce_sum", "sum") and total.args:
             if code.written(total.args[0]) not in names:
                 continue
@@ -647,14 +747,6 @@ def _rest(code: Code, call: ast.Call, given: ast.expr) -> list[str]:
     rest = [code.written(each) for each in call.args if each is not given]
     named = [each for each in call.keywords if each.value is not given and each.arg not in ("name", "ord")]
     return rest + [f"{each.arg}={code.written(each.value)}" for each in named]
-
-
-def _made_of(code: Code, node: ast.expr) -> ast.AST:
-    """The expression; or, for a name, its value if it is assigned once in the same function."""
-    if not isinstance(node, ast.Name):
-        return node
-    given = values_of(code.scope(node), node.id)
-    return given[0] if len(given) == 1 else node
 
 
 def _name(node: ast.AST | None) -> str:

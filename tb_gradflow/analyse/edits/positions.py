@@ -11,6 +11,7 @@ from tb_gradflow.analyse.edits.soft import name_of_call, summed
 from tb_gradflow.analyse.evidence.discrete import are_probabilities, is_at_limits_of_logarithm
 from tb_gradflow.analyse.evidence.suspects import discrete_part
 from tb_gradflow.analyse.user_code.candidate import Candidate, candidates, in_place_of
+from tb_gradflow.analyse.user_code.code import Code
 from tb_gradflow.analyse.user_code.draft import Draft, is_plain
 from tb_gradflow.analyse.user_code.library import Library
 from tb_gradflow.analyse.user_code.place import Place, place_of_group
@@ -400,7 +401,13 @@ def _gumbel(group: Group, place: Place, back: Place) -> Edit | None:
     library, given, call = place.library, place.subject, place.call
     if library is None or library.prefix == "math" or library.is_keras or given is None or back.node is None:
         return None
-    if call is None or name_of(call.func) != "categorical" or _shape_made(group) != _shape_given(group):
+    if call is None or name_of(call.func) != "categorical":
+        return None
+    made, scores, number = _shape_made(group), _shape_given(group), argument_of(call, 1, "num_samples")
+    # One distribution may be drawn from several times: one row of scores for all draws.
+    if made != scores and (not made or not scores or number is None or not is_plain(number)):
+        return None
+    if made != scores and (len(made or ()) != 2 or scores != (1, *(made or ())[1:])):
         return None
     draft = place.draft()
     value = draft.computed_before(given, "logits", "scores")
@@ -413,6 +420,8 @@ def _gumbel(group: Group, place: Place, back: Place) -> Edit | None:
         draft.replace(given, value)
     noise = draft.free_name(back.node, "u", "noise")
     shape = library("shape", value)
+    if made != scores and number is not None:
+        shape = f"[{place.code.written(number)}, {library.size(value, '-1')}]"
     draft.insert_before(statement, f"{noise} = {library.prefix}.random.uniform({shape}, 1e-6, 1.0 - 1e-6)")
     logarithm = library("log", f"-{library('log', noise)}")
     spread = f"({value} - {logarithm}) / 0.5"
@@ -683,12 +692,18 @@ def probability_of_the_label(group: Group) -> Iterator[Candidate]:
     place = place_of_group(group)
     if place is None or place.library is None or place.node is None:
         return
-    compared: ast.AST | None = place.node
-    while compared is not None and not _is_equality(compared):
-        compared = place.code.parent(compared) if isinstance(compared, ast.expr) else None
-    if not isinstance(compared, ast.expr):
-        return
-    yield from candidates(_RIGHT, _probability_at(place, compared))
+    compared = _comparison_around(place.code, place.node)
+    if compared is None and isinstance(statement := place.statement, ast.Assign):
+        uses = _uses(place, statement)
+        compared = _comparison_around(place.code, uses[0]) if len(uses) == 1 else None
+    if compared is not None:
+        yield from candidates(_RIGHT, _probability_at(place, compared))
+
+
+def _comparison_around(code: Code, node: ast.expr) -> ast.expr | None:
+    """The test for equality that contains an expression."""
+    inside = itertools.takewhile(lambda each: isinstance(each, ast.expr), (node, *code.around(node)))
+    return next((each for each in inside if isinstance(each, ast.expr) and _is_equality(each)), None)
 
 
 def _is_equality(node: ast.AST) -> bool:
@@ -705,7 +720,8 @@ def _probability_at(place: Place, compared: ast.expr) -> Edit | None:
     else:
         assert isinstance(compared, ast.Call)
         sides = list(compared.args)
-    chosen = [each for each in map(_bare_argmax, sides) if each is not None]
+    made = [_bare_argmax(code, each) for each in sides]
+    chosen = [each for each in made if each is not None]
     if not chosen or (place.call not in chosen and place.node is not compared):
         return None
     # If there are two, the culprit is that of the scores; the other is that of one-hot labels.
@@ -713,15 +729,16 @@ def _probability_at(place: Place, compared: ast.expr) -> Edit | None:
     if of_scores is None or (len(chosen) == 2 and place.call not in chosen):
         return None
     scores, axis = of_scores.args[0], argument_of(of_scores, 1, "axis")
-    other = next(each for each in sides if _bare_argmax(each) is not of_scores)
+    other, of_labels = next(pair for pair in zip(sides, made, strict=True) if pair[1] is not of_scores)
     if axis is None or ast.unparse(axis) not in ("-1", "1"):
         return None
     draft = place.draft()
     value = draft.computed_before(scores, "scores", "logits")
     if not value:
         return None
+    if value != code.written(scores) and of_scores not in ast.walk(compared):
+        draft.replace(scores, value)
     over = f"axis={code.written(axis)}"
-    of_labels = _bare_argmax(other)
     if of_labels is not None:
         hot = library("cast", code.written(of_labels.args[0]), f"{value}.dtype")
     else:
@@ -734,10 +751,19 @@ def _integer(library: Library) -> str:
     return '"int32"' if library.is_keras else f"{library.prefix}.int32"
 
 
-def _bare_argmax(node: ast.expr) -> ast.Call | None:
+def _bare_argmax(code: Code, node: ast.expr) -> ast.Call | None:
+    """The `argmax` that an expression casts, or that its name stands for."""
+    for made in (node, code.value_of(_bare(node))):
+        bare = _bare(made)
+        if isinstance(bare, ast.Call) and name_of(bare.func) == "argmax" and bare.args:
+            return bare
+    return None
+
+
+def _bare(node: ast.expr) -> ast.expr:
     while isinstance(node, ast.Call) and name_of(node.func) in _ROUNDINGS and node.args:
         node = node.args[0]
-    return node if isinstance(node, ast.Call) and name_of(node.func) == "argmax" and node.args else None
+    return node
 
 
 _SHARED = "A value counts partially in each of its two nearest bins, whose centres span the range."

@@ -305,7 +305,9 @@ def other_axis(group: Group) -> Iterator[Candidate]:
         yield from candidates(_cost_of_axis(shape), _with_axis(group, layer.code, layer.call, shape, None))
         return
     given = _activation_in(layer.call)
-    if given is not None and _activation(given) == "softmax" and len(shape) == 2:
+    # A dense layer has no other softmax than its activation, which may be read from a configuration.
+    is_read = name_of(layer.call.func) == "Dense" and not isinstance(given, ast.Constant)
+    if given is not None and (_activation(given) == "softmax" or is_read) and len(shape) == 2:
         yield from candidates(_ONE_OF_TWO, Draft(layer.code).replace(given, '"sigmoid"').edit())
 
 

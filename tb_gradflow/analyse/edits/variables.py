@@ -17,10 +17,12 @@ from tb_gradflow.analyse.user_code.definitions import (
     definition_of_layer,
     definition_of_variable,
     layers_of_group,
+    shared_definition,
 )
 from tb_gradflow.analyse.user_code.draft import Draft, is_plain
 from tb_gradflow.analyse.user_code.inside import Filled, Inside
 from tb_gradflow.analyse.user_code.kept_values import kept_in_step
+from tb_gradflow.analyse.user_code.library import keras_of
 from tb_gradflow.analyse.user_code.place import Place, place_of_group
 from tb_gradflow.analyse.words.names import Group
 from tb_gradflow.record.python import FUNCTIONS, argument_of, calls_within, name_of, uses_of
@@ -79,6 +81,118 @@ def trainable(group: Group) -> Iterator[Candidate]:
             if frozen and code.written(target.value) in names:
                 yield from candidates("This makes it trainable.", Draft(code).replace(value, "True").edit())
                 return
+
+
+def tracked(group: Group) -> Iterator[Candidate]:
+    """Variables of Keras instead of a layer's plain `tf.Variable`; layers that a `Lambda` calls, as its attributes;
+    layers that a method creates in each step, created in `__init__`."""
+    program = _program(group)
+    if group.verdict.severity == "error":
+        yield from candidates("The layer keeps its weights from step to step.", _created_once(group))
+    if group.verdict.severity != "warning":
+        return
+    named = [definition_of_variable(program, name) for name in group.names]
+    unnamed = [each for each in _attributes_of_layers(program) if argument_of(each.call, -1, "name") is None]
+    # TensorFlow calls each of those that have no name `Variable`.
+    defined = [*filter(None, named), *(unnamed if len(unnamed) == named.count(None) else ())]
+    if len(defined) == len(named) and all(map(_is_attribute_of_a_layer, defined)):
+        yield from candidates(_NOTHING, _of_keras(group, defined))
+        return
+    owners = dict.fromkeys(name.split("/")[-2] for name in group.names if "/" in name)
+    layers = [definition_of_layer(program, group.trace, owner) for owner in owners]
+    names = [each.bound_to for each in layers if each is not None and each.bound_to.isidentifier()]
+    if names and len(names) == len(owners):
+        yield from candidates("Saving a model keeps the weights, but not the code of a `Lambda`.", _held(group, names))
+
+
+def _created_once(group: Group) -> Edit | None:
+    owners = dict.fromkeys(name.split("/")[-2] for name in group.names if "/" in name)
+    layers = [definition_of_layer(_program(group), group.trace, owner) for owner in owners]
+    made = layers[0] if layers else None
+    if made is None or any(each is None or each.code is not made.code for each in layers):
+        return None
+    draft, code = Draft(made.code), made.code
+    for name, layer in zip(owners, layers, strict=True):
+        assert layer is not None
+        around = list(code.around(layer.call))
+        owner = next((each for each in around if isinstance(each, ast.ClassDef)), None)
+        methods = {each.name: each for each in owner.body if isinstance(each, ast.FunctionDef)} if owner else {}
+        if not name.isidentifier() or "__init__" not in methods or any(isinstance(each, _LOOPS) for each in around):
+            return None
+        is_taken = name in methods or f"self.{name}" in {code.written(each) for each in ast.walk(code.tree)}
+        attribute = f"self.{name}_layer" if is_taken else f"self.{name}"
+        draft.insert_after(methods["__init__"].body[-1], f"{attribute} = {code.written(layer.call)}")
+        draft.replace(layer.call, attribute)
+    return draft.edit()
+
+
+_LOOPS = (ast.For, ast.While, ast.ListComp, ast.GeneratorExp)
+
+
+def _attributes_of_layers(program: tuple[Code, ...]) -> Iterator[Definition]:
+    for code in program:
+        for node in ast.walk(code.tree):
+            if isinstance(node, ast.Call) and name_of(node.func) == "Variable":
+                defined = Definition(code, node)
+                if _is_attribute_of_a_layer(defined) and argument_of(node, 1, "trainable") is None:
+                    yield defined
+
+
+def _is_attribute_of_a_layer(defined: Definition) -> bool:
+    """Whether a class of Keras layers assigns it to an attribute."""
+    around = (each for each in defined.code.around(defined.call) if isinstance(each, ast.ClassDef))
+    owner = next(around, None)
+    bases = [name_of(each) for each in owner.bases] if owner is not None else []
+    return defined.bound_to.startswith("self.") and any(each in ("Layer", "Model") for each in bases)
+
+
+def _of_keras(group: Group, defined: list[Definition]) -> Edit | None:
+    code = defined[0].code
+    keras = keras_of(program_of(group.trace).modules(code.passage.file))
+    if not keras or any(each.code is not code for each in defined):
+        return None
+    draft = Draft(code)
+    for each in defined:
+        call = each.call
+        value = argument_of(call, 0, "initial_value")
+        named = [item for item in call.keywords if item.arg in ("dtype", "name")]
+        others = {item.arg for item in call.keywords} - {"initial_value", "trainable", "dtype", "name"}
+        if name_of(call.func) != "Variable" or value is None or isinstance(value, ast.Lambda) or others:
+            return None
+        rest = [f"{item.arg}={code.written(item.value)}" for item in named]
+        draft.replace(call, f"{keras}.Variable({', '.join([code.written(value), *rest])})")
+    return draft.edit()
+
+
+def _held(group: Group, layers: list[str]) -> Edit | None:
+    """The layers as attributes of the only `Lambda` that calls them."""
+    found = [
+        (code, node)
+        for code in _program(group)
+        for node in ast.walk(code.tree)
+        if isinstance(node, ast.Call) and name_of(node.func) == "Lambda" and node.args
+        if code.names(_function_of(code, node.args[0])).issuperset(layers)
+    ]
+    if len(found) != 1:
+        return None
+    (code, call), draft = found[0], Draft(found[0][0])
+    statement, outer = code.statement(call), code.parent(call)
+    if not isinstance(statement, ast.Assign) or not code.is_evaluated_once(call):
+        return None
+    name = code.written(statement.targets[0])
+    if statement.value is call:
+        return draft.insert_after(statement, *(f"{name}.{each} = {each}" for each in layers)).edit()
+    if not isinstance(outer, ast.Call) or outer.func is not call:
+        return None
+    name = draft.free_name(call, "applied", "called")
+    held = [f"{name}.{each} = {each}" for each in layers]
+    return draft.insert_before(statement, f"{name} = {code.written(call)}", *held).replace(call, name).edit()
+
+
+def _function_of(code: Code, given: ast.expr) -> ast.AST:
+    """The function that a name stands for, if the same passage defines it."""
+    defined = (each for each in ast.walk(code.tree) if isinstance(each, ast.FunctionDef))
+    return next((each for each in defined if isinstance(given, ast.Name) and each.name == given.id), given)
 
 
 def assigned_in_place(group: Group) -> Iterator[Candidate]:
@@ -572,9 +686,9 @@ def not_all_zeros(group: Group) -> Iterator[Candidate]:
     involved = dict.fromkeys((*group.variables, *sorted(zero_factors(group.suspect))))
     names = [trace.variables[each].name for each in involved if began_at_zero(measured, each)]
     drafts: dict[Code, Draft] = {}
-    for name in names:
-        made = definition_of_variable(program, name)
-        if made is not None and (changed := _random_value(made)) is not None:
+    makers = [definition_of_variable(program, name) or shared_definition(program, name, names) for name in names]
+    for made in dict.fromkeys(filter(None, makers)):
+        if (changed := _random_value(made)) is not None:
             drafts.setdefault(made.code, Draft(made.code)).replace(*changed)
     for owner in dict.fromkeys(part for name in names for part in name.split("/")[:-1]):
         layer = definition_of_layer(program, trace, owner)

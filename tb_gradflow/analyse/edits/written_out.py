@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from tb_gradflow.analyse.user_code.candidate import Candidate, candidates, in_place_of
-from tb_gradflow.analyse.user_code.draft import is_plain
+from tb_gradflow.analyse.user_code.draft import Draft
 from tb_gradflow.analyse.user_code.library import Library
 from tb_gradflow.analyse.user_code.place import Place, place_of_group
 from tb_gradflow.analyse.words.names import Group
@@ -21,9 +21,13 @@ def by_arithmetic(group: Group) -> Iterator[Candidate]:
     call = place.call if place is not None else None
     if place is None or call is None or place.library is None:
         return
-    written = _WRITTEN.get(name_of(call.func), lambda _place, _call: None)(place, call)
+    draft = place.draft()
+    if name_of(call.func) == "shuffle":
+        written = _shuffle(place, call, draft)
+    elif (written := _WRITTEN.get(name_of(call.func), lambda _place, _call: None)(place, call)) is not None:
+        written = in_place_of(place.code, call, written)
     if written is not None:
-        yield from candidates(_SAME, place.draft().replace(call, in_place_of(place.code, call, written)).edit())
+        yield from candidates(_SAME, draft.replace(call, written).edit())
 
 
 def continuous_draw(group: Group) -> Iterator[Candidate]:
@@ -95,17 +99,16 @@ def _one_hot(place: Place, call: ast.Call) -> str | None:
     return f"{low} + ({high} - {low}) * {hot}"
 
 
-def _shuffle(place: Place, call: ast.Call) -> str | None:
+def _shuffle(place: Place, call: ast.Call, draft: Draft) -> str | None:
     """Gathers the rows in a random order: the order needs no gradient."""
     given = argument_of(call, 0, "value")
     prefix = ast.unparse(call.func).rpartition(".random.shuffle")[0]
-    if given is None or not is_plain(given) or not prefix:
+    if given is None or not prefix or not (rows := draft.computed_before(given, "rows", "values")):
         return None
     rest = [f"{each.arg}={place.code.written(each.value)}" for each in call.keywords if each.arg != "value"]
     rest = [*(place.code.written(each) for each in call.args[1:]), *rest]
-    written = place.code.written(given)
-    order = ", ".join([f"{prefix}.range({prefix}.shape({written})[0])", *rest])
-    return f"{prefix}.gather({written}, {place.code.written(call.func)}({order}))"
+    order = ", ".join([f"{prefix}.range({prefix}.shape({rows})[0])", *rest])
+    return f"{prefix}.gather({rows}, {place.code.written(call.func)}({order}))"
 
 
 def _library(place: Place) -> Library:
@@ -113,4 +116,4 @@ def _library(place: Place) -> Library:
     return place.library
 
 
-_WRITTEN = {"linspace": _linspace, "range": _range, "arange": _range, "one_hot": _one_hot, "shuffle": _shuffle}
+_WRITTEN = {"linspace": _linspace, "range": _range, "arange": _range, "one_hot": _one_hot}

@@ -112,6 +112,18 @@ class Code:
     def is_in_loop(self, node: ast.AST) -> bool:
         return any(isinstance(outer, (ast.For, ast.While)) for outer in self.around(node))
 
+    def value_of(self, node: ast.expr) -> ast.expr:
+        """The expression; or, for a name, its value if it is assigned once in the same function."""
+        if not isinstance(node, ast.Name):
+            return node
+        given = [
+            each.value
+            for each in ast.walk(self.scope(node))
+            if isinstance(each, ast.Assign)
+            and any(isinstance(target, ast.Name) and target.id == node.id for target in each.targets)
+        ]
+        return given[0] if len(given) == 1 else node
+
     def block(self, statement: ast.stmt) -> list[ast.stmt]:
         """The block of statements that contains a statement."""
         outer = self._parents.get(statement)

@@ -61,6 +61,71 @@ def definition_of_variable(program: tuple[Code, ...], name: str, types: Collecti
     return chosen[0] if len(chosen) == 1 else None
 
 
+def shared_definition(program: tuple[Code, ...], name: str, others: Collection[str]) -> Definition | None:
+    """The only call that creates the variable and some of the others, and no more: in a loop over their names, or in a
+    function that is called with each of them. `None` if there is none."""
+    last, known = name.rpartition("/")[2], {each.rpartition("/")[2] for each in others}
+    found = [
+        Definition(code, node)
+        for code in program
+        for node in ast.walk(code.tree)
+        if isinstance(node, ast.Call) and name_of(node.func) in MAKERS
+        if last in (made := _names_made(program, code, node)) and made <= known
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def _names_made(program: tuple[Code, ...], code: Code, call: ast.Call) -> set[str]:
+    """The names that a call gives to what it creates, if its argument is a name that stands for several strings."""
+    given = argument_of(call, -1, "name")
+    if not isinstance(given, ast.Name):
+        return set()
+    found: set[str] = set()
+    for around in code.around(call):
+        for loop in [around] if isinstance(around, ast.For) else getattr(around, "generators", []):
+            found.update(_strings_of(loop.target, loop.iter, given.id))
+        if isinstance(around, (ast.FunctionDef, ast.Lambda)):
+            calling = program if code.scope(around) is code.tree else (code,)
+            found.update(_strings_given(calling, _name_of_function(code, around), around, given.id))
+            break
+    return found
+
+
+def _strings_of(target: ast.expr, values: ast.expr, name: str) -> Iterator[str]:
+    """The strings that a name stands for in a loop over values that are written out."""
+    listed = values.elts if isinstance(values, (ast.List, ast.Tuple)) else []
+    for each in listed:
+        are_tuples = isinstance(target, ast.Tuple) and isinstance(each, ast.Tuple)
+        pairs = (
+            zip(*(getattr(side, "elts", ()) for side in (target, each)), strict=False)
+            if are_tuples
+            else [(target, each)]
+        )
+        for part, value in pairs:
+            if isinstance(part, ast.Name) and part.id == name and isinstance(value, ast.Constant):
+                yield str(value.value)
+
+
+def _name_of_function(code: Code, function: ast.FunctionDef | ast.Lambda) -> str:
+    """The name that calls it; empty for a lambda without one."""
+    outer = code.parent(function)
+    targets = outer.targets if isinstance(outer, ast.Assign) and len(outer.targets) == 1 else []
+    return function.name if isinstance(function, ast.FunctionDef) else "".join(map(code.written, targets))
+
+
+def _strings_given(
+    calling: tuple[Code, ...], called: str, function: ast.FunctionDef | ast.Lambda, name: str
+) -> Iterator[str]:
+    """The strings that the calls of a function give to its parameter."""
+    parameters = [each.arg for each in function.args.args]
+    calls = [node for code in calling for node in ast.walk(code.tree) if isinstance(node, ast.Call)]
+    for node in calls:
+        if name in parameters and isinstance(node.func, ast.Name) and node.func.id == called:
+            value = argument_of(node, parameters.index(name), name)
+            if isinstance(value, ast.Constant):
+                yield str(value.value)
+
+
 def _classes_around(defined: Definition) -> Iterator[ast.ClassDef]:
     return (outer for outer in defined.code.around(defined.call) if isinstance(outer, ast.ClassDef))
 

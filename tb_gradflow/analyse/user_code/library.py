@@ -82,6 +82,13 @@ def library_for(code: Code, node: ast.AST, modules: Mapping[str, str]) -> Librar
     return Library(math[0], is_keras=False, is_math=True) if math else None
 
 
+def keras_of(modules: Mapping[str, str]) -> str:
+    """How a file calls Keras; empty if it does not import it."""
+    found = [name for name, module in modules.items() if module in ("keras", "tensorflow.keras")]
+    found += [f"{name}.keras" for name, module in modules.items() if module == "tensorflow"]
+    return next(iter(found), "")
+
+
 _TENSORFLOW = ("tensorflow", "tensorflow.compat.v1", "tensorflow.compat.v2")
 
 

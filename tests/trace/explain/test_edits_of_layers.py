@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import tb_gradflow
+from tb_gradflow.record.report import Edit
 
 HEAD = "import keras\nimport tensorflow as tf\n\n"
 
@@ -102,12 +103,9 @@ def test_rows_that_a_layer_looks_up_become_a_mean_of_rows(form: str, loaded: Any
 
     [finding] = [each for each in report.findings if each.severity == "error"]
     assert finding.cause == "nondiff_index"
-    edit = finding.edit
-    assert edit is not None
-    assert written in edit.after
-    lines = text.split("\n")
-    lines[edit.line - 1 : edit.end_line] = edit.after.split("\n")
-    model, x, y = loaded("\n".join(lines))
+    assert finding.edit is not None
+    assert written in finding.edit.after
+    model, x, y = loaded(_edited(text, finding.edit))
     after = tb_gradflow.explain(model, x, y)
     assert {after.variables[name].status for name in finding.variables} == {"connected"}
     losses = model.fit(x, y, epochs=5, verbose=0).history["loss"]
@@ -121,3 +119,107 @@ def test_no_rows_are_averaged_where_that_is_another_model(reason: str, loaded: A
     [finding] = [each for each in report.findings if each.severity == "error"]
     assert finding.cause == "nondiff_index"
     assert finding.edit is None
+
+
+def _edited(text: str, edit: Edit) -> str:
+    lines = text.split("\n")
+    lines[edit.line - 1 : edit.end_line] = edit.after.split("\n")
+    return "\n".join(lines)
+
+
+_LAYER = (
+    "class Scaled(keras.layers.Layer):\n"
+    "    def __init__(self, **kwargs):\n"
+    "        super().__init__(**kwargs)\n"
+    '        self.scale = tf.Variable(initial_value=tf.fill([4], 0.5), trainable=True, name="scale")\n'
+    "        self.shift = tf.Variable(0.1 * tf.ones([4]))\n\n"
+    "    def call(self, x):\n"
+    "        return self.scale * x + self.shift\n\n"
+)
+_OUTPUT = "    return keras.Model(inputs, keras.layers.Dense(2)(x))\n\nmodel = build()\n"
+
+UNTRACKED = {
+    "plain variables": (
+        _LAYER + 'model = keras.Sequential([keras.Input((4,)), Scaled(name="scaled"), keras.layers.Dense(2)])\n',
+        "self.shift = keras.Variable(0.1 * tf.ones([4]))",
+    ),
+    "a named Lambda": (
+        "def build():\n"
+        "    inputs = keras.Input((4,))\n"
+        '    inside = keras.layers.Dense(3, name="inside")\n'
+        "    inside.build((None, 4))\n"
+        "    squashed = keras.layers.Lambda(lambda t: tf.tanh(inside(t)), output_shape=(3,))\n"
+        "    x = squashed(inputs)\n" + _OUTPUT,
+        "squashed.inside = inside",
+    ),
+    "a Lambda that is called at once": (
+        "def build():\n"
+        "    inputs = keras.Input((4,))\n"
+        '    inside = keras.layers.Dense(3, name="inside")\n'
+        "    inside.build((None, 4))\n\n"
+        "    def squash(t):\n"
+        "        return tf.tanh(inside(t))\n\n"
+        "    x = keras.layers.Lambda(squash, output_shape=(3,))(inputs)\n" + _OUTPUT,
+        "applied.inside = inside\n    x = applied(inputs)",
+    ),
+}
+
+
+@pytest.mark.parametrize("form", UNTRACKED)
+def test_what_keras_does_not_track_is_tracked_after_the_edit(form: str, loaded: Any) -> None:
+    body, written = UNTRACKED[form]
+    text = HEAD + body
+    before, *batch = loaded(text)
+
+    [finding] = [each for each in tb_gradflow.explain(before, *batch).findings if each.severity != "info"]
+
+    assert finding.cause == "untracked_variable"
+    assert finding.edit is not None
+    assert written in finding.edit.after
+    after, *batch = loaded(_edited(text, finding.edit))
+    assert len(after.trainable_variables) == len(before.trainable_variables) + 2
+    assert tb_gradflow.explain(after, *batch).healthy
+
+
+def test_no_variable_of_keras_where_the_class_is_not_a_layer(loaded: Any) -> None:
+    """Keras would not track it either."""
+    body = _LAYER.replace("(keras.layers.Layer)", "").replace("super().__init__(**kwargs)", "pass")
+    body = body.replace("def call", "def __call__").replace("**kwargs", "")
+    model = (
+        "class Outer(keras.Model):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.inner, self.last = Scaled(), keras.layers.Dense(2)\n\n"
+        "    def call(self, x):\n"
+        "        return self.last(self.inner(x))\n\n"
+        "model = Outer()\n"
+    )
+
+    [finding] = [each for each in tb_gradflow.explain(*loaded(HEAD + body + model)).findings if each.variables]
+
+    assert (finding.cause, finding.edit) == ("untracked_variable", None)
+
+
+def test_a_layer_that_each_step_creates_is_created_once_after_the_edit(loaded: Any) -> None:
+    text = HEAD + (
+        "class Net(keras.Model):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        '        self.last = keras.layers.Dense(2, name="last")\n\n'
+        "    def squeeze(self, x):\n"
+        '        return keras.layers.Dense(3, activation="tanh", name="squeeze")(x)\n\n'
+        "    def call(self, x):\n"
+        "        return self.last(self.squeeze(x))\n\n"
+        "model = Net()\n"
+    )
+    before, *batch = loaded(text)
+    before.run_eagerly = True
+
+    [finding] = [each for each in tb_gradflow.explain(before, *batch).findings if each.severity == "error"]
+
+    assert finding.cause == "untracked_variable"
+    assert finding.edit is not None
+    assert 'self.squeeze_layer = keras.layers.Dense(3, activation="tanh", name="squeeze")' in finding.edit.after
+    after, *batch = loaded(_edited(text, finding.edit))
+    assert len(after.trainable_variables) == 4
+    assert tb_gradflow.explain(after, *batch).healthy

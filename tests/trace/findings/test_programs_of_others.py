@@ -651,21 +651,39 @@ def normalised(adjacency: Any) -> Any:
     return adjacency / np.sum(adjacency, axis=-1, keepdims=True)
 
 
-def test_a_tensor_handed_to_a_function_of_numpy_gets_no_edit(tmp_path: Path) -> None:
+def inverted(adjacency: Any) -> Any:
+    return np.linalg.pinv(adjacency) @ np.median(adjacency, axis=-1, keepdims=True)
+
+
+@pytest.mark.parametrize("name", ["normalised", "inverted"])
+def test_a_tensor_handed_to_a_function_of_numpy_gets_an_edit_if_that_can_be_translated(
+    name: str, tmp_path: Path
+) -> None:
     edges = tf.Variable(tf.ones((4, 4)), name="edges")
 
-    def step() -> None:
+    def of_normalised() -> None:
         with tf.GradientTape() as tape:
             adjacency = normalised(np.asarray(tf.nn.softplus(edges)))
             loss = tf.reduce_sum(tf.matmul(X, adjacency) ** 2)
         tape.gradient(loss, edges)
 
-    run_eagerly(tb_gradflow.watch(tmp_path)(step))
+    def of_inverted() -> None:
+        with tf.GradientTape() as tape:
+            adjacency = inverted(np.asarray(tf.nn.softplus(edges)))
+            loss = tf.reduce_sum(tf.matmul(X, adjacency) ** 2)
+        tape.gradient(loss, edges)
+
+    run_eagerly(tb_gradflow.watch(tmp_path)(of_normalised if name == "normalised" else of_inverted))
 
     [finding] = tb_gradflow.open_log(tmp_path).report().findings
     assert finding.cause == "python_escape"
-    assert "Write `normalised` with TensorFlow functions" in finding.fix
-    assert finding.edit is None
+    assert f"Write `{name}` with TensorFlow functions" in finding.fix
+    if name == "inverted":
+        assert finding.edit is None
+        return
+    assert finding.edit is not None
+    assert "return adjacency / tf.reduce_sum(adjacency, axis=-1, keepdims=True)" in finding.edit.after
+    assert "adjacency = normalised_in_tensorflow(tf.nn.softplus(edges))" in finding.edit.after
 
 
 def test_weights_assigned_to_a_model_are_not_brought_back_by_a_custom_gradient(tmp_path: Path) -> None:

@@ -1953,3 +1953,236 @@ def test_a_choice_that_keeps_a_term_from_an_encoder_is_information(quantised: bo
     assert report.healthy
     found = [(each.cause, each.severity) for each in report.findings if "encoder" in each.variables]
     assert found == ([("nondiff_index", "info")] if quantised else [])
+
+
+def test_an_image_that_is_resized_by_area_is_resized_by_products() -> None:
+    weight, size = tf.Variable(1.5, name="weight"), (2, 3)
+    picture = tf.random.stateless_uniform([2, 4, 6, 1], (1, 2))
+
+    def loss() -> tf.Tensor:
+        small = tf.image.resize(weight * picture, size, method="area")
+        return tf.reduce_sum(small**2)
+
+    [finding] = loud(tb_gradflow.explain(loss, variables=[weight], try_fixes=True))
+
+    assert (finding.cause, finding.tried and finding.tried.works) == ("no_gradient_registered", True)
+
+
+def test_the_softmax_of_one_unit_may_be_read_from_a_configuration() -> None:
+    config = {"units": 1, "activation": "softmax"}
+    model = keras.Sequential(
+        [
+            keras.Input((4,)),
+            keras.layers.Dense(config["units"], activation=config["activation"], name="risk_of_configuration"),
+        ]
+    )
+    model.compile("adam", "mse")
+
+    [finding] = loud(tb_gradflow.explain(model, X.numpy(), X.numpy()[:, :1]))
+
+    assert finding.cause == "softmax_single_class"
+    assert finding.edit is not None
+    assert 'activation="sigmoid"' in finding.edit.after
+
+
+def _table(shape: list[int], name: str) -> tf.Variable:
+    return tf.Variable(tf.zeros(shape), name=name)
+
+
+@pytest.mark.parametrize("form", ["loop", "function", "function outside"])
+def test_factors_of_zeros_that_one_call_creates(form: str) -> None:
+    if form == "loop":
+        tables = {
+            name: tf.Variable(tf.zeros(shape), name=name) for name, shape in (("users", [4, 3]), ("items", [5, 3]))
+        }
+    elif form == "function outside":
+        tables = {"users": _table([4, 3], "first_factor"), "items": _table([5, 3], name="second_factor")}
+    else:
+
+        def table(shape: list[int], name: str) -> tf.Variable:
+            return tf.Variable(tf.zeros(shape), name=name)
+
+        tables = {"users": table([4, 3], "row_factor"), "items": table([5, 3], name="column_factor")}
+
+    def loss() -> tf.Tensor:
+        return tf.reduce_mean((tf.matmul(tables["users"], tables["items"], transpose_b=True) - 1.0) ** 2)
+
+    [finding] = loud(tb_gradflow.explain(loss, variables=[*tables.values()]))
+
+    assert finding.cause == "zero_init_product"
+    assert finding.edit is not None
+    assert "tf.Variable(tf.random.normal(shape, stddev=0.02), name=name)" in finding.edit.after
+
+
+def test_a_factor_of_zeros_that_is_created_with_a_bias_stays() -> None:
+    """The call creates a variable that is no factor, too."""
+    made = {
+        name: tf.Variable(tf.zeros(shape), name=name)
+        for name, shape in (("left", [4, 3]), ("right", [5, 3]), ("shift", []))
+    }
+
+    def loss() -> tf.Tensor:
+        product = tf.matmul(made["left"], made["right"], transpose_b=True)
+        return tf.reduce_mean((product + made["shift"] - 1.0) ** 2)
+
+    [finding] = loud(tb_gradflow.explain(loss, variables=[*made.values()]))
+
+    assert (finding.cause, finding.edit) == ("zero_init_product", None)
+
+
+@pytest.mark.parametrize("cause", ["nondiff_counting", "nondiff_index"])
+def test_an_accuracy_whose_choices_have_names(cause: str) -> None:
+    layer = keras.layers.Dense(3, name="classes")
+    layer.build((None, 4))
+    labels = tf.one_hot([0, 2, 1, 0, 2, 1, 0, 2], 3)
+    x = X[:8]
+
+    def loss() -> tf.Tensor:
+        scores = layer(x)
+        best = tf.argmax(scores, axis=-1)
+        wanted = tf.argmax(labels, axis=-1)
+        hits = tf.cast(tf.equal(best, wanted), tf.float32)
+        return 1.0 - tf.reduce_mean(hits) if cause == "nondiff_counting" else tf.reduce_mean(1.0 - hits)
+
+    [finding] = loud(tb_gradflow.explain(loss, variables=layer.trainable_variables, try_fixes=True))
+
+    assert (finding.cause, finding.tried and finding.tried.works) == (cause, True)
+    assert finding.edit is not None
+    assert "tf.nn.softmax(scores, axis=-1) * tf.cast(labels, scores.dtype)" in finding.edit.after
+
+
+def _tip(angles: Any) -> Any:
+    first, second = np.asarray(angles)
+    return np.array([np.cos(first) + np.cos(first + second), np.sin(first + second)], dtype="float32")
+
+
+@pytest.mark.parametrize("form", ["argument", "name"])
+def test_a_function_that_uses_numpy_is_translated_beside_the_line_that_calls_it(form: str) -> None:
+    joints = tf.Variable([0.3, 0.9], name="joints")
+
+    def of_argument() -> tf.Tensor:
+        tip = _tip(joints.numpy())
+        return tf.reduce_sum((tf.convert_to_tensor(tip) - 1.0) ** 2)
+
+    def of_name() -> tf.Tensor:
+        angles = joints.numpy()
+        tip = _tip(angles)
+        return tf.reduce_sum((tf.constant(tip) - 1.0) ** 2)
+
+    loss = of_argument if form == "argument" else of_name
+    [finding] = loud(tb_gradflow.explain(loss, variables=[joints], try_fixes=True))
+
+    assert (finding.cause, finding.tried and finding.tried.works) == ("python_escape", True)
+    assert finding.edit is not None
+    assert "def _tip_in_tensorflow(angles: Any):" in finding.edit.after
+
+
+def test_several_draws_of_one_distribution_are_relaxed_separately() -> None:
+    policy = tf.Variable([[0.1, -0.2, 0.4, 0.0]], name="policy")
+    values = tf.constant([1.0, 2.0, 0.5, 1.5])
+
+    def loss() -> tf.Tensor:
+        drawn = tf.random.categorical(policy, 16)
+        chosen = tf.one_hot(tf.squeeze(drawn, 0), 4)
+        return -tf.reduce_mean(tf.linalg.matvec(chosen, values))
+
+    [finding] = loud(tb_gradflow.explain(loss, variables=[policy], try_fixes=True))
+
+    assert (finding.cause, finding.tried and finding.tried.works) == ("nondiff_sampling", True)
+    assert finding.edit is not None
+    assert "tf.random.uniform([16, tf.shape(policy)[-1]], 1e-6, 1.0 - 1e-6)" in finding.edit.after
+
+
+def test_a_cross_entropy_that_is_written_out_is_that_of_keras_behind_a_softmax() -> None:
+    """The probabilities of a flat softmax have no gradient to bound; Keras goes back to the logits."""
+
+    def by_hand(y: Any, p: Any) -> Any:
+        return tf.reduce_mean(-tf.reduce_sum(y * tf.math.log(p), axis=-1))
+
+    keras.utils.set_random_seed(0)
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3, activation="softmax")])
+    model.compile("sgd", by_hand)
+    x, y = 1000.0 * X.numpy(), np.eye(3, dtype="float32")[np.arange(len(X)) % 3]
+
+    [finding] = loud(tb_gradflow.explain(model, x, y, try_fixes=True))
+
+    assert (finding.cause, finding.tried and finding.tried.works) == ("log_zero", True)
+    assert finding.edit is not None
+    assert "tf.reduce_mean(keras.losses.categorical_crossentropy(y, p))" in finding.edit.after
+
+
+def test_no_bound_for_the_entropy_of_a_softmax_that_is_flat() -> None:
+    """Another term leads to the loss through the same softmax, and has no gradient either."""
+    layer = keras.layers.Dense(3, activation="softmax")
+    layer.build((None, 4))
+
+    def loss() -> tf.Tensor:
+        p = layer(1000.0 * X)
+        return tf.reduce_mean(p[:, 0]) + tf.reduce_mean(tf.reduce_sum(p * tf.math.log(p), axis=-1))
+
+    [finding] = loud(tb_gradflow.explain(loss, variables=layer.trainable_variables))
+
+    assert (finding.cause, finding.edit) == ("log_zero", None)
+
+
+@pytest.mark.parametrize("form", ["one minus", "two minus", "named", "weighted"])
+def test_a_binary_cross_entropy_that_is_written_out_is_that_of_keras_behind_a_sigmoid(form: str) -> None:
+    def one_minus(y: Any, p: Any) -> Any:
+        return -tf.reduce_mean(y * tf.math.log(p) + (1.0 - y) * tf.math.log(1.0 - p))
+
+    def two_minus(y: Any, p: Any) -> Any:
+        return tf.reduce_mean(-y * tf.math.log(p) - (1 - y) * tf.math.log(1 - p))
+
+    def named(y: Any, p: Any) -> Any:
+        positive = y * tf.math.log(p)
+        negative = (1.0 - y) * tf.math.log(1.0 - p)
+        return tf.reduce_mean(-positive - negative)
+
+    def weighted(y: Any, p: Any) -> Any:
+        return -tf.reduce_mean(2.0 * y * tf.math.log(p) + (1.0 - y) * tf.math.log(1.0 - p))
+
+    keras.utils.set_random_seed(0)
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1, activation="sigmoid")])
+    losses = {"one minus": one_minus, "two minus": two_minus, "named": named, "weighted": weighted}
+    model.compile("sgd", losses[form])
+    x, y = 1e4 * X.numpy(), np.arange(len(X), dtype="float32")[:, None] % 2
+
+    [finding] = loud(tb_gradflow.explain(model, x, y, try_fixes=True))
+
+    assert finding.cause == "log_zero"
+    written = "keras.losses.binary_crossentropy(y, p)"
+    if form == "weighted":
+        assert finding.edit is None or written not in finding.edit.after
+        return
+    assert (finding.tried and finding.tried.works) is True
+    assert finding.edit is not None
+    assert (
+        f"-tf.reduce_mean(-{written})" if form == "one minus" else f"tf.reduce_mean({written})"
+    ) in finding.edit.after
+
+
+def test_the_angle_of_zero_has_an_edit() -> None:
+    weight = tf.Variable([1.0, 2.0], name="weight")
+
+    def loss() -> tf.Tensor:
+        spectrum = tf.cast(weight, tf.complex64) * tf.constant([0.0, 1.0 + 1.0j], tf.complex64)
+        return tf.reduce_sum(tf.math.angle(spectrum) + weight**2)
+
+    [finding] = loud(tb_gradflow.explain(loss, variables=[weight], try_fixes=True))
+
+    assert (finding.cause, finding.tried and finding.tried.works) == ("zero_over_zero", True)
+
+
+def test_what_is_shuffled_is_computed_once() -> None:
+    weight = tf.Variable(tf.ones([3, 2]), name="weight")
+    x = tf.random.stateless_normal([5, 3], (1, 2))
+
+    def loss() -> tf.Tensor:
+        mixed = tf.random.shuffle(tf.tanh(x @ weight), seed=5)
+        return tf.reduce_sum(tf.cast(tf.range(5), tf.float32)[:, None] * mixed)
+
+    [finding] = loud(tb_gradflow.explain(loss, variables=[weight], try_fixes=True))
+
+    assert (finding.cause, finding.tried and finding.tried.works) == ("nondiff_op", True)
+    assert finding.edit is not None
+    assert finding.edit.after.count("tanh") == 1

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.causes.no_derivative.nondiff_counting import message_and_fix as counted
-from tb_gradflow.analyse.edits.positions import soft_position
+from tb_gradflow.analyse.edits.positions import probability_of_the_label, soft_position
 from tb_gradflow.analyse.evidence.discrete import INDEX_INPUTS, SEARCHING, are_probabilities, handed_on
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict, discrete_part
 from tb_gradflow.analyse.words.code import bracketed, is_simple
@@ -205,7 +205,7 @@ CAUSE = Cause(
     fix="softmax weights; top-k's values; interpolation",
     text=message_and_fix,
     verb="blocks it",
-    edits=(soft_position,),
+    edits=(soft_position, probability_of_the_label),
     quotes=(
         "Use soft ranks: ",
         "Use soft weights: ",

@@ -16,6 +16,7 @@ from tb_gradflow.analyse.causes.tape.left_out import (
     learns_in_its_place,
     losses_of_others,
 )
+from tb_gradflow.analyse.edits.variables import tracked
 from tb_gradflow.analyse.evidence.requests import is_by_keras, nobody_asked
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.graph.comparisons import LINEAR
@@ -311,5 +312,6 @@ CAUSE = Cause(
     fix="create it in `build`, or its layer in `__init__`",
     text=message_and_fix,
     without_op="the step creates {them} anew each time",
+    edits=(tracked,),
     told_at_once=True,
 )
