@@ -1885,3 +1885,44 @@ def test_a_mask_of_any_floating_dtype_has_an_edit(form: str, tmp_path: Path) -> 
     assert finding.cause == ("nondiff_rounding" if form == "rounded length" else "nondiff_comparison")
     assert finding.edit is not None
     assert "tf.sigmoid((" in finding.edit.after
+
+
+@pytest.mark.parametrize("rank", [1, 2])
+def test_a_learned_weight_of_each_row_has_the_shape_of_the_rows(rank: int) -> None:
+    layer = keras.layers.Dense(1)
+    layer.build((None, 4))
+    weights = tf.Variable(tf.ones([8, 1][:rank]), name="weights")
+
+    def loss() -> tf.Tensor:
+        residual = layer(X) - X[:, :1]
+        residual = weights * residual
+        return tf.reduce_mean(tf.square(residual))
+
+    found = loud(tb_gradflow.explain(loss, variables=[weights, *layer.trainable_variables], try_fixes=True))
+
+    assert [each.cause for each in found] == ["labels_broadcast"] * (rank == 1)
+    for finding in found:
+        assert "weights" in finding.variables
+        assert finding.edit is not None
+        assert "residual = tf.reshape(weights, tf.shape(residual)) * residual" in finding.edit.after
+        assert finding.tried is not None
+        assert finding.tried.works
+
+
+def test_the_axis_of_a_softmax_is_corrected_where_a_helper_is_told_it() -> None:
+    """deepctr has a function of its own around `tf.nn.softmax`."""
+    query = tf.Variable(tf.ones([4, 1]), name="query")
+    rows = tf.constant(RANDOM.normal(size=(8, 5, 4)), tf.float32)
+
+    def softmax(logits: Any, dim: int = -1, name: str | None = None) -> Any:
+        return tf.nn.softmax(logits, axis=dim, name=name)
+
+    def loss() -> tf.Tensor:
+        weights = softmax(tf.tensordot(rows, query, axes=(-1, 0)), dim=-1)
+        return tf.reduce_mean(tf.square(tf.reduce_sum(weights * rows, axis=1)))
+
+    [finding] = loud(tb_gradflow.explain(loss, variables=[query], try_fixes=True))
+
+    assert (finding.cause, finding.tried and finding.tried.works) == ("softmax_single_class", True)
+    assert finding.edit is not None
+    assert finding.edit.after.strip() == "weights = softmax(tf.tensordot(rows, query, axes=(-1, 0)), dim=1)"
