@@ -1926,3 +1926,43 @@ def test_the_axis_of_a_softmax_is_corrected_where_a_helper_is_told_it() -> None:
     assert (finding.cause, finding.tried and finding.tried.works) == ("softmax_single_class", True)
     assert finding.edit is not None
     assert finding.edit.after.strip() == "weights = softmax(tf.tensordot(rows, query, axes=(-1, 0)), dim=1)"
+
+
+def test_the_tensor_that_the_tape_watches_is_named_where_another_one_is_asked_for() -> None:
+    critic = keras.Sequential([keras.Input((4,)), keras.layers.Dense(8, "tanh"), keras.layers.Dense(1)])
+
+    def loss() -> tf.Tensor:
+        real = tf.identity(X)
+        mixed = 0.5 * real
+        with tf.GradientTape() as inner:
+            inner.watch(mixed)
+            score = critic(mixed)
+        slope = inner.gradient(score, real)
+        return tf.reduce_mean(tf.square(score)) + (0.0 if slope is None else tf.reduce_mean(tf.square(slope)))
+
+    found = tb_gradflow.explain(loss, variables=critic.trainable_variables, try_fixes=True).findings
+    [finding] = [each for each in found if each.cause == "tape_not_watching"]
+
+    assert "What the tape watches there is `mixed`." in finding.message
+    assert finding.edit is not None
+    assert "inner.gradient(score, mixed)" in finding.edit.after
+    assert finding.not_tried == "The step runs with it, and requests the gradient of something else."
+
+
+@pytest.mark.parametrize("kept", [0.9, 1.0])
+def test_a_moving_average_of_gradients_is_no_sum_of_them(kept: float, tmp_path: Path) -> None:
+    """The guide to a multilayer perceptron of TensorFlow has its own Adam; here it forgets to assign the update."""
+    weight, mean = tf.Variable(tf.ones([4, 1]), name="weight"), tf.Variable(tf.zeros([4, 1]), trainable=False)
+
+    @tb_gradflow.watch(tmp_path, update_freq=1)
+    def step() -> None:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(X @ weight))
+        mean.assign(kept * mean + 0.1 * tape.gradient(loss, weight))
+
+    for _ in range(3):
+        step()
+    step.flush()
+    found = tb_gradflow.open_log(tmp_path).report().findings
+
+    assert any("for its turn" in each.message for each in found) == (kept == 1.0)
