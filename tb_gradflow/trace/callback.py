@@ -14,11 +14,12 @@ import tensorflow as tf
 
 from tb_gradflow.record.schema import Trials
 from tb_gradflow.trace.capture.collector import Tensors
+from tb_gradflow.trace.engine.repeated import NotRepeatable
 from tb_gradflow.trace.fit.callback_base import KerasCallback
 from tb_gradflow.trace.fit.data_rows import DrawnRows
 from tb_gradflow.trace.fit.fitted_steps import EagerFit
 from tb_gradflow.trace.fit.flags import FlagsWithoutEffect
-from tb_gradflow.trace.fit.keras2 import check_backend, fitting
+from tb_gradflow.trace.fit.keras2 import check_backend, fitting, is_legacy
 from tb_gradflow.trace.fit.keras3 import STEP, Fitting, TrainFunction
 from tb_gradflow.trace.fit.step_count import StepCount
 from tb_gradflow.trace.fit.train_function import StandIn, owner, put
@@ -271,6 +272,8 @@ class GradFlowCallback(KerasCallback):
     def _keep(self) -> Attempt:
         """Keeps the step that was recorded last."""
         model = self.model
+        if is_legacy(model):
+            raise NotRepeatable("it is one of `fit` of tf_keras")
         if isinstance(self._steps, EagerFit):
             return _attempt_of_eager(model, *self._steps.kept())
         assert self._steps is not None

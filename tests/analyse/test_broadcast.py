@@ -70,6 +70,7 @@ def test_a_product_is_reported_where_a_single_number_scales_all_pairs() -> None:
         regression(given=(-1,), labels=(-1, 1), made=(-1, -1)),
         regression(difference="Mul", bent="", line="loss = -tf.reduce_mean(y * tf.math.log(p))"),
         regression(difference="Mul", bent="Neg", given=(-1, 1), labels=(-1,), made=(-1, -1)),
+        regression(difference="Mul", bent="Square", line="loss = tf.reduce_mean(tf.square(y * p))"),
     ],
     ids=[
         "labels of rank one",
@@ -80,6 +81,7 @@ def test_a_product_is_reported_where_a_single_number_scales_all_pairs() -> None:
         "a batch of any size, labels of rank two",
         "a product",
         "a product, a batch of any size",
+        "a product that is squared",
     ],
 )
 def test_a_mean_over_all_pairs_is_told(graph: Graph) -> None:

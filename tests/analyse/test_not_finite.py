@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from tests.analyse.builders import FINE, INF, NAN, Graph, Row, sized
@@ -393,3 +395,22 @@ def test_a_value_that_is_used_twice_is_not_where_nan_begins_if_one_use_already_g
     finding = graph.only_finding()
 
     assert (finding.cause, finding.culprit) == ("not_finite", broken)
+
+
+@pytest.mark.parametrize("known", ["the logarithm", "both"])
+def test_nan_on_its_way_to_one_factor_comes_from_the_other_one(known: str) -> None:
+    """Advantages that were divided by a deviation of zero, times logarithms of probabilities."""
+    graph = Graph()
+    logarithm = graph.op("Log", graph.op("Softmax", graph.variable("actor")))
+    graph.gradient(logarithm, NAN)
+    quotient = graph.op("RealDiv", graph.op("MatMul", graph.variable("critic")), input_count=2, given={1: ()})
+    if known == "both":
+        graph.gradient(quotient, NAN)
+    product = graph.op("Mul", logarithm, quotient)
+    graph.gradient(product, FINE)
+    graph.target(graph.op("Sum", product), loss=math.nan)
+    graph.ask("actor", NAN)
+
+    [finding] = graph.diagnose().findings
+
+    assert finding.cause == ("zero_over_zero" if known == "the logarithm" else "log_zero")

@@ -49,6 +49,13 @@ def test_gradients_that_are_lost_from_the_beginning() -> None:
     assert found(piece(0, 1, *[(RESTS, FINE)] * 70)) == Rest(0, 69, 70, moved=False, sure=True)
 
 
+def test_a_step_that_creates_its_variables_has_not_moved_them() -> None:
+    created = [(UNKNOWN, FINE), *[(RESTS, FINE)] * 9]
+
+    assert found(piece(0, 1, *created)) == Rest(1, 9, 9, moved=False, sure=False)
+    assert found(piece(0, 1, *[(MOVES, FINE)] * 3), piece(3, 1, *created)) == Rest(4, 12, 9, moved=True, sure=False)
+
+
 @pytest.mark.parametrize(
     ("why", "pieces"),
     [

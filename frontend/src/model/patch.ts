@@ -152,6 +152,7 @@ function figures(value: number): string {
 }
 
 /** Why the result of an edit is not known. */
-export function untriedInWords({not_tried}: Finding): string {
-  return not_tried || "The edit has not been run: `tb-gradflow run --try-fixes PROGRAM` tries it, and so does `tb_gradflow.explain(..., try_fixes=True)` on a batch.";
+export function untriedInWords({not_tried, severity}: Finding): string {
+  const forInformation = severity === "info" ? "The edit has not been run: what is only information may be meant, and its edits are not tried." : "";
+  return not_tried || forInformation || "The edit has not been run: `tb-gradflow run --try-fixes PROGRAM` tries it, and so does `tb_gradflow.explain(..., try_fixes=True)` on a batch.";
 }

@@ -348,13 +348,33 @@ def _with_axis(group: Group, code: Code, call: ast.Call, shape: tuple[int, ...],
         axis = str(longer[-1])
         given = argument_of(call, 1 if place is not None else 0, "axis")
         if given is not None:
-            return draft.replace(given, axis).edit()
+            said = _said_by_caller(group, code, given)
+            return Draft(said[0]).replace(said[1], axis).edit() if said is not None else None
         _, end = code.span(call)
         listed = bool(call.args or call.keywords)
         return draft.replace_between(end - 1, end - 1, f"{', ' if listed else ''}axis={axis}").edit()
     if place is not None and place.library is not None and place.subject is not None and len(shape) == 2:
         return draft.replace(call, place.library("sigmoid", code.written(place.subject))).edit()
     return None
+
+
+def _said_by_caller(group: Group, code: Code, given: ast.expr) -> tuple[Code, ast.expr] | None:
+    """Where the value of an argument is written: there, unless it is an argument of the function around it. Others may
+    call that too, so then it is what its only call in the step gives it; `None` if there are more."""
+    function = code.function(given)
+    if not isinstance(given, ast.Name) or not isinstance(function, ast.FunctionDef):
+        return code, given
+    names = [each.arg for each in (*function.args.args, *function.args.kwonlyargs)]
+    if given.id not in names:
+        return code, given
+    told = [
+        (each, value)
+        for each in program_of(group.trace).passages
+        for node in ast.walk(each.tree)
+        if isinstance(node, ast.Call) and name_of(node.func) == function.name and function not in each.around(node)
+        if (value := argument_of(node, -1 if names[0] == "self" else names.index(given.id), given.id)) is not None
+    ]
+    return told[0] if len(told) == 1 else None
 
 
 def along_rows(group: Group) -> Iterator[Candidate]:

@@ -64,12 +64,38 @@ def watching(group: Group) -> Iterator[Candidate]:
             yield from candidates(cost, _without_argument(code, tape, flag))
     if not all(group.trace.variables[number].computed for number in group.variables):
         return
+    if (instead := watched_instead(group)) is not None:
+        asked, name = instead
+        yield from candidates(f"The gradient is that for `{name}`.", place.draft().replace(asked, name).edit())
+        return
     for block in _tape_blocks(place):
         name = _tape_name(block)
         sources = [each for each in group.names if each.isidentifier()]
         if name and len(sources) == len(group.names) and block.body and code.starts_a_line(block.body[0]):
             lines = [f"{name}.watch({each})" for each in sources]
             yield from candidates(_NOTHING, place.draft().insert_before(block.body[0], *lines).edit())
+
+
+def watched_instead(group: Group) -> tuple[ast.expr, str] | None:
+    """If nothing in the block of a tape uses the tensor for which its gradient is requested, and the block makes the
+    tape watch another one: the argument of the request, and the name of that one."""
+    place = _request(group)
+    blocks = _tape_blocks(place) if place is not None else []
+    if place is None or len(blocks) != 1:
+        return None
+    calls = [node for node in ast.walk(blocks[0]) if isinstance(node, ast.Call)]
+    watched = [each.args[0] for each in calls if name_of(each.func) == "watch" and len(each.args) == 1]
+    requests = [node for node in place.code.parts_at(place.source.line) if isinstance(node, ast.Call)]
+    asked = [given for each in requests if (given := argument_of(each, 1, "sources")) is not None]
+    if (
+        len(watched) != 1
+        or len(asked) != 1
+        or not isinstance(watched[0], ast.Name)
+        or not isinstance(asked[0], ast.Name)
+    ):
+        return None
+    is_used = asked[0].id in {node.id for node in ast.walk(blocks[0]) if isinstance(node, ast.Name)}
+    return None if is_used or list(group.names) != [asked[0].id] else (asked[0], watched[0].id)
 
 
 def _without_argument(code: Code, call: ast.Call, argument: ast.keyword) -> Edit | None:

@@ -48,6 +48,10 @@ def in_one_shape(group: Group) -> Iterator[Candidate]:
         return
     from_variables = group.suspect.topology.of_variables
     learned = [edge for edge in op.inputs if edge.op >= 0 and passes_gradient(edge) and from_variables[edge.op]]
+    cost = "Each row is compared with its own label."
+    if len(learned) == 2:  # the learned weight of each row, and what is predicted for it
+        learned = [edge for edge in learned if group.trace.ops[edge.op].reads is None]
+        cost = "Each row counts with its own weight."
     shape = shape_along(group.trace, learned[0]) if len(learned) == 1 else None
     result = op.outputs[0].shape if op.outputs else None
     # With several outputs for one target, it is not the shape that is wrong.
@@ -59,7 +63,7 @@ def in_one_shape(group: Group) -> Iterator[Candidate]:
         draft.replace(labels, place.library("reshape", place.code.written(labels), place.library("shape", name)))
         if not is_plain(prediction):
             draft.replace(prediction, name)
-        yield from candidates("Each row is compared with its own label.", draft.edit())
+        yield from candidates(cost, draft.edit())
 
 
 def _sides(node: ast.expr | None) -> tuple[ast.expr, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import dropwhile, pairwise
 
 from tb_gradflow.analyse.graph.op_sets import LIMITS, MEANS, SOFTMAX_LOSS, shape_along
 from tb_gradflow.analyse.graph.topology import Topology
@@ -18,6 +18,9 @@ _AVERAGED = _BENT | MEANS | {"Mul", "RealDiv", "DivNoNan", "AddV2", "AddN", "Ide
 _OF_KERAS = ("/log_cosh/", "/logcosh/", "/huber/", "/huber_loss/")
 """Losses that bend a difference in several ops, by the scope of these."""
 
+_POWERS = frozenset({"Square", "Abs", "Pow"})
+"""That of a product is the product of those of its factors."""
+
 # The mean of what only goes through these is that of one factor times that of the other.
 LINEAR = MEANS | {"Neg", "AddV2", "AddN", "Add", "Sub", "Identity", "Reshape", "Cast", "Mul", "RealDiv", "DivNoNan"}
 
@@ -28,7 +31,8 @@ def is_averaged(topology: Topology, op: int, target: int) -> bool:
     path = topology.gradient(target).from_op(op)
     way = [topology.trace.ops[place].type for place in path]
     if way and (way[0] in PRODUCTS or way[0] == SOFTMAX_LOSS):
-        return set(way[1:]) <= LINEAR and not MEANS.isdisjoint(way) and is_scaled_as_a_whole(topology, path)
+        after = list(dropwhile(_POWERS.__contains__, way[1:])) if way[0] in PRODUCTS else way[1:]
+        return set(after) <= LINEAR and not MEANS.isdisjoint(way) and is_scaled_as_a_whole(topology, path)
     if any(scope in f"/{topology.trace.ops[op].name}" for scope in _OF_KERAS):
         return not MEANS.isdisjoint(way)
     tilted = {place for place in path[1:] if topology.trace.ops[place].type in LIMITS and _is_of(topology, place, op)}

@@ -64,9 +64,12 @@ def rest_of(backwards: Iterable[Piece], beginning: Callable[[], Piece]) -> Rest 
             break
         numbers = piece.variables[:, _places(piece.trace, names)]
         changed = np.flatnonzero(~_is_known(numbers) | ~is_same(numbers[..., _WEIGHT], last[:, _WEIGHT]))
-        moved = bool(changed.size)
-        rested.extend(reversed(piece.steps[changed[-1] + 1 if moved else 0 :]))
-        if moved:
+        rested.extend(reversed(piece.steps[changed[-1] + 1 if changed.size else 0 :]))
+        if changed.size:
+            # Of the first step, which may have created its variables, no change is known.
+            before = numbers[changed]
+            known = (before[..., _UPDATE] > 0) | ~is_same(before[..., _WEIGHT], last[:, _WEIGHT])
+            moved = bool(known.any()) or piece.steps[0] != beginning().steps[0]
             break
     if latest is None or len(rested) < SURE_FROM:
         return None

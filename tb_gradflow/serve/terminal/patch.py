@@ -94,10 +94,14 @@ def _kept(tried: Tried) -> str:
     return f"It keeps {', '.join(kept)}{' and ' * bool(kept)}{last}." if last else ""
 
 
+_FOR_INFORMATION = "The edit has not been run: what is only information may be meant, and its edits are not tried."
+
+
 def untried_in_words(finding: Finding) -> str:
     """Why the result of an edit is not known."""
     return (
         finding.not_tried
+        or (_FOR_INFORMATION if finding.severity == "info" else "")
         or "The edit has not been run: `tb-gradflow run --try-fixes PROGRAM` tries it, and so does "
         "`tb_gradflow.explain(..., try_fixes=True)` on a batch."
     )

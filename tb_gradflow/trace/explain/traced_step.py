@@ -64,6 +64,7 @@ class TracedStep:
         self._barriers = barriers
         self._observation: Observation | None = None
         self._function: Any = None
+        self._is_beside = False
         self._hides: Sequence[Any] = ()
 
     def run(self) -> None:
@@ -87,9 +88,14 @@ class TracedStep:
 
     @contextlib.contextmanager
     def tracing(self) -> Iterator[None]:
+        before = self._observation if self._function is not None else None
         self._observation = observation = Observation(self._collector)
         with observed(observation, self._raised):
             yield
+        # TensorFlow makes a function of its own to initialise the variables that a step creates.
+        self._is_beside = before is not None and not any(each.calls for each in observation.collectors)
+        if self._is_beside:
+            self._observation = before
 
     def _collector(self, replica: int) -> Collector:
         barriers = self._barriers
@@ -100,7 +106,7 @@ class TracedStep:
         return Collector(self._plan.variables(), SymbolsOfOne(), Scope("all", False, barriers), instruments)
 
     def traced(self, function: Any) -> None:
-        if not getattr(function.graph.outer_graph, "building_function", False):
+        if not self._is_beside and not getattr(function.graph.outer_graph, "building_function", False):
             self._function = function
             switch_of(function)
 

@@ -70,6 +70,8 @@ _NO_TIME = (
     "It was not tried: that would take too large a part of this run's time. `tb-gradflow run --try-fixes PROGRAM` "
     "tries it, and so does `try_fixes=True`."
 )
+_OTHER_REQUEST = "The step runs with it, and requests the gradient of something else."
+_NO_LOSS = "It was not tried: the step is compiled for that, and raises before its loss is known."
 _TOO_MANY = f"It was not tried: the step has already been run {MOST_RUNS} times for other edits."
 
 _RUN_EAGERLY = "the step runs eagerly, and its Python would run again in each step"
@@ -271,8 +273,12 @@ class _Trials:
         now = self.of(edits)
         if now is None or isinstance(now, str):
             return now
+        if now.raised and max(finding.target, 0) >= len(now.losses):
+            return _NO_LOSS  # without the edit it raises as well, and may have come less far
         reports = {each.name: each for each in now.diagnosis.variables}
         named = [reports[name] for name in finding.variables if name in reports]
+        if not named and not now.raised and finding.cause == "tape_not_watching":
+            return _OTHER_REQUEST
         norms = [
             VariableNorm(each.name, each.gradient.norm, each.written)
             for each in named

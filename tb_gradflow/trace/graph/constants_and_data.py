@@ -92,14 +92,17 @@ def _is_source(op: FlatOp) -> bool:
 
 
 def _value(ops: Sequence[FlatOp], index: int) -> float | None:
+    """The one value of all elements of a floating constant, also of integers that were cast; None if it is not one."""
+    if not any(tensor.dtype.is_floating for tensor in ops[index].tensors[:1]):
+        return None
     while (slot := _COPIES.get(ops[index].type)) is not None:
         given = next((item.ref.op for item in ops[index].inputs if item.slot == slot), None)
         if given is None:
             return None
         index = given
-    if ops[index].type in _ALIKE and ops[index].tensors[0].dtype.is_floating:
+    if ops[index].type in _ALIKE:
         return _ALIKE[ops[index].type]
-    if ops[index].type != "Const" or not ops[index].tensors[0].dtype.is_floating:
+    if ops[index].type != "Const":
         return None
     value = _elements(ops[index].op)
     return None if value is None or np.isnan(value) else value

@@ -189,7 +189,8 @@ def _sum_of(
 
 
 def _adds_to_own_value(ops: Sequence[FlatOp], write: FlatOp) -> bool:
-    """Whether the value assigned to a variable is the sum of its old value and something else."""
+    """Whether the value assigned to a variable is the sum of its old value and something else. An average, such as that
+    of Adam, has a constant part of the old value alone."""
     handle = write.op.inputs[0]
     waiting, seen, sums = [each.ref.op for each in write.inputs], set[int](), False
     while waiting:
@@ -200,7 +201,13 @@ def _adds_to_own_value(ops: Sequence[FlatOp], write: FlatOp) -> bool:
         seen.add(place)
         if op.op.type in _READS and any(each is handle for each in op.op.inputs):
             return sums
-        if op.type in _ELEMENTWISE | ADDITIONS:
+        if op.type in _ELEMENTWISE | ADDITIONS and not _is_part(op):
             sums = sums or op.type in ADDITIONS
             waiting.extend(each.ref.op for each in op.inputs)
     return False
+
+
+def _is_part(op: FlatOp) -> bool:
+    """Whether it multiplies by a constant other than one."""
+    factors = [tf.get_static_value(each) for each in op.op.inputs] if op.type in ("Mul", "RealDiv") else []
+    return any(each is not None and np.ndim(each) == 0 and each != 1 for each in factors)

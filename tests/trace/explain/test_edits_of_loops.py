@@ -193,6 +193,65 @@ def test_the_statements_of_a_step_run_again(tmp_path: Path) -> None:
     assert found["called"].tried.loss == pytest.approx([found["called"].tried.loss[0]] * 2)
 
 
+BUILT_LATE = (
+    HEAD
+    + """
+class Critic:
+    def __init__(self):
+        self.model = network()
+
+    def slope(self, x):
+        x = tf.convert_to_tensor(x)
+        with tf.GradientTape() as tape:  # slope
+            value = tf.squeeze(self.model(x))
+        return tape.gradient(value, x)
+
+
+class Actor:
+    def __init__(self):
+        self.model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(8)])
+        self.optimizer = keras.optimizers.Adam()
+
+    def train(self, x, slope):
+        with tf.GradientTape() as tape:  # actor
+            action = self.model(x)
+        gradients = tape.gradient(action, self.model.trainable_variables, -slope)
+        self.optimizer.apply_gradients(zip(gradients, self.model.trainable_variables))
+
+
+def main():
+    critic, actor = Critic(), Actor()
+    actor.train(X, critic.slope(X))
+
+
+try:
+    main()
+except TypeError:
+    pass
+"""
+)
+
+
+def test_an_edited_step_may_build_its_optimizer(tmp_path: Path) -> None:
+    """TensorFlow makes a function of its own to initialise the variables."""
+    finding = tried_in(tmp_path, BUILT_LATE)["slope"]
+
+    assert finding.cause == "tape_not_watching"
+    assert finding.edit is not None
+    assert "tape.watch(x)" in finding.edit.after
+    assert finding.tried is not None
+    assert finding.tried.works
+
+
+def test_an_edit_after_which_numpy_gets_a_gradient_is_not_discarded(tmp_path: Path) -> None:
+    """It cannot be compiled then. Without the edit, the gradient is None."""
+    finding = tried_in(tmp_path, BUILT_LATE.replace("-slope", "-np.asarray(slope)"))["slope"]
+
+    assert finding.edit is not None
+    assert "tape.watch(x)" in finding.edit.after
+    assert finding.not_tried == "It was not tried: the step is compiled for that, and raises before its loss is known."
+
+
 def test_what_cannot_run_again_says_why(tmp_path: Path) -> None:
     found = tried_in(tmp_path, SECOND)
 

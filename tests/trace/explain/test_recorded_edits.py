@@ -16,6 +16,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+import tf_keras
 
 import tb_gradflow
 from tb_gradflow.trace.explain.trials import silent
@@ -291,6 +292,23 @@ def test_a_large_batch_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
     with pytest.warns(RuntimeWarning, match="the fixes for this step are not tried: its batch and variables take"):
         rounding().fit(X, Y, verbose=0, callbacks=[recorder])
+
+
+def test_the_edits_of_a_fit_of_keras_2_say_that_it_is_one(tmp_path: Path) -> None:
+    model = tf_keras.Sequential([tf_keras.layers.Dense(1), tf_keras.layers.Lambda(lambda x: tf.round(x))])
+    model.compile("sgd", "mse")
+    recorder = tb_gradflow.GradFlowCallback(tmp_path, try_fixes=True)
+
+    with (
+        pytest.warns(RuntimeWarning, match="the fixes for this step are not tried: it is one of `fit` of tf_keras"),
+        pytest.raises(ValueError, match="No gradients provided"),
+    ):
+        model.fit(X, Y, verbose=0, callbacks=[recorder])
+    ends.try_fixes()
+
+    [finding] = report(tmp_path).findings
+    assert finding.edit is not None
+    assert finding.not_tried == "It was not tried in this step: it is one of `fit` of tf_keras."
 
 
 class _Both:

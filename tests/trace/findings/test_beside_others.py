@@ -36,8 +36,9 @@ class Codebook(keras.Model):
     """A VQ-VAE: the reconstruction trains the encoder through a straight-through estimator, a second term trains the
     codes, and a third one keeps the encoder near them."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_straight: bool = True) -> None:
         super().__init__()
+        self.is_straight = is_straight
         self.encoder, self.decoder = layers.Dense(2, name="encoder"), layers.Dense(6, name="decoder")
         self.codes = self.add_weight(shape=(8, 2), initializer="random_normal", name="codes")
 
@@ -47,7 +48,7 @@ class Codebook(keras.Model):
         code = ops.take(self.codes, ops.argmin(distances, -1), axis=0)
         self.add_loss(ops.mean(ops.square(ops.stop_gradient(z) - code)))
         self.add_loss(0.25 * ops.mean(ops.square(z - ops.stop_gradient(code))))
-        return self.decoder(z + ops.stop_gradient(code - z))
+        return self.decoder(z + ops.stop_gradient(code - z) if self.is_straight else code)
 
 
 class Gated(keras.Model):
@@ -61,6 +62,20 @@ class Gated(keras.Model):
         score = self.score(x)
         self.add_loss(ops.mean(ops.square(score - x[:, :1])))
         return self.values(x) * ops.cast(score > 0.0, "float32")
+
+
+class Experts(keras.Model):
+    """The loss of a router keeps the load even; it decides which of two experts gets a row."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.router, self.experts = layers.Dense(2, name="router"), layers.Dense(12, name="experts")
+
+    def call(self, x: Any) -> Any:
+        scores = self.router(x)
+        self.add_loss(ops.mean(ops.square(ops.mean(ops.softmax(scores), 0) - 0.5)))
+        chosen = ops.argmax(scores, -1)[:, None, None]
+        return ops.take_along_axis(ops.reshape(self.experts(x), (-1, 2, 6)), chosen, axis=1)[:, 0]
 
 
 def fitted(model: Any, log_dir: Path) -> Report:
@@ -91,6 +106,20 @@ def test_an_encoder_that_learns_from_the_rate_alone_is_named(
     assert {name.rpartition("/")[0] for name in finding.variables} == {"compressor/analysis"}
     assert "no gradient from one term of the loss: " in finding.message
     assert "no gradient from one term of the loss" in report.summary
+
+
+def test_a_decoder_that_gets_the_number_of_a_code_does_not_train_the_encoder(tmp_path: Path) -> None:
+    [finding] = fitted(Codebook(is_straight=False), tmp_path).findings
+
+    assert (finding.cause, finding.severity) == ("nondiff_index", "info")
+    assert {name.rpartition("/")[0] for name in finding.variables} == {"codebook/encoder"}
+    assert "no gradient from one term of the loss: " in finding.message
+    assert "`x + tf.stop_gradient(chosen - x)`" in finding.fix
+
+
+@pytest.mark.parametrize("make", [Codebook, lambda: Experts()])
+def test_nothing_is_said_of_a_choice_beside_other_paths(make: Callable[[], Any], tmp_path: Path) -> None:
+    assert fitted(make(), tmp_path).findings == ()
 
 
 @pytest.mark.parametrize("make", [lambda: Compressor(straight_through), Codebook, Gated])

@@ -2186,3 +2186,84 @@ def test_what_is_shuffled_is_computed_once() -> None:
     assert (finding.cause, finding.tried and finding.tried.works) == ("nondiff_op", True)
     assert finding.edit is not None
     assert finding.edit.after.count("tanh") == 1
+
+
+@pytest.mark.parametrize("rank", [1, 2])
+def test_a_learned_weight_of_each_row_has_the_shape_of_the_rows(rank: int) -> None:
+    layer = keras.layers.Dense(1)
+    layer.build((None, 4))
+    weights = tf.Variable(tf.ones([8, 1][:rank]), name="weights")
+
+    def loss() -> tf.Tensor:
+        residual = layer(X) - X[:, :1]
+        residual = weights * residual
+        return tf.reduce_mean(tf.square(residual))
+
+    found = loud(tb_gradflow.explain(loss, variables=[weights, *layer.trainable_variables], try_fixes=True))
+
+    assert [each.cause for each in found] == ["labels_broadcast"] * (rank == 1)
+    for finding in found:
+        assert "weights" in finding.variables
+        assert finding.edit is not None
+        assert "residual = tf.reshape(weights, tf.shape(residual)) * residual" in finding.edit.after
+        assert finding.tried is not None
+        assert finding.tried.works
+
+
+def test_the_axis_of_a_softmax_is_corrected_where_a_helper_is_told_it() -> None:
+    """deepctr has a function of its own around `tf.nn.softmax`."""
+    query = tf.Variable(tf.ones([4, 1]), name="query")
+    rows = tf.constant(RANDOM.normal(size=(8, 5, 4)), tf.float32)
+
+    def softmax(logits: Any, dim: int = -1, name: str | None = None) -> Any:
+        return tf.nn.softmax(logits, axis=dim, name=name)
+
+    def loss() -> tf.Tensor:
+        weights = softmax(tf.tensordot(rows, query, axes=(-1, 0)), dim=-1)
+        return tf.reduce_mean(tf.square(tf.reduce_sum(weights * rows, axis=1)))
+
+    [finding] = loud(tb_gradflow.explain(loss, variables=[query], try_fixes=True))
+
+    assert (finding.cause, finding.tried and finding.tried.works) == ("softmax_single_class", True)
+    assert finding.edit is not None
+    assert finding.edit.after.strip() == "weights = softmax(tf.tensordot(rows, query, axes=(-1, 0)), dim=1)"
+
+
+def test_the_tensor_that_the_tape_watches_is_named_where_another_one_is_asked_for() -> None:
+    critic = keras.Sequential([keras.Input((4,)), keras.layers.Dense(8, "tanh"), keras.layers.Dense(1)])
+
+    def loss() -> tf.Tensor:
+        real = tf.identity(X)
+        mixed = 0.5 * real
+        with tf.GradientTape() as inner:
+            inner.watch(mixed)
+            score = critic(mixed)
+        slope = inner.gradient(score, real)
+        return tf.reduce_mean(tf.square(score)) + (0.0 if slope is None else tf.reduce_mean(tf.square(slope)))
+
+    found = tb_gradflow.explain(loss, variables=critic.trainable_variables, try_fixes=True).findings
+    [finding] = [each for each in found if each.cause == "tape_not_watching"]
+
+    assert "What the tape watches there is `mixed`." in finding.message
+    assert finding.edit is not None
+    assert "inner.gradient(score, mixed)" in finding.edit.after
+    assert finding.not_tried == "The step runs with it, and requests the gradient of something else."
+
+
+@pytest.mark.parametrize("kept", [0.9, 1.0])
+def test_a_moving_average_of_gradients_is_no_sum_of_them(kept: float, tmp_path: Path) -> None:
+    """The guide to a multilayer perceptron of TensorFlow has its own Adam; here it forgets to assign the update."""
+    weight, mean = tf.Variable(tf.ones([4, 1]), name="weight"), tf.Variable(tf.zeros([4, 1]), trainable=False)
+
+    @tb_gradflow.watch(tmp_path, update_freq=1)
+    def step() -> None:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(X @ weight))
+        mean.assign(kept * mean + 0.1 * tape.gradient(loss, weight))
+
+    for _ in range(3):
+        step()
+    step.flush()
+    found = tb_gradflow.open_log(tmp_path).report().findings
+
+    assert any("for its turn" in each.message for each in found) == (kept == 1.0)

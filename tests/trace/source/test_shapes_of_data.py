@@ -52,3 +52,22 @@ def test_labels_are_compared_in_a_batch_of_any_size(
     assert [(each.input, each.shape) for each in product.given] == [(0, (-1, 4))]
     findings = tb_gradflow.open_log(tmp_path).report().findings
     assert {each.cause for each in findings if each.severity != "info"} == causes
+
+
+def test_a_divisor_that_was_cast_is_a_constant(tmp_path: Path) -> None:
+    """It is not what divides zero by zero."""
+    weight = tf.Variable([1.0, -1.0])
+
+    @tb_gradflow.watch(tmp_path, update_freq=1)
+    def step(x: Any) -> Any:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(weight * x) / tf.cast(3, tf.float32)
+        weight.assign_sub(tape.gradient(loss, weight))
+        return loss
+
+    step(tf.ones(2))
+    step.flush()
+
+    (quotient,) = [op for op in read(tmp_path).trace.ops if op.type == "RealDiv"]
+    assert [(each.input, each.value) for each in quotient.constants] == [(1, 3.0)]
+    assert quotient.given == ()

@@ -41,6 +41,8 @@ def message_and_fix(group: Group) -> Text:
     # For functions that are not public in TensorFlow, such as those of an old Keras backend, the op gives the name.
     kind = group.op.type if group.op else ""
     name = _OF_OPS.get(kind) or api_of(group).rpartition(".")[2]
+    if group.suspect.state.beside:
+        return Template(SIZE + "{op} turns values into indices, and an index has no derivative.", _PASSED_ON)(group)
     if kind in ("TopK", "TopKV2") and name not in _INDEX_FIXES:  # called in a package: this op sorts too
         name = "top_k"
     if name in ("argmax", "argmin") and _is_compared_in_loss(group):
@@ -58,6 +60,12 @@ def message_and_fix(group: Group) -> Text:
         )(group)
     writer = _weighed if kind == "Bucketize" else _INDEX_FIXES.get(name, _between)
     return Template(SIZE + "{op} turns values into indices, and an index has no derivative.", writer(group))(group)
+
+
+_PASSED_ON = (
+    "Nothing to fix if that term is not meant to train {them}. Otherwise, pass its gradient on to what the choice was "
+    "made from: `x + tf.stop_gradient(chosen - x)`, if what was looked up, `chosen`, has the shape of `x`."
+)
 
 
 def _is_in_embedding(group: Group) -> bool:

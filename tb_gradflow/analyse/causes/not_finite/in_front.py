@@ -8,6 +8,7 @@ from tb_gradflow.analyse.causes.not_finite.singular import CAUSE_OF_TYPE, accuse
 from tb_gradflow.analyse.evidence.signs import relu_behind
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.graph.op_sets import SUMS, passes_gradient
+from tb_gradflow.analyse.graph.paths import walked
 from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.step.birth import Values, birth_before, birth_of, is_infinite, is_nan, values_of
 from tb_gradflow.record.schema import OpValue
@@ -51,8 +52,9 @@ def _broken_before(suspect: Suspect) -> Verdict | None:
     is_whole = suspect.measured.loss_is_finite(suspect.target)
     guilty = _can_have_broken(suspect) if is_whole else [True] * len(trace.ops)
     near, found = None, None
+    behind = _behind_other_factor(suspect)
     for op in suspect.topology.ancestors(suspect.culprit):
-        verdict = accused(suspect, op) if guilty[op] else None
+        verdict = accused(suspect, op) if guilty[op] and (behind is None or op in behind) else None
         if verdict is None or (verdict.cause == "softmax_all_masked" and not _takes_a_mask(suspect.topology, op)):
             continue
         if relu_behind(trace, op) >= 0:
@@ -61,6 +63,19 @@ def _broken_before(suspect: Suspect) -> Verdict | None:
         if verdict.cause in _FINITE_THERE:
             found = found or verdict
     return (found or near) if is_whole else near
+
+
+def _behind_other_factor(suspect: Suspect) -> set[int] | None:
+    """If a finite gradient arrives at a product and one with NaN leaves it toward a factor, it is the other factor that
+    is not finite: what that is computed from. `None` where this does not hold."""
+    measured, target = suspect.measured, suspect.target
+    incoming, factors = measured.of_op(target, suspect.culprit), {edge.op for edge in suspect.op.inputs if edge.op >= 0}
+    if suspect.op.type != "Mul" or incoming is None or incoming.nan_count or incoming.inf_count:
+        return None
+    broken = {op for op in factors if (gradient := measured.of_op(target, op)) is not None and gradient.nan_count}
+    if len(broken) != 1:
+        return None
+    return set(walked(factors - broken, suspect.topology.sources))
 
 
 def _takes_a_mask(topology: Topology, softmax: int) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from tb_gradflow.analyse.causes.cause import Cause
-from tb_gradflow.analyse.edits.tapes import ignores_variables, watching
+from tb_gradflow.analyse.edits.tapes import ignores_variables, watched_instead, watching
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import Group, Text
@@ -37,6 +37,12 @@ def _is_watched(suspect: Suspect) -> bool:
 
 def message_and_fix(group: Group) -> Text:
     """A tensor is watched automatically only if it is computed inside the tape's block from watched values."""
+    if (instead := watched_instead(group)) is not None:
+        return Template(
+            "{they_get} no gradient: a gradient was requested for {them}{line}, but nothing in the block of the tape "
+            f"uses {{them}}. What the tape watches there is `{instead[1]}`.",
+            f"Request the gradient for `{instead[1]}`.",
+        )(group)
     if _is_data(group):
         return Template(
             "{they_get} no gradient: a gradient was requested for {them}{line}, but the tape does not watch {them}. A "

@@ -53,13 +53,21 @@ def _broadcast(topology: Topology, target: int) -> Iterator[int]:
     for op in sorted(place for kind in DIFFERENCES | PRODUCTS for place in topology.by_type.get(kind, ())):
         sides = [edge for edge in topology.trace.ops[op].inputs if edge.op >= 0]
         learned = [edge for edge in sides if passes_gradient(edge) and edge.op in computed]
+        # The weight of each row may be learned itself.
+        are_rows = len(learned) == 1 or (len(learned) == 2 and _is_weighted(topology, op, learned))
         if (
-            len(learned) == 1
+            are_rows
             and _is_spread(topology, op, learned[0])
             and is_averaged(topology, op, target)
             and not _on_purpose(topology, op, [edge.op for edge in sides])
         ):
             yield op
+
+
+def _is_weighted(topology: Topology, op: int, sides: list[Edge]) -> bool:
+    """Whether one side of a product is a variable, and the other one is not."""
+    ops = topology.trace.ops
+    return ops[op].type in PRODUCTS and sum(ops[side.op].reads is not None for side in sides) == 1
 
 
 _BINARY = (SIGMOID_LOSS, "binary_crossentropy/")
