@@ -13,6 +13,7 @@ from tb_gradflow.analyse.graph.paths import walked
 from tb_gradflow.analyse.graph.topology import Crossing, Topology
 from tb_gradflow.analyse.step.measured import Measured
 from tb_gradflow.analyse.step.status import State
+from tb_gradflow.record.schema import Op
 
 # These add and scale numbers; the sum and the mean of a single number are that number.
 _ADDING = frozenset({"AddV2", "Add", "AddN", "Sub", "Pack"})
@@ -31,10 +32,13 @@ def suspects_of_terms(measured: Measured, connected: list[State]) -> Iterator[Su
                     yield suspect
 
 
-def suspects_beside_others(measured: Measured, connected: list[State]) -> Iterator[Suspect]:
+def suspects_beside_others(measured: Measured, connected: list[State], *, alone: bool = False) -> Iterator[Suspect]:
     """For each variable of which a term uses the value and gives a gradient only to others, every op that cuts it off
     from that term: an encoder that learns from a divergence alone. Not if a `stop_gradient` is on every path to it. And
-    not if another term, which teaches the variable, uses the result of the op too: the score of a sampled action."""
+    not if another term, which teaches the variable, uses the result of the op too: the score of a sampled action.
+
+    With `alone` only where the term has nothing of the data but what comes through such ops, and no value behind a
+    `stop_gradient`: a decoder that gets the number of a code, unlike an expert that gets the data itself."""
     topology = measured.topology
     for target, states in _by_target(connected):
         terms = _terms(topology, topology.trace.targets[target].op)
@@ -46,6 +50,8 @@ def suspects_beside_others(measured: Measured, connected: list[State]) -> Iterat
                 for state in states
                 if reached.isdisjoint(readers := topology.readers[state.variable]) and not used.isdisjoint(readers)
             ]
+            if alone and not _is_fed_by_cuts(topology, term, used, reached):
+                continue
             if cut and _gives_any(topology, target, reached):
                 for suspect in _cut_off(measured, cut, term, used):
                     readers = topology.readers[suspect.state.variable]
@@ -80,6 +86,27 @@ def _gives_any(topology: Topology, target: int, reached: Set[int]) -> bool:
         entry.target == target and entry.outcome == "value" and not reached.isdisjoint(topology.readers[entry.variable])
         for entry in topology.trace.variable_gradients
     )
+
+
+def _is_fed_by_cuts(topology: Topology, term: int, used: Set[int], reached: Set[int]) -> bool:
+    ops = topology.trace.ops
+    entered = {
+        consumer
+        for producer in used - reached
+        for consumer, edge in topology.consumers[producer]
+        if consumer in reached and not passes_gradient(edge)
+    }
+    behind = set(walked(entered, topology.onward))
+    stopped = any(ops[op].type in STOPS for op in topology.made_by(term))
+    return not stopped and all(op in behind for op in reached if _takes_data(ops[op]))
+
+
+def _takes_data(op: Op) -> bool:
+    """Whether an op is given numbers, or the indices of rows, that depend on no variable."""
+    return bool(op.given) or (op.type in _LOOKING_UP and not any(edge.input == 1 for edge in op.inputs))
+
+
+_LOOKING_UP = frozenset({"GatherV2", "Gather", "ResourceGather", "GatherNd"})
 
 
 def _without_stop(topology: Topology, term: int) -> set[int]:

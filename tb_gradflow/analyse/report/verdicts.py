@@ -185,8 +185,18 @@ def _judged_connected(measured: Measured, states: list[State], accused: set[int]
     beside = _judged(suspects_beside_others(measured, quiet), _judge_beside_others)
     known.update(each.suspect.state.variable for each in beside)
     quiet = [state for state in quiet if state.variable not in known]
+    chosen = _judged(suspects_beside_others(measured, quiet, alone=True), _judge_choices)
+    known.update(each.suspect.state.variable for each in chosen)
+    quiet = [state for state in quiet if state.variable not in known]
     silent = _judged(suspects_of_terms(measured, quiet), _judge_terms)
-    return [*covered, *told, *parts, *beside, *_as_information(each for each in silent if each.culprit not in accused)]
+    return [
+        *covered,
+        *told,
+        *parts,
+        *beside,
+        *chosen,
+        *_as_information(each for each in silent if each.culprit not in accused),
+    ]
 
 
 def _judged_without_penalty(measured: Measured, states: Iterable[State]) -> list[Judged]:
@@ -225,16 +235,24 @@ def _judge_terms(suspects: Iterable[Suspect]) -> tuple[Suspect, Verdict] | None:
 
 
 _OF_VALUES = ("nondiff_rounding", "integer_dtype", "python_escape")
-_OF_CHOICES = ("nondiff_index", "nondiff_sampling", "nondiff_comparison")
 
 
 def _judge_beside_others(suspects: Iterable[Suspect]) -> tuple[Suspect, Verdict] | None:
-    """What changes a value on its way is a warning, because the variable learns from other terms. A choice or a sample
-    is information: it often takes no part in training on purpose."""
+    """Only what changes a value on its way: a choice or a sample often takes no part in training on purpose. A warning,
+    because the variable learns from other terms."""
     found = judge_cuts(suspects)
-    if found is None or found[1].cause not in (*_OF_VALUES, *_OF_CHOICES) or found[1].severity == "info":
+    if found is None or found[1].cause not in _OF_VALUES or found[1].severity == "info":
         return None
-    return found[0], replace(found[1], severity="warning" if found[1].cause in _OF_VALUES else "info")
+    return found[0], replace(found[1], severity="warning")
+
+
+_OF_CHOICES = ("nondiff_index", "nondiff_sampling", "nondiff_comparison")
+
+
+def _judge_choices(suspects: Iterable[Suspect]) -> tuple[Suspect, Verdict] | None:
+    """A choice or a sample through which all of the data comes. Only information: it may have been made on purpose."""
+    found = judge_cuts(suspects)
+    return (found[0], replace(found[1], severity="info")) if found and found[1].cause in _OF_CHOICES else None
 
 
 def _with_nearest_stop(suspects: Iterable[Suspect]) -> list[Suspect]:
