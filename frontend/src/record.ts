@@ -963,7 +963,7 @@ export interface Evidence {
 export interface Finding {
   /** The name of the cause (docs/causes.md). */
   readonly cause: string;
-  /** error: will not train; warning: check it; info: explained, and probably intended. */
+  /** error: will not train; warning: check it; info: explained; it may be meant. */
   readonly severity: Severity;
   /** Names of the variables it is about. */
   readonly variables: readonly string[];

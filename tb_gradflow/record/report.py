@@ -193,7 +193,7 @@ class Finding:
 
     Attributes:
         cause: The name of the cause (docs/causes.md).
-        severity: error: will not train; warning: check it; info: explained, and probably intended.
+        severity: error: will not train; warning: check it; info: explained; it may be meant.
         variables: Names of the variables it is about.
         op: The op that causes it; null if there is none.
         source: The user's line; null if unknown.

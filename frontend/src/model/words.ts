@@ -43,7 +43,7 @@ export const STATUS_ORDER: readonly Status[] = [
 export const SEVERITY: Readonly<Record<Severity, {readonly icon: string; readonly one: string; readonly many: string}>> = {
   error: {icon: "⊘", one: "error", many: "errors"},
   warning: {icon: "△", one: "warning", many: "warnings"},
-  info: {icon: "i", one: "explained, probably intended", many: "explained, probably intended"},
+  info: {icon: "i", one: "for information", many: "for information"},
 };
 
 export const PASSES: Readonly<Record<Passes, string>> = {

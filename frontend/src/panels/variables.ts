@@ -141,7 +141,7 @@ export class VariablesPanel extends LitElement {
       @keydown=${(event: KeyboardEvent) => this.#key(event, row, index)}
     >
       <div role="cell" class="name" title=${row.name}>${row.name}</div>
-      <div role="cell" class=${row.explained ? "quiet" : (status?.tone ?? "quiet")} title=${row.explained ? "A finding explains it; it is probably intended" : ""}>
+      <div role="cell" class=${row.explained ? "quiet" : (status?.tone ?? "quiet")} title=${row.explained ? "A finding explains it; it may be meant" : ""}>
         ${status === null ? "–" : html`<span class="icon" aria-hidden="true">${status.icon}</span>${status.word}${row.explained && row.status !== "frozen" ? ", explained" : ""}`}
       </div>
       ${[row.norm, row.maxAbs].map((value) => numberCell(value, row.without ? NONE : undefined))}
