@@ -12,6 +12,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tb_gradflow.record.report import Diagnosis
 from tb_gradflow.record.schema import Trials
 from tb_gradflow.trace.capture.collector import Tensors
 from tb_gradflow.trace.engine.repeated import NotRepeatable
@@ -279,7 +280,7 @@ class GradFlowCallback(KerasCallback):
         assert self._steps is not None
         kept = self._steps.kept(STEP)
 
-        def attempt(step: int, until: float | None) -> Trials:
+        def attempt(step: int, until: float | None, _recorded: Diagnosis | None) -> Trials:
             from tb_gradflow.trace.explain.one_step import explain_batch  # which takes long to load
             from tb_gradflow.trace.explain.trials import trials_of
 
@@ -343,7 +344,7 @@ class GradFlowCallback(KerasCallback):
 
 
 def _attempt_of_eager(model: Any, kept: KeptStep, batch: Any, losses: Sequence[float]) -> Attempt:
-    def attempt(step: int, until: float | None) -> Trials:
+    def attempt(step: int, until: float | None, _recorded: Diagnosis | None) -> Trials:
         from tb_gradflow.trace.explain.one_step import explain_batch
         from tb_gradflow.trace.explain.trials import trials_of
 

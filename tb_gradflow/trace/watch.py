@@ -15,6 +15,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.eager.polymorphic_function import polymorphic_function
 
+from tb_gradflow.record.report import Diagnosis
 from tb_gradflow.record.schema import Trace, Trials
 from tb_gradflow.trace.capture.collector import Tensors
 from tb_gradflow.trace.eager.compilability import HINT, needs_numbers
@@ -205,7 +206,7 @@ class Watched:
             raise NotRepeatable("it runs eagerly")
         kept, step = self._steps.kept(), _with_owner(self._plain.python_function)
 
-        def attempt(number: int, until: float | None) -> Trials:
+        def attempt(number: int, until: float | None, _recorded: Diagnosis | None) -> Trials:
             from tb_gradflow.trace.explain.one_step import explain_step  # which takes long to load
             from tb_gradflow.trace.explain.trials import trials_of
 

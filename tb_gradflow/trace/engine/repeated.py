@@ -32,6 +32,10 @@ class NotRepeatable(Exception):
     """What a step did once cannot be done again; the message says why."""
 
 
+class NotCompiled(NotRepeatable):
+    """The Python code of an eager step needs the numbers of the step."""
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """The gradient that a function requests.

@@ -28,7 +28,7 @@ from tb_gradflow.record.schema import PYTHON, SNAPSHOT, VARIABLE_STATISTICS, Met
 from tb_gradflow.trace.capture.requested_tensors import user_frame, was_variable, written_sources
 from tb_gradflow.trace.custom_gradient_checks.step_checks import GradientChecks
 from tb_gradflow.trace.eager.compilability import decisions, kept_inside, sentence_of
-from tb_gradflow.trace.engine.repeated import NotRepeatable
+from tb_gradflow.trace.engine.repeated import NotCompiled
 from tb_gradflow.trace.experiments.metric_trials import metric_trials
 from tb_gradflow.trace.experiments.training import Training
 from tb_gradflow.trace.explain.examples import gradients_of_rows
@@ -152,7 +152,8 @@ def explain_statements(step: Callable[[], Any], name: str) -> Explained:
     """One run of the statements of an eager step, compiled, and what can train it.
 
     Raises:
-        NotRepeatable: it cannot be compiled, or does something that lasts.
+        NotCompiled: it cannot be compiled.
+        NotRepeatable: it does something that lasts.
     """
 
     def compiled(traced: Callable[..., Any]) -> Any:
@@ -163,7 +164,7 @@ def explain_statements(step: Callable[[], Any], name: str) -> Explained:
     plan = _plan_of_step(step, name, traced=step, compiled=compiled, eager=step, args=())
     found = _Seen(plan, eager=False)
     if found.error is not None and not found.raised_inside:
-        raise NotRepeatable(f"as a compiled step it raises {type(found.error).__name__}") from found.error
+        raise NotCompiled(f"as a compiled step it raises {type(found.error).__name__}") from found.error
     return replace(found.explained, trace=with_requested(found.explained.trace))
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from tb_gradflow.record.report import Diagnosis, Edit, Tried
 from tb_gradflow.record.schema import Trial, TrialNorm, Trials
-from tb_gradflow.trace.engine.repeated import NotRepeatable
+from tb_gradflow.trace.engine.repeated import NotCompiled, NotRepeatable
 from tb_gradflow.trace.experiments.batch_fit import MOST_SECONDS, batch_fit_of
 from tb_gradflow.trace.explain.explanation import Explained
 from tb_gradflow.trace.explain.outside import nothing_outside
@@ -24,9 +24,15 @@ from tb_gradflow.trace.fidelity.rollback import drawing
 from tb_gradflow.trace.log.findings import untried
 
 
-def trials_of(explain: Callable[[], Explained], step: int, until: float | None, losses: Sequence[float] = ()) -> Trials:
+def trials_of(
+    explain: Callable[[], Explained],
+    step: int,
+    until: float | None,
+    losses: Sequence[float] = (),
+    recorded: Diagnosis | None = None,
+) -> Trials:
     """What the edits of a recorded step do, for its log, the best first; if it has no finding, whether its batch can be
-    learned. `explain` runs it; it had these losses, if they are known.
+    learned. `explain` runs it; it had these losses, and this diagnosis, as far as they are known.
 
     Raises:
         NotRepeatable: it cannot be run, or its Python code does something that lasts.
@@ -39,7 +45,7 @@ def trials_of(explain: Callable[[], Explained], step: int, until: float | None, 
 
     with silent(), nothing_outside() as refused:
         try:
-            before = run()
+            before = _before(run, recorded, losses)
             # If its loss is another one than its random numbers may be the reason for, its Python code depends on what
             # has changed since.
             if losses and not _are_close(before.losses, losses) and not _may_be_drawn(losses, before.losses, run):
@@ -59,6 +65,16 @@ def trials_of(explain: Callable[[], Explained], step: int, until: float | None, 
     found = [_trial(edit, tried, reason, step) for edit, (tried, reason) in left.items() if tried or reason]
     found += [_trial(edit, Tried(False, (), ()), "", step) for edit in offered if edit not in left]
     return Trials(tuple(found))
+
+
+def _before(run: Callable[[], StepOutcome], recorded: Diagnosis | None, losses: Sequence[float]) -> StepOutcome:
+    """The step without edits; as it was recorded where only an edit makes its Python code run without numbers."""
+    try:
+        return run()
+    except NotCompiled:
+        if recorded is None:
+            raise
+        return StepOutcome(recorded, tuple(losses), None, None, None)
 
 
 def is_well(diagnosis: Diagnosis) -> bool:

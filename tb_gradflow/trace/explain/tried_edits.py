@@ -26,7 +26,7 @@ from tb_gradflow.analyse.user_code.code import program_of
 from tb_gradflow.analyse.user_code.definitions import definition_of_variable
 from tb_gradflow.record.report import Alternative, Diagnosis, Edit, Finding, Tried, VariableNorm
 from tb_gradflow.record.schema import Kept, MetricTrial, Trace, Trained
-from tb_gradflow.trace.engine.repeated import NotRepeatable
+from tb_gradflow.trace.engine.repeated import NotCompiled, NotRepeatable
 from tb_gradflow.trace.experiments.training import Course, Training
 from tb_gradflow.trace.explain.edited_code import RUN_BEFORE, CannotApplyError, Ran, edited
 from tb_gradflow.trace.explain.explanation import Explained
@@ -89,7 +89,7 @@ class StepOutcome:
 
     Attributes:
         losses: Empty if the step was not completed.
-        trace: Its structure.
+        trace: Its structure; `None` if it can only be compiled with an edit.
         shapes: Those of what is differentiated, by target; `None` if they are not known.
         training: What trains it; `None` if it ran eagerly.
         raised: The error that it raises; empty if none.
@@ -98,7 +98,7 @@ class StepOutcome:
 
     diagnosis: Diagnosis
     losses: tuple[float, ...]
-    trace: Trace
+    trace: Trace | None
     shapes: Mapping[int, Sequence[str]] | None
     training: Training | None
     raised: str = ""
@@ -193,6 +193,8 @@ class _Trials:
                 now = self.run()
         except CannotApplyError as error:
             return str(error)
+        except NotCompiled as reason:
+            return f"It was not tried in this step: {reason}." if self.before.trace is None else None
         except Exception as error:
             if ran is not None and (ran.half_of_it or ran.lacks(error)):
                 return RUN_BEFORE
@@ -398,6 +400,8 @@ def _kept(before: StepOutcome, now: StepOutcome) -> Iterator[Kept]:
     pairs = zip(before.losses, now.losses, strict=False)
     if len(before.losses) == len(now.losses) > 0 and all(_is_same_loss(*pair) for pair in pairs):
         yield "forward"
+    if before.trace is None or now.trace is None:
+        return
     layers = _shapes_of_layers(before.trace), _shapes_of_layers(now.trace)
     is_same = all(layers[0][name] == layers[1][name] for name in layers[0].keys() & layers[1].keys())
     if is_same and before.shapes is not None and before.shapes == now.shapes:

@@ -45,13 +45,13 @@ class Attempt:
     """Tries the edits of a step that was kept, or whether its batch can be learned.
 
     Attributes:
-        run: Does so, for the step with this number; until this time on the monotonic clock, if it is given. Raises
-            NotRepeatable if it cannot be run.
+        run: Does so, for the step with this number; until this time on the monotonic clock, if it is given; with what
+            was found in the step, if edits are tried. Raises NotRepeatable if it cannot be run.
         repeats_python: Whether Python code runs that has run in the step, not only when it was traced. It may change
             objects of the program.
     """
 
-    run: Callable[[int, float | None], Trials]
+    run: Callable[[int, float | None, Diagnosis | None], Trials]
     repeats_python: bool = False
 
 
@@ -72,6 +72,7 @@ class _Ending:
         share: The part of the time since then that this may take; None if it may take as long as it takes.
         attempt: Tries its edits.
         edits: Those of its findings.
+        recorded: These.
         fell: `None` if edits are to be tried, otherwise whether the batch can be learned: if the loss has not fallen
             until then, from what to what; empty if it has.
     """
@@ -82,6 +83,7 @@ class _Ending:
     share: float | None
     attempt: Attempt
     edits: Collection[Edit]
+    recorded: Diagnosis | None = None
     fell: Fell | None = None
 
 
@@ -128,7 +130,7 @@ class Findings:
         is_told = any(each.recorder is recorder for each in _endings)
         if (is_missing or self._try_fixes is True) and not is_told and _has_room(asked=False):
             fell: Fell = (self._fall.began, self._fall.ended) if is_missing else ()
-            self._keep_now(recorder, step, (), fell)
+            self._keep_now(recorder, step, (), fell=fell)
 
     def diagnosed(self, recorder: Any, step: int, diagnosis: Diagnosis) -> None:
         """A recorded step has this diagnosis."""
@@ -150,7 +152,7 @@ class Findings:
                 new = edits - self._kept
                 self._kept |= edits
                 # A step that raises while it is traced has no number; it is the first one, or the first of its shapes.
-                self._keep_now(recorder, max(step, 0), new)
+                self._keep_now(recorder, max(step, 0), new, diagnosis)
 
     def _tell(self, finding: Finding) -> None:
         assert self._on_finding is not None
@@ -159,7 +161,14 @@ class Findings:
         except (Exception, SystemExit) as error:  # of the user's, which is none of the training's
             warn(f"tb_gradflow: on_finding raised {type(error).__name__}: {error}. The training goes on.")
 
-    def _keep_now(self, recorder: Any, step: int, edits: Collection[Edit], fell: Fell | None = None) -> None:
+    def _keep_now(
+        self,
+        recorder: Any,
+        step: int,
+        edits: Collection[Edit],
+        recorded: Diagnosis | None = None,
+        fell: Fell | None = None,
+    ) -> None:
         try:
             keep = self._keep()
             if keep is None:
@@ -174,7 +183,7 @@ class Findings:
             if edits:
                 warn(f"tb_gradflow: the fixes are not tried. Please report this: {type(fault).__name__}: {fault}")
             return
-        _endings.append(_Ending(recorder, step, self._began, self._share, attempt, edits, fell))
+        _endings.append(_Ending(recorder, step, self._began, self._share, attempt, edits, recorded, fell))
 
 
 def _has_room(*, asked: bool) -> bool:
@@ -254,7 +263,7 @@ def _tried(ending: _Ending, *, program_continues: bool) -> Trials:
         if meter is None or seconds < traces * meter.cost().set_up:
             return Trials(())
         until = time.monotonic() + seconds
-    tried = ending.attempt.run(ending.step, until)
+    tried = ending.attempt.run(ending.step, until, ending.recorded)
     if ending.fell is None:
         return Trials(tried.trials)
     began, ended = ending.fell or (None, None)

@@ -21,6 +21,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.eager import record
 
+from tb_gradflow.record.report import Diagnosis
 from tb_gradflow.record.schema import Trace, Trials
 from tb_gradflow.trace.eager.loop_body import Opened, body_of, opened_in
 from tb_gradflow.trace.graph.variables import Variables
@@ -445,12 +446,12 @@ class Loop:
         kept = step_of_statements([kept() for _, kept in self._known], self._before)
         name, losses = self._name, self._losses
 
-        def attempt(step: int, until: float | None) -> Trials:
+        def attempt(step: int, until: float | None, recorded: Diagnosis | None) -> Trials:
             from tb_gradflow.trace.explain.one_step import explain_statements  # which takes long to load
             from tb_gradflow.trace.explain.trials import trials_of
 
             with kept.restored():
-                return trials_of(lambda: explain_statements(body, name), step, until, losses)
+                return trials_of(lambda: explain_statements(body, name), step, until, losses, recorded)
 
         return Attempt(attempt, repeats_python=True)
 

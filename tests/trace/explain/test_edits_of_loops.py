@@ -252,6 +252,43 @@ def test_an_edit_after_which_numpy_gets_a_gradient_is_not_discarded(tmp_path: Pa
     assert finding.not_tried == "It was not tried: the step is compiled for that, and raises before its loss is known."
 
 
+LEAVES = (
+    HEAD
+    + """
+def rough(out):
+    return 0.1 * np.mean(np.abs(np.diff(out.numpy(), axis=0)))
+
+
+def main():
+    model, optimizer = network(), keras.optimizers.Adam(0.01)
+    for _ in range(6):
+        with tf.GradientTape() as tape:  # leaves
+            out = model(X)
+            loss = tf.reduce_mean((out - Y) ** 2) + rough(out)
+        gradients = tape.gradient(loss, model.trainable_variables)
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+
+
+main()
+"""
+)
+
+
+def test_an_edit_that_stays_in_tensorflow_is_tried_although_the_step_itself_cannot_be_compiled(tmp_path: Path) -> None:
+    finding = tried_in(tmp_path, LEAVES)["leaves"]
+
+    assert finding.cause == "python_escape"
+    assert finding.edit is not None
+    assert "tf.experimental.numpy.diff(out, axis=0)" in finding.edit.after
+    assert finding.tried is not None
+    assert (finding.tried.works, finding.tried.keeps) == (True, ("forward",))
+    assert finding.tried.trained is not None
+    first, last = finding.tried.trained.loss
+    assert first is not None
+    assert last is not None
+    assert last < first
+
+
 def test_what_cannot_run_again_says_why(tmp_path: Path) -> None:
     found = tried_in(tmp_path, SECOND)
 
