@@ -267,7 +267,11 @@ class Inside(ast.NodeTransformer):
             return self._contracted(function, node.args)
         if function in _AS_IN_NUMPY:
             library = ast.parse(f"{self._tensorflow}.experimental.numpy.{function}", mode="eval").body
-            return ast.Call(library, node.args, node.keywords)
+            numbers = any(isinstance(each, ast.Constant) for each in node.args)
+            self.stuck = self.stuck or (function == "hypot" and numbers)  # it takes tensors of one dtype only
+            needs_mode = function == "pad" and argument_of(node, 2, "mode") is None
+            mode = [ast.keyword("mode", ast.Constant("constant"))] if needs_mode else []
+            return ast.Call(library, node.args, [*node.keywords, *mode])
         if function not in _TENSORFLOW:
             self.stuck = True
             return node
