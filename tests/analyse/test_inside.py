@@ -40,6 +40,11 @@ from tb_gradflow.analyse.user_code.inside import put_into, stays_inside
         ("p = np.pad(w.numpy(), 1, 'edge')", "p = tf.experimental.numpy.pad(w, 1, 'edge')"),
         ("h = np.hypot(x.numpy(), y.numpy())", "h = tf.experimental.numpy.hypot(x, y)"),
         ("h = np.hypot(x.numpy(), 1.0)", None),
+        ("l = np.logaddexp(x.numpy(), 0.0)", "l = tf.experimental.numpy.logaddexp(x, 0.0)"),
+        ("h = np.hstack([x.numpy(), y.numpy()])", "h = tf.experimental.numpy.hstack([x, y])"),
+        # TensorFlow makes float64 of a list, and then cannot compute with what is float32.
+        ("a = np.append(x.numpy(), [1.0])", None),
+        ("h = np.hstack([x.numpy(), [1.0]])", None),
         ("y = tf.exp(w)", None),
         ("y = np.exp(", None),
     ],
