@@ -228,3 +228,10 @@ def test_weights_of_log_probabilities_that_are_all_the_same_are_no_targets(tmp_p
     last.fit(X, np.ones_like(IS_LARGE), batch_size=4, verbose=0, callbacks=[callback])
 
     assert "All targets" not in tb_gradflow.open_log(tmp_path).report().summary
+
+
+def test_noise_below_zero_in_a_batch_without_others_is_within_reach_of_a_relu(tmp_path: Path) -> None:
+    """The batches before it have shown how large targets are."""
+    y = np.where(np.arange(48)[:, None] < 32, np.abs(WIDE), 0.03 * NOISE)
+
+    assert loud(of_fit(tmp_path, "relu", "mse", y)) == []

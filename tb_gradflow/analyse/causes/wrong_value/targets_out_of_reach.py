@@ -17,6 +17,7 @@ from tb_gradflow.analyse.graph.probabilities import LOGITS, SIGMOID_LOSS, is_bin
 from tb_gradflow.analyse.step.measured import Measured
 from tb_gradflow.analyse.words.fields import ZERO, fields, filled
 from tb_gradflow.analyse.words.names import Group, Text, call_of, layer_of
+from tb_gradflow.record.schema import ValueRange
 
 _BOUNDS: Mapping[str, tuple[float, float]] = MappingProxyType(
     {
@@ -43,8 +44,8 @@ _LEAST_OF_VARIANCE = 0.05
 a normal distribution of deviation 1, but 2 % for a sigmoid and classes with noise of deviation 0.1."""
 
 _LEAST_OF_WIDTH = 0.25
-"""And one of them is so far beyond: by more than this part of what lies between the limits. In a batch of one row, or
-of one class, noise is all of their variance."""
+"""And one of them is so far beyond: by more than this part of what lies between the limits, or of the range of the
+targets of all recorded steps. In a batch of one row, or of one class, noise is all of their variance."""
 
 _ROUNDING = 1e-3
 
@@ -164,17 +165,27 @@ def _out_of_reach(measured: Measured, target: int) -> Iterator[_Mismatch]:
             if limits is None:
                 continue
             beyond = measured.beyond(each, limits)
-            if _is_beyond(targets, limits, beyond):
+            if _is_beyond(targets, limits, beyond, _spread(measured, each)):
                 yield _Mismatch(each.op, each.input, made, targets, limits, beyond)
 
 
-def _is_beyond(targets: tuple[float, float], limits: tuple[float, float], part: float | None) -> bool:
+def _spread(measured: Measured, labels: ValueRange) -> float:
+    """The range of the targets of the recorded steps: a batch may have a single row."""
+    course = measured.value_courses.get((labels.op, labels.input), ())
+    ends = [
+        *(measured.range_of(labels.op, labels.input) or ()),
+        *(end for each in course for end in (each.smallest, each.largest)),
+    ]
+    return max(ends, default=0.0) - min(ends, default=0.0)
+
+
+def _is_beyond(targets: tuple[float, float], limits: tuple[float, float], part: float | None, spread: float) -> bool:
     beyond = max(limits[0] - targets[0], targets[1] - limits[1])
     between = limits[1] - limits[0] if limits[1] < inf else 0.0
     if part is not None:
         # Without an upper limit, a single number does not say what is far.
-        is_far = beyond > _LEAST_OF_WIDTH * between if between else targets[0] < targets[1]
-        return is_far and part > _LEAST_OF_VARIANCE
+        width = between or spread
+        return beyond > _LEAST_OF_WIDTH * width > 0 and part > _LEAST_OF_VARIANCE
     parts = _MOST_BEYOND[0] * (targets[1] - targets[0]), _MOST_BEYOND[1] * between
     return beyond > max(*parts, _ROUNDING)
 
@@ -286,10 +297,10 @@ CAUSE = Cause(
     name="targets_out_of_reach",
     meaning="targets of this step that the last activation cannot give: a sigmoid, a softmax, a tanh or a ReLU in "
     "front of a squared or absolute error, and more than 5 % of the variance of the targets is beyond its limits, by a "
-    "quarter of what lies between them in some element. Or targets outside of 0 and 1 in a binary cross-entropy; "
-    "negative ones in the loss of a Poisson distribution; zero in a percentage error; or a cross-entropy of several "
-    "classes whose targets are all zero, or all greater than zero and some greater than one. The gradient trains "
-    "towards the limit, until the activation is flat",
+    "quarter of what lies between them, or of the range of the targets, in some element. Or targets outside "
+    "of 0 and 1 in a binary cross-entropy; negative ones in the loss of a Poisson distribution; zero in a percentage "
+    "error; or a cross-entropy of several classes whose targets are all zero, or all greater than zero and some "
+    "greater than one. The gradient trains towards the limit, until the activation is flat",
     severity="warning; error where no variable gets any gradient, in this step or before",
     fix="another activation, or other units for the targets",
     text=message_and_fix,
