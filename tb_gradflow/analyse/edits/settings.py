@@ -342,6 +342,7 @@ def axis_of_batch(group: Group, shape: Sequence[int | None]) -> int:
 
 def _with_axis(group: Group, code: Code, call: ast.Call, shape: tuple[int, ...], place: Place | None) -> Edit | None:
     batch = axis_of_batch(group, shape)
+    is_shared = place is not None and _serves_others(group)
     longer = [axis for axis, size in enumerate(shape) if axis != batch and size != 1]
     draft = Draft(code)
     if len(shape) > 2 and longer:
@@ -350,12 +351,23 @@ def _with_axis(group: Group, code: Code, call: ast.Call, shape: tuple[int, ...],
         if given is not None:
             said = _said_by_caller(group, code, given)
             return Draft(said[0]).replace(said[1], axis).edit() if said is not None else None
+        if is_shared:
+            return None
         _, end = code.span(call)
         listed = bool(call.args or call.keywords)
         return draft.replace_between(end - 1, end - 1, f"{', ' if listed else ''}axis={axis}").edit()
-    if place is not None and place.library is not None and place.subject is not None and len(shape) == 2:
+    if is_shared or len(shape) != 2:
+        return None
+    if place is not None and place.library is not None and place.subject is not None:
         return draft.replace(call, place.library("sigmoid", code.written(place.subject))).edit()
     return None
+
+
+def _serves_others(group: Group) -> bool:
+    """Whether the line also computes what has another shape, as that of a function does which several lines call."""
+    op, shape = group.op, _shape_of_culprit(group)
+    same = (each for each in group.trace.ops if op is not None and (each.type, each.source) == (op.type, op.source))
+    return any(each.outputs and each.outputs[0].shape != shape for each in same)
 
 
 def _said_by_caller(group: Group, code: Code, given: ast.expr) -> tuple[Code, ast.expr] | None:

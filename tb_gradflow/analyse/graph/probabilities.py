@@ -1,11 +1,13 @@
-"""Probabilities where a cross-entropy expects logits."""
+"""Probabilities where a cross-entropy expects logits, and cross-entropies that are written out."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from tb_gradflow.analyse.graph.op_sets import SAME_VALUES
+from tb_gradflow.analyse.graph.paths import walked
 from tb_gradflow.analyse.graph.topology import Topology
+from tb_gradflow.record.schema import Op
 
 _PROBABILITIES = frozenset({"Softmax", "Sigmoid"})
 SOFTMAX_LOSSES = frozenset({"SoftmaxCrossEntropyWithLogits", "SparseSoftmaxCrossEntropyWithLogits"})
@@ -38,3 +40,33 @@ def probabilities_before(topology: Topology, loss: int) -> int:
         if ops[first].type not in SAME_VALUES:
             return -1
         op = first
+
+
+def is_binary(topology: Topology, product: int) -> bool:
+    """Whether a product of labels and a logarithm, or of labels and logits, belongs to a binary cross-entropy."""
+    ops = topology.trace.ops
+    if SIGMOID_LOSS in ops[product].name:
+        return True
+    logs = [edge.op for edge in ops[product].inputs if edge.op >= 0 and _is_log(ops[edge.op])]
+    # Its other term has `log(1 - p)`, where a small number may be added to both.
+    near = [user for log in logs for edge in ops[log].inputs if edge.op >= 0 for user in _sums_near(topology, edge.op)]
+    return any(ops[op].type == "Sub" for op in near) and any(
+        _is_log(ops[user]) and user not in logs for op in near for user in topology.onward(op)
+    )
+
+
+def _sums_near(topology: Topology, op: int) -> Iterator[int]:
+    ops = topology.trace.ops
+    start = [op, *(edge.op for edge in ops[op].inputs if edge.op >= 0 and ops[op].type in _SUMS)]
+    return (each for each in walked(start, lambda at: _sums_among(topology, at)) if ops[each].type in _SUMS)
+
+
+def _sums_among(topology: Topology, op: int) -> list[int]:
+    return [user for user in topology.onward(op) if topology.trace.ops[user].type in _SUMS]
+
+
+_SUMS = frozenset({"Sub", "AddV2"})
+
+
+def _is_log(op: Op) -> bool:
+    return op.type in ("Log", "Log1p")

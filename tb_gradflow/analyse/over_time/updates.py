@@ -146,7 +146,7 @@ class LongStep:
     Attributes:
         step: The step.
         before: Its loss.
-        after: A far higher one of a later step; not finite if that was not.
+        after: The far higher one of the next recorded step; not finite if that was not.
     """
 
     step: int
@@ -155,21 +155,24 @@ class LongStep:
 
 
 def long_step_of(steps: Iterable[tuple[int, Trace, npt.NDArray[np.float32], Sequence[float]]]) -> LongStep | None:
-    """The first step of a run with such an update; `None` if there is none, or if the loss is not far higher in any
-    later step. `steps` are the recorded ones before the one in question, the first one first: number, trace, values of
-    `VARIABLE_STATISTICS` for each variable, and losses."""
-    number, then = -1, dict[str, float]()
+    """The first step of a run with such an update, if the next recorded loss is far higher: a later one may be so for
+    another reason, such as a weight of a term that grows. `None` if there is none, and for a loss that was negative, of
+    which zero is not the least. `steps` are the recorded ones before the one in question, the first one first: number,
+    trace, values of `VARIABLE_STATISTICS` for each variable, and losses."""
+    then = dict[str, tuple[int, float]]()
+    found, negative = dict[str, LongStep](), set[str]()
     for step, trace, rows, losses in steps:
         named = {target.name: loss for target, loss in zip(trace.targets, losses, strict=False)}
-        for name, before in then.items():
-            if not named.get(name, before) <= _RISE * abs(before):
-                return LongStep(number, before, named[name])
-        if number < 0:
-            places = [at for at, each in enumerate(trace.variables) if each.trainable and len(each.shape) > 1]
-            shares = _shares(rows[places])
-            if shares and median(shares) > _WHOLE:
-                number, then = step, {name: loss for name, loss in named.items() if np.isfinite(loss)}
-    return None
+        negative.update(name for name, loss in named.items() if loss < 0)
+        for name in then.keys() & named.keys() - found.keys():
+            number, before = then.pop(name)
+            if not named[name] <= _RISE * abs(before):
+                found[name] = LongStep(number, before, named[name])
+        places = [at for at, each in enumerate(trace.variables) if each.trainable and len(each.shape) > 1]
+        shares = _shares(rows[places])
+        if shares and median(shares) > _WHOLE:
+            then.update({name: (step, loss) for name, loss in named.items() if np.isfinite(loss)})
+    return next((each for name, each in found.items() if name not in negative), None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tb_gradflow.analyse.graph.comparisons import DIFFERENCES
+from tb_gradflow.analyse.graph.probabilities import is_binary
 from tb_gradflow.analyse.step.measured import Measured
 from tb_gradflow.record.graph import CERTAIN, LEARNED
 from tb_gradflow.record.schema import BatchFit, Descent
@@ -53,7 +54,8 @@ def same_targets(measured: Measured) -> str:
     """That all targets of several recorded steps are the same number; empty if they are not, or were not measured."""
     ops, found, steps = measured.topology.trace.ops, set[float](), 0
     for (op, _), course in measured.value_courses.items():
-        if ops[op].type in (*DIFFERENCES, "Mul"):
+        # Other products with a logarithm have weights, or a mask.
+        if ops[op].type in DIFFERENCES or (ops[op].type == "Mul" and is_binary(measured.topology, op)):
             found.update(end for each in course for end in (each.smallest, each.largest))
             steps = len(course)
     if len(found) != 1 or steps < _FEWEST:

@@ -38,6 +38,11 @@ _AS_IN_NUMPY = frozenset(
 )  # fmt: skip
 """Functions that `tf.experimental.numpy` has with NumPy's arguments, and that pass a gradient."""
 
+_OF_SEVERAL = frozenset(
+    {"append", "cross", "kron", "inner", "vdot", "vstack", "hstack", "dstack", "logaddexp", "hypot", "arctan2"}
+)
+"""Those that take several values. With a list or an array of NumPy, which both are float64, the result is too."""
+
 _METHODS = {
     "mean": "reduce_mean", "sum": "reduce_sum", "max": "reduce_max", "min": "reduce_min", "std": "math.reduce_std",
     "var": "math.reduce_variance", "prod": "reduce_prod", "clip": "clip_by_value",
@@ -267,11 +272,24 @@ class Inside(ast.NodeTransformer):
             return self._contracted(function, node.args)
         if function in _AS_IN_NUMPY:
             library = ast.parse(f"{self._tensorflow}.experimental.numpy.{function}", mode="eval").body
-            return ast.Call(library, node.args, node.keywords)
+            self.stuck = self.stuck or (function in _OF_SEVERAL and self._changes_type(function, node))
+            needs_mode = function == "pad" and argument_of(node, 2, "mode") is None
+            mode = [ast.keyword("mode", ast.Constant("constant"))] if needs_mode else []
+            return ast.Call(library, node.args, [*node.keywords, *mode])
         if function not in _TENSORFLOW:
             self.stuck = True
             return node
         return self._translated(_TENSORFLOW[function], node.args, node.keywords)
+
+    def _changes_type(self, function: str, node: ast.Call) -> bool:
+        """Whether the result is of another type than the tensors that a function is given, or may be."""
+        values = node.args[0].elts if node.args and isinstance(node.args[0], (ast.List, ast.Tuple)) else node.args
+        return any(
+            isinstance(each, (ast.List, ast.Tuple))
+            or (function == "hypot" and isinstance(each, ast.Constant))
+            or not (self._tensors is None or isinstance(each, ast.Constant) or self._is_tensor(each))
+            for each in values
+        )
 
     def _stacked(self, given: ast.expr) -> ast.expr:
         """The elements of an array; a list of tensors is stacked."""

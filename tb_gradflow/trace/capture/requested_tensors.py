@@ -203,19 +203,25 @@ _VARIABLE_MAKERS = frozenset({"Variable", "add_weight", "get_variable"})
 def was_variable(frame: Frame, name: str) -> bool:
     """Whether the user's code binds `name` (of a variable, or of an attribute) to a new variable in one place, and in
     another to something computed from itself, like `x = x - rate * gradient`: a tensor from then on. `x[0]` is a part
-    of `x`.
+    of `x`; where the code shows its own value, those of other parts do not count.
 
     For plain names only the function or the module of `frame` is searched.
     """
     tree = tree_of("".join(linecache.getlines(frame.file)))
-    name = name.partition("[")[0]
+    name, bracket, index = name.partition("[")
     attribute = name.rpartition(".")[2] if "." in name else None
     around = function_at(frame.file, frame.line) or tree
     statements = list(ast.walk(tree) if attribute else own_nodes(around))
     in_classes = {id(each) for node in statements if isinstance(node, ast.ClassDef) for each in node.body}
     made = computed = False
     for statement, bound, value in _bindings(statements):
-        target = bound.value if isinstance(bound, ast.Subscript) else bound
+        target = bound
+        if isinstance(bound, ast.Subscript):
+            target = bound.value
+            if bracket and isinstance(bound.slice, ast.Constant) and f"{ast.unparse(bound.slice)}]" != index:
+                continue
+        elif bracket:
+            value = _value_of_part(value, index)
         is_of_class = id(statement) in in_classes and isinstance(target, ast.Name) and target.id == attribute
         if _is_named(target, name, attribute) or is_of_class:
             has_maker = bool(calls_within(value, *_VARIABLE_MAKERS))
@@ -225,6 +231,15 @@ def was_variable(frame: Frame, name: str) -> bool:
             of_old = not has_maker and any(_is_named(each, name, attribute) for each in ast.walk(value))
             computed = computed or of_new or of_old or isinstance(statement, ast.AugAssign)
     return made and computed
+
+
+def _value_of_part(value: ast.expr, index: str) -> ast.expr:
+    """The value that a list or a dictionary that is written out has at an index; else the whole."""
+    if isinstance(value, ast.Dict):
+        items = zip(value.keys, value.values, strict=True)
+        return next((part for key, part in items if key is not None and f"{ast.unparse(key)}]" == index), value)
+    place = int(index[:-1]) if index[:-1].isdecimal() else -1
+    return _part_of(value, place, "") or value if isinstance(value, ast.List) and place >= 0 else value
 
 
 def _bindings(statements: Sequence[ast.AST]) -> Iterator[tuple[ast.AST, ast.expr, ast.expr]]:

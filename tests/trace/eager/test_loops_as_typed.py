@@ -226,6 +226,20 @@ LISTED_AT_ONCE = LISTED.replace(
     "ws = [w - 0.1 * g for w, g in zip(ws, gradients)]",
 )
 
+BESIDE_A_VARIABLE = """
+state = {"w": tf.Variable(tf.zeros([3, 1])), "h": tf.constant(1.0)}
+for _ in range(3):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(tf.square(state["h"] * (x @ state["w"]) - y))
+    gradients = tape.gradient(loss, [state["w"], state["h"]])
+    state["w"].assign_sub(0.1 * gradients[0])
+    state["h"] = 0.9 * state["h"] + 0.1
+"""
+
+BESIDE_ONE_IN_A_LIST = (
+    BESIDE_A_VARIABLE.replace('["w"]', "[0]").replace('["h"]', "[1]").replace('{"w": ', "[").replace('"h": ', "")
+).replace("(1.0)}", "(1.0)]")
+
 IN_THE_REQUEST = (
     NETWORK
     + """
@@ -661,6 +675,13 @@ def test_what_a_loop_does_wrong_is_said_and_the_edit_repairs_it(name: str, tmp_p
     assert message in finding.message
     assert fix in finding.fix
     assert repaired(body, report, tmp_path / "fixed").healthy
+
+
+@pytest.mark.parametrize("body", [BESIDE_A_VARIABLE, BESIDE_ONE_IN_A_LIST], ids=["in a dictionary", "in a list"])
+def test_a_tensor_beside_a_variable_was_none(body: str, tmp_path: Path) -> None:
+    [finding] = recorded(body, tmp_path / "broken").findings
+
+    assert finding.cause == "tape_not_watching"
 
 
 def test_both_roots_of_zero_are_bounded_by_one_edit(tmp_path: Path) -> None:

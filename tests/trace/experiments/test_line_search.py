@@ -240,3 +240,38 @@ def test_units_that_die_after_such_a_step_need_a_lower_rate(rate: float, tmp_pat
 
     late = "Lower the learning rate: in step 0, before this began, the step was too long."
     assert dead.fix.startswith(late) == (rate == 1.0)
+
+
+def test_a_loss_that_grows_later_says_nothing_of_a_first_step_from_zero(tmp_path: Path) -> None:
+    """Targets that grow from batch to batch."""
+    model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(1, kernel_initializer="zeros")])
+    model.compile(keras.optimizers.SGD(0.01), "mse")
+    model.fit(
+        X, Y * 1.05 ** np.arange(64)[:, None], batch_size=4, shuffle=False, verbose=0,
+        callbacks=[GradFlowCallback(tmp_path, update_freq=1)],
+    )  # fmt: skip
+    verdict = tb_gradflow.open_log(tmp_path).report().diagnosis.verdict
+
+    assert "larger than the weights" not in verdict.text
+
+
+def test_a_loss_that_was_negative_is_not_measured_by_how_many_times_it_has_risen(tmp_path: Path) -> None:
+    """That of a policy gradient is about zero at first."""
+
+    def weighted(y: Any, p: Any) -> Any:
+        return -tf.reduce_mean(y * tf.math.log(p))
+
+    advantages = RANDOM.normal(size=(64, 3)).astype("float32")
+    advantages[:8] -= advantages[:8].mean()
+    advantages[8:] = 1.0
+    advantages[16:24] = -1.0
+    first = keras.layers.Dense(3, "softmax", kernel_initializer="zeros")
+    model = keras.Sequential([keras.Input((8,)), first])
+    model.compile(keras.optimizers.SGD(1e-3), weighted)
+    model.fit(
+        X, advantages, batch_size=8, shuffle=False, verbose=0,
+        callbacks=[GradFlowCallback(tmp_path, update_freq=1)],
+    )  # fmt: skip
+    verdict = tb_gradflow.open_log(tmp_path).report().diagnosis.verdict
+
+    assert "larger than the weights" not in verdict.text

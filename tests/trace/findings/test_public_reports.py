@@ -2229,6 +2229,22 @@ def test_the_axis_of_a_softmax_is_corrected_where_a_helper_is_told_it() -> None:
     assert finding.edit.after.strip() == "weights = softmax(tf.tensordot(rows, query, axes=(-1, 0)), dim=1)"
 
 
+def test_a_softmax_that_computes_other_shapes_too_stays_one() -> None:
+    gate, classes = keras.layers.Dense(1), keras.layers.Dense(3)
+
+    def normalised(logits: Any) -> Any:
+        return tf.nn.softmax(logits, axis=-1)
+
+    def loss() -> tf.Tensor:
+        return tf.reduce_mean(tf.square(normalised(gate(X)) * normalised(classes(X)) - X[:, :3]))
+
+    loss()
+    variables = [*gate.trainable_variables, *classes.trainable_variables]
+    [finding] = loud(tb_gradflow.explain(loss, variables=variables, try_fixes=True))
+
+    assert (finding.cause, finding.edit) == ("softmax_single_class", None)
+
+
 def test_the_tensor_that_the_tape_watches_is_named_where_another_one_is_asked_for() -> None:
     critic = keras.Sequential([keras.Input((4,)), keras.layers.Dense(8, "tanh"), keras.layers.Dense(1)])
 

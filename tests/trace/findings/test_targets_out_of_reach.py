@@ -84,6 +84,7 @@ def test_what_the_best_predictions_leave_of_the_targets_is_measured(tmp_path: Pa
         ("relu", "mse", np.abs(WIDE) - 0.1),  # noise around the limit
         ("sigmoid", "mse", IS_LARGE),
         ("sigmoid", "mse", IS_LARGE + 0.1 * NOISE),
+        ("sigmoid", "mse", 1 + 0.03 * NOISE),  # batches of one class: their variance is that of the noise
         ("tanh", "mse", 2 * IS_LARGE - 1),
         ("sigmoid", "binary_crossentropy", IS_LARGE),
         ("sigmoid", "binary_crossentropy", 0.9 * IS_LARGE + 0.05),
@@ -91,6 +92,15 @@ def test_what_the_best_predictions_leave_of_the_targets_is_measured(tmp_path: Pa
 )
 def test_targets_within_reach_are_not(tmp_path: Path, activation: Any, loss: Any, y: Any) -> None:
     assert loud(of_fit(tmp_path, activation, loss, y)) == []
+
+
+@pytest.mark.parametrize("activation", ["sigmoid", "relu"])
+def test_noise_of_a_single_row_is_within_reach(activation: str) -> None:
+    network = model(activation)
+    network.layers[-1].bias.assign([1.0])
+    network.compile("sgd", "mse")
+
+    assert loud(tb_gradflow.explain(network, X[:1], np.full((1, 1), -0.02))) == []
 
 
 def test_rows_without_a_label_that_have_no_weight_are_no_targets(tmp_path: Path) -> None:
@@ -209,3 +219,19 @@ def test_targets_that_are_all_the_same_are_told_where_nothing_else_is(tmp_path: 
 
     assert report.healthy
     assert ("All targets of the recorded steps are 0" in report.summary) == (not y.any())
+
+
+def test_weights_of_log_probabilities_that_are_all_the_same_are_no_targets(tmp_path: Path) -> None:
+    last = model("sigmoid")
+    last.compile(keras.optimizers.SGD(1e-3), reinforced)
+    callback = tb_gradflow.GradFlowCallback(tmp_path, update_freq=1)
+    last.fit(X, np.ones_like(IS_LARGE), batch_size=4, verbose=0, callbacks=[callback])
+
+    assert "All targets" not in tb_gradflow.open_log(tmp_path).report().summary
+
+
+def test_noise_below_zero_in_a_batch_without_others_is_within_reach_of_a_relu(tmp_path: Path) -> None:
+    """The batches before it have shown how large targets are."""
+    y = np.where(np.arange(48)[:, None] < 32, np.abs(WIDE), 0.03 * NOISE)
+
+    assert loud(of_fit(tmp_path, "relu", "mse", y)) == []

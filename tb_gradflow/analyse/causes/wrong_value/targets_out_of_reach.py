@@ -13,13 +13,11 @@ from tb_gradflow.analyse.evidence.gradient_sizes import SINGLE_DECADES, steepest
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.graph.comparisons import DIFFERENCES, is_averaged, is_scaled_as_a_whole
 from tb_gradflow.analyse.graph.op_sets import CLIPS, SOFTMAX_LOSS
-from tb_gradflow.analyse.graph.paths import walked
-from tb_gradflow.analyse.graph.probabilities import LOGITS, SIGMOID_LOSS
-from tb_gradflow.analyse.graph.topology import Topology
+from tb_gradflow.analyse.graph.probabilities import LOGITS, SIGMOID_LOSS, is_binary
 from tb_gradflow.analyse.step.measured import Measured
 from tb_gradflow.analyse.words.fields import ZERO, fields, filled
 from tb_gradflow.analyse.words.names import Group, Text, call_of, layer_of
-from tb_gradflow.record.schema import Op
+from tb_gradflow.record.schema import ValueRange
 
 _BOUNDS: Mapping[str, tuple[float, float]] = MappingProxyType(
     {
@@ -44,6 +42,10 @@ part of the range of all, and by more than the second of what lies between the l
 _LEAST_OF_VARIANCE = 0.05
 """Where it is known what of the variance of the targets is beyond the limits, more than this part: 15 % for a tanh and
 a normal distribution of deviation 1, but 2 % for a sigmoid and classes with noise of deviation 0.1."""
+
+_LEAST_OF_WIDTH = 0.25
+"""And one of them is so far beyond: by more than this part of what lies between the limits, or of the range of the
+targets of all recorded steps. In a batch of one row, or of one class, noise is all of their variance."""
 
 _ROUNDING = 1e-3
 
@@ -154,7 +156,7 @@ def _out_of_reach(measured: Measured, target: int) -> Iterator[_Mismatch]:
             if targets[0] < -_ROUNDING:
                 yield _Mismatch(each.op, each.input, each.op, targets, (0.0, inf))
         elif op.type == "Mul":
-            of_labels = _is_binary(measured, each.op) and (SIGMOID_LOSS not in op.name or each.input != LOGITS)
+            of_labels = is_binary(topology, each.op) and (SIGMOID_LOSS not in op.name or each.input != LOGITS)
             if of_labels and max(-targets[0], targets[1] - 1) > _ROUNDING:
                 yield _Mismatch(each.op, each.input, each.op, targets, (0.0, 1.0))
         else:
@@ -163,15 +165,27 @@ def _out_of_reach(measured: Measured, target: int) -> Iterator[_Mismatch]:
             if limits is None:
                 continue
             beyond = measured.beyond(each, limits)
-            if _is_beyond(targets, limits, beyond):
+            if _is_beyond(targets, limits, beyond, _spread(measured, each)):
                 yield _Mismatch(each.op, each.input, made, targets, limits, beyond)
 
 
-def _is_beyond(targets: tuple[float, float], limits: tuple[float, float], part: float | None) -> bool:
-    if part is not None:
-        return part > _LEAST_OF_VARIANCE
+def _spread(measured: Measured, labels: ValueRange) -> float:
+    """The range of the targets of the recorded steps: a batch may have a single row."""
+    course = measured.value_courses.get((labels.op, labels.input), ())
+    ends = [
+        *(measured.range_of(labels.op, labels.input) or ()),
+        *(end for each in course for end in (each.smallest, each.largest)),
+    ]
+    return max(ends, default=0.0) - min(ends, default=0.0)
+
+
+def _is_beyond(targets: tuple[float, float], limits: tuple[float, float], part: float | None, spread: float) -> bool:
     beyond = max(limits[0] - targets[0], targets[1] - limits[1])
     between = limits[1] - limits[0] if limits[1] < inf else 0.0
+    if part is not None:
+        # Without an upper limit, a single number does not say what is far.
+        width = between or spread
+        return beyond > _LEAST_OF_WIDTH * width > 0 and part > _LEAST_OF_VARIANCE
     parts = _MOST_BEYOND[0] * (targets[1] - targets[0]), _MOST_BEYOND[1] * between
     return beyond > max(*parts, _ROUNDING)
 
@@ -182,37 +196,6 @@ def _made(measured: Measured, op: int) -> int:
     while op >= 0 and ops[op].type in _SAME and ops[op].reads is None:
         op = next((edge.op for edge in ops[op].inputs if edge.input == 0), -1)
     return op
-
-
-def _is_binary(measured: Measured, product: int) -> bool:
-    """Whether a product of labels and a logarithm, or of labels and logits, belongs to a binary cross-entropy."""
-    topology = measured.topology
-    ops = topology.trace.ops
-    if SIGMOID_LOSS in ops[product].name:
-        return True
-    logs = [edge.op for edge in ops[product].inputs if edge.op >= 0 and _is_log(ops[edge.op])]
-    # Its other term has `log(1 - p)`, where a small number may be added to both.
-    near = [user for log in logs for edge in ops[log].inputs if edge.op >= 0 for user in _sums_near(topology, edge.op)]
-    return any(ops[op].type == "Sub" for op in near) and any(
-        _is_log(ops[user]) and user not in logs for op in near for user in topology.onward(op)
-    )
-
-
-def _sums_near(topology: Topology, op: int) -> Iterator[int]:
-    ops = topology.trace.ops
-    start = [op, *(edge.op for edge in ops[op].inputs if edge.op >= 0 and ops[op].type in _SUMS)]
-    return (each for each in walked(start, lambda at: _sums_among(topology, at)) if ops[each].type in _SUMS)
-
-
-def _sums_among(topology: Topology, op: int) -> list[int]:
-    return [user for user in topology.onward(op) if topology.trace.ops[user].type in _SUMS]
-
-
-_SUMS = frozenset({"Sub", "AddV2"})
-
-
-def _is_log(op: Op) -> bool:
-    return op.type in ("Log", "Log1p")
 
 
 def message_and_fix(group: Group) -> Text:
@@ -313,10 +296,11 @@ def _mapped(low: float, high: float) -> str:
 CAUSE = Cause(
     name="targets_out_of_reach",
     meaning="targets of this step that the last activation cannot give: a sigmoid, a softmax, a tanh or a ReLU in "
-    "front of a squared or absolute error, and more than 5 % of the variance of the targets is beyond its limits. Or "
-    "targets outside of 0 and 1 in a binary cross-entropy; negative ones in the loss of a Poisson distribution; zero "
-    "in a percentage error; or a cross-entropy of several classes whose targets are all zero, or all greater than zero "
-    "and some greater than one. The gradient trains towards the limit, until the activation is flat",
+    "front of a squared or absolute error, and more than 5 % of the variance of the targets is beyond its limits, by a "
+    "quarter of what lies between them, or of the range of the targets, in some element. Or targets outside "
+    "of 0 and 1 in a binary cross-entropy; negative ones in the loss of a Poisson distribution; zero in a percentage "
+    "error; or a cross-entropy of several classes whose targets are all zero, or all greater than zero and some "
+    "greater than one. The gradient trains towards the limit, until the activation is flat",
     severity="warning; error where no variable gets any gradient, in this step or before",
     fix="another activation, or other units for the targets",
     text=message_and_fix,
