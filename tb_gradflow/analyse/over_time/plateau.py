@@ -68,7 +68,7 @@ def rest_of(backwards: Iterable[Piece], beginning: Callable[[], Piece]) -> Rest 
         if changed.size:
             # Of the first step, which may have created its variables, no change is known.
             before = numbers[changed]
-            known = (before[..., _UPDATE] > 0) | ~is_same(before[..., _WEIGHT], last[:, _WEIGHT])
+            known = (before[..., _UPDATE] > 0).any(-1) | ~is_same(before[..., _WEIGHT], last[:, _WEIGHT])
             moved = bool(known.any()) or piece.steps[0] != beginning().steps[0]
             break
     if latest is None or len(rested) < SURE_FROM:
