@@ -217,6 +217,7 @@ class GradFlowCallback(KerasCallback):
         else:
             self._tracing.raised_later(error)
 
+    @protected_method
     def draws_from(self, iterator: Any) -> None:
         """The model's training function is about to take its batches from that iterator."""
         self._drawn.begins(iterator, self._count.now)

@@ -34,7 +34,7 @@ from tb_gradflow.trace.graph.flatten import Flattener
 from tb_gradflow.trace.graph.gradient_call import Answer, Call
 from tb_gradflow.trace.graph.variables import Variables, distinct, is_variable, local
 from tb_gradflow.trace.log.summary_writer import WriterRecorder, before_flush
-from tb_gradflow.trace.numerics.finiteness import elements_of
+from tb_gradflow.trace.numerics.fusion import elements_of
 from tb_gradflow.trace.numerics.statistics import GRADIENT_COLUMNS, gradient_statistics, variable_statistics
 from tb_gradflow.trace.numerics.statistics_table import StatisticsTable
 from tb_gradflow.trace.protection.attention import left_to_author

@@ -258,7 +258,8 @@ def batches_of_many_sizes() -> Program:
         weight.assign_sub(0.1 * tape.gradient(loss, weight))
         return loss
 
-    given = [(tf.constant(X[:rows]), tf.constant(Y[:rows])) for rows in (16, 5, 9, 5)]
+    reached = np.tanh(Y)
+    given = [(tf.constant(X[:rows]), tf.constant(reached[:rows])) for rows in (16, 5, 9, 5)]
     return looped(step, given, [weight], {"loss": (lambda: loss_of(*given[0]), [weight])})
 
 

@@ -38,8 +38,7 @@ from tb_gradflow.trace.graph.variables import (
     is_replica,
     is_variable,
 )
-from tb_gradflow.trace.numerics.finiteness import elements_of
-from tb_gradflow.trace.numerics.fusion import Needed, apart, may_be_merged, seen_apart
+from tb_gradflow.trace.numerics.fusion import Needed, apart, elements_of, may_be_merged, seen_apart
 from tb_gradflow.trace.numerics.loss_scale import ScaledLosses, total
 from tb_gradflow.trace.numerics.statistics_table import StatisticsTable
 from tb_gradflow.trace.protection.foreign import faults

@@ -14,7 +14,7 @@ import tensorflow as tf
 from tb_gradflow.analyse.graph.op_sets import SUMS
 from tb_gradflow.trace.capture.optimizer_updates import Applied, CalledClip, Moved
 from tb_gradflow.trace.capture.symbols import Symbols
-from tb_gradflow.trace.numerics.finiteness import elements_of
+from tb_gradflow.trace.numerics.fusion import elements_of
 from tb_gradflow.trace.source.frames import Frame
 
 CLIPPING = ("clip_by_global_norm", "clip_by_norm", "clip_by_value")

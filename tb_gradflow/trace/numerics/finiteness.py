@@ -13,7 +13,7 @@ from typing import Any
 import tensorflow as tf
 
 from tb_gradflow.analyse.graph.op_sets import SAME_ELEMENTS
-from tb_gradflow.trace.numerics.fusion import apart, computed_apart
+from tb_gradflow.trace.numerics.fusion import apart, computed_apart, elements_of
 
 SMALL = 4096
 """Number of elements that are summed in less time than an op takes to start (some microseconds on a CPU)."""
@@ -48,11 +48,6 @@ def _looked_at(gradients: Sequence[Any]) -> list[Any]:
     covered = {tensor.ref() for each in small for tensor in _arriving(each)}
     large = [each for each in flat if not _is_small(each) and not _is_covered(each, covered)]
     return [tf.abs(each) if each.dtype.is_complex else each for each in (*map(apart, small), *large)]
-
-
-def elements_of(gradient: Any) -> Any:
-    """The numbers of a gradient that TensorFlow squares and adds up: of `IndexedSlices`, one row may be there twice."""
-    return gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
 
 
 def _is_small(tensor: Any) -> bool:

@@ -358,6 +358,11 @@ def _is_seen_through(op: Any) -> bool:
     return is_of_broadcast(op) or (op.type in COPIES and not op.graph.building_function)
 
 
+def elements_of(gradient: Any) -> Any:
+    """The numbers of a gradient that TensorFlow squares and adds up: of `IndexedSlices`, one row may be there twice."""
+    return gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
+
+
 def is_of_broadcast(op: Any) -> bool:
     """Whether an op sums over the axes along which a factor or term was broadcast, or computes the shape of that sum.
     If sizes are unknown while a step is traced, as for the last batch, every gradient of a product has these two; the

@@ -20,7 +20,7 @@ from tb_gradflow.trace.engine.cells import Bundle, Cell
 from tb_gradflow.trace.experiments.loss_alone import Loss, loss_of
 from tb_gradflow.trace.graph.gradient_call import Call
 from tb_gradflow.trace.graph.variables import Variables, has_one_shape, is_floating
-from tb_gradflow.trace.numerics.finiteness import elements_of
+from tb_gradflow.trace.numerics.fusion import elements_of
 from tb_gradflow.trace.numerics.later import Later, for_xla, gradient_columns, sums, table
 from tb_gradflow.trace.numerics.loss_scale import SCALED
 from tb_gradflow.trace.numerics.statistics_table import Block, LaterBlock
