@@ -56,6 +56,17 @@ def test_a_step_that_creates_its_variables_has_not_moved_them() -> None:
     assert found(piece(0, 1, *[(MOVES, FINE)] * 3), piece(3, 1, *created)) == Rest(4, 12, 9, moved=True, sure=False)
 
 
+def test_several_variables_that_move_for_several_steps() -> None:
+    graph = Graph()
+    graph.target(graph.op("Mean", graph.op("MatMul", graph.variable("kernel"), graph.variable("other"))))
+    graph.ask("kernel", FINE)
+    graph.ask("other", FINE)
+    weights = np.array([[(*norms, 0.0, 0.0)] * 2 for norms in (*[MOVES] * 3, *[RESTS] * 9)], np.float32)
+    both = Piece(graph.trace(), weights, lambda: np.array([[FINE, FINE]] * 12, np.float32), tuple(range(12)))
+
+    assert found(both) == Rest(3, 11, 9, moved=True, sure=False)
+
+
 @pytest.mark.parametrize(
     ("why", "pieces"),
     [

@@ -52,13 +52,19 @@ def targets_in(measured: Measured, target: int) -> tuple[float, float] | None:
 
 def same_targets(measured: Measured) -> str:
     """That all targets of several recorded steps are the same number; empty if they are not, or were not measured."""
-    ops, found, steps = measured.topology.trace.ops, set[float](), 0
-    for (op, _), course in measured.value_courses.items():
-        # Other products with a logarithm have weights, or a mask.
-        if ops[op].type in DIFFERENCES or (ops[op].type == "Mul" and is_binary(measured.topology, op)):
-            found.update(end for each in course for end in (each.smallest, each.largest))
-            steps = len(course)
-    if len(found) != 1 or steps < _FEWEST:
+    topology, ops = measured.topology, measured.topology.trace.ops
+    # Other products with a logarithm have weights, or a mask.
+    of_targets = [
+        (each.op, each.input)
+        for each in topology.trace.ranges
+        if ops[each.op].type in DIFFERENCES or (ops[each.op].type == "Mul" and is_binary(topology, each.op))
+    ]
+    # Those of other steps have to be read.
+    if len({end for place in of_targets for end in measured.range_of(*place) or (0.0, 1.0)}) != 1:
+        return ""
+    courses = [measured.value_courses.get(place, ()) for place in of_targets]
+    found = {end for course in courses for each in course for end in (each.smallest, each.largest)}
+    if len(found) != 1 or min(map(len, courses)) < _FEWEST:
         return ""
     return f"All targets of the recorded steps are {found.pop():.3g}: if that is not meant, look where `y` is made."
 

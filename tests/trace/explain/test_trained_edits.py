@@ -369,7 +369,7 @@ class Own(keras.Model):
 """
 
 
-def test_an_edit_is_kept_where_the_optimizer_has_no_variables_yet(loaded: Any) -> None:
+def test_an_edit_is_trained_where_the_optimizer_has_no_variables_yet(loaded: Any) -> None:
     model = loaded(MODEL + OF_AN_OWN_OPTIMIZER).Own()
     model(batch()[0])
     model.compile()

@@ -165,7 +165,9 @@ def _out_of_reach(measured: Measured, target: int) -> Iterator[_Mismatch]:
             if limits is None:
                 continue
             beyond = measured.beyond(each, limits)
-            if _is_beyond(targets, limits, beyond, _spread(measured, each)):
+            # Without an upper limit, a single number does not say what is far.
+            width = limits[1] - limits[0] if limits[1] < inf else _spread(measured, each)
+            if _is_beyond(targets, limits, beyond, width):
                 yield _Mismatch(each.op, each.input, made, targets, limits, beyond)
 
 
@@ -179,13 +181,12 @@ def _spread(measured: Measured, labels: ValueRange) -> float:
     return max(ends, default=0.0) - min(ends, default=0.0)
 
 
-def _is_beyond(targets: tuple[float, float], limits: tuple[float, float], part: float | None, spread: float) -> bool:
+def _is_beyond(targets: tuple[float, float], limits: tuple[float, float], part: float | None, width: float) -> bool:
     beyond = max(limits[0] - targets[0], targets[1] - limits[1])
-    between = limits[1] - limits[0] if limits[1] < inf else 0.0
     if part is not None:
-        # Without an upper limit, a single number does not say what is far.
-        width = between or spread
         return beyond > _LEAST_OF_WIDTH * width > 0 and part > _LEAST_OF_VARIANCE
+    # Older logs have the range alone.
+    between = limits[1] - limits[0] if limits[1] < inf else 0.0
     parts = _MOST_BEYOND[0] * (targets[1] - targets[0]), _MOST_BEYOND[1] * between
     return beyond > max(*parts, _ROUNDING)
 
