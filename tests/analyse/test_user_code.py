@@ -278,7 +278,7 @@ MODEL = 'model = Sequential([Dense(8, activation="relu"), Dense(1)])'
 
 
 def trace_of(*passages: Passage, line_in: str = "") -> Trace:
-    layers = (Layer("sequential_1/dense_1", "dense", "Dense"), Layer("sequential_1/dense_1_1", "dense_1", "Dense"))
+    layers = (Layer("sequential_1/first_1", "first", "Dense"), Layer("sequential_1/last_1", "last", "Dense"))
     sources = (Source(line_in, 1, "", ""),) if line_in else ()
     return Trace(0, (), (), (), (), (), layers, sources, (), passages=passages)
 
@@ -301,6 +301,16 @@ def test_a_second_version_of_the_program_leaves_open_which_one_is_meant() -> Non
 
 
 def test_files_of_which_each_names_other_layers_are_one_program() -> None:
-    one, two = Passage("one.py", 1, 'Dense(8, name="dense")'), Passage("two.py", 1, 'Dense(1, name="dense_1")')
+    one, two = Passage("one.py", 1, 'Dense(8, name="first")'), Passage("two.py", 1, 'Dense(1, name="last")')
 
     assert files_of(trace_of(one, two)) == ["one.py", "two.py"]
+
+
+def test_a_file_that_names_only_what_the_file_of_the_step_names_is_another_program() -> None:
+    made = Passage("model.py", 1, 'Dense(8, name="first")')
+    other = Passage("other.py", 1, 'Dense(8, name="first")\nDense(1, name="last")')
+    rest = Passage("rest.py", 1, 'Dense(1, name="last")')
+
+    assert files_of(trace_of(Passage("other.py", 1, made.text), made, line_in="model.py")) == ["model.py"]
+    assert files_of(trace_of(rest, made, line_in="model.py")) == ["rest.py", "model.py"]
+    assert files_of(trace_of(made, other, line_in="other.py")) == ["other.py"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -247,25 +248,35 @@ class Program:
 
 
 def program_of(trace: Trace) -> Program:
-    """The files of a trace that define its step: those that contain its lines; and the one that names most of its
-    layers and variables, or, if none names any, the one that calls most of the classes of its layers.
+    """The files of a trace that define its step: those that contain its lines; and the one that names most of the
+    layers and variables that these do not name, or, if no file names any, the one that calls most of the classes of
+    layers that these do not call.
 
     A process may hold other programs, such as another version of the same model. If several files name or call the same
     number, none of them is taken. Files that cannot be parsed are left out.
     """
     listed = [*(layer.name for layer in trace.layers), *(variable.name for variable in trace.variables)]
-    names = {part for name in listed for part in name.split("/")} - _GIVEN_BY_KERAS
     types = frozenset(layer.type for layer in trace.layers)
+    by_default = _GIVEN_BY_KERAS.union(each.lower() for each in types)
+    names = {part for name in listed for part in name.split("/") if _without_number(part) not in by_default}
     lines = frozenset(source.file for source in trace.sources)
     return _of_step(trace.passages, frozenset(names), types, lines)
 
 
 _USUAL = {"tf": "tensorflow", "keras": "keras"}
 
-# Names that the variables of any model have do not identify a file.
+# Names that the layers and variables of any model have, where the program gives none, do not identify a file.
 _GIVEN_BY_KERAS = frozenset(
-    ("kernel", "recurrent_kernel", "bias", "gamma", "beta", "embeddings", "moving_mean", "moving_variance")
-)
+    (
+        "kernel", "recurrentkernel", "bias", "gamma", "beta", "embeddings", "movingmean", "movingvariance",
+        "variable", "sequential", "functional",
+    )
+)  # fmt: skip
+
+
+def _without_number(name: str) -> str:
+    """`layernormalization` for `layer_normalization_1`, as Keras calls the second `LayerNormalization`."""
+    return re.sub(r"_\d+$", "", name).replace("_", "").lower()
 
 
 @functools.lru_cache(maxsize=8)
@@ -280,21 +291,18 @@ def _of_step(
         classes = {name_of(call.func) for call in calls_within(code.tree)}
         named.setdefault(code.passage.file, set()).update(names & words)
         called.setdefault(code.passage.file, set()).update(types & classes)
-    kept = lines | (_richest(named, lines) if any(named.values()) else _richest(called, lines))
+    kept = lines | _richest(named if any(named.values()) else called, lines)
     return Program(tuple(code for code in program.passages if code.passage.file in kept))
 
 
 def _richest(found: Mapping[str, set[str]], lines: frozenset[str]) -> set[str]:
-    """The files with the most matches. If several have the same matches, only those with a line of the step; none if
-    more than one is left."""
-    most = max(map(len, found.values()), default=0)
-    rich = [file for file, matches in found.items() if most and len(matches) == most]
-    kept = set()
-    for file in rich:
-        alike = [other for other in rich if found[other] == found[file]]
-        if len(alike) == 1 or file in lines:
-            kept.add(file)
-    return kept
+    """The files with the most matches beyond those of the files with a line of the step. Of several that have the same
+    matches, none."""
+    known = {match for file in lines for match in found.get(file, ())}
+    left = {file: matches - known for file, matches in found.items()}
+    most = max(map(len, left.values()), default=0)
+    rich = [matches for matches in left.values() if most and len(matches) == most]
+    return {file for file, matches in left.items() if rich.count(matches) == 1}
 
 
 @functools.lru_cache(maxsize=8)

@@ -28,7 +28,7 @@ class SourceTable:
     def of(self, frames: Sequence[Frame], op_type: str) -> tuple[int | None, str | None]:
         origin = origin_of(frames, op_type, keep_source=self.keep)
         source = origin.source
-        if source is None and self.keep and origin.api is not None and origin.api.startswith("keras.ops."):
+        if origin.is_layer and self.keep and origin.api is not None:
             if origin.api not in self._built:
                 self._built[origin.api] = line_of(origin.api, _program())
             source = self._built[origin.api]

@@ -75,10 +75,12 @@ class Origin:
     Attributes:
         source: The user's line; None if no line of theirs created the op.
         api: The function that this line called; None if unknown.
+        is_layer: Whether that is a function of `keras.ops` that acts as a layer in a functional model.
     """
 
     source: Source | None
     api: str | None
+    is_layer: bool = False
 
 
 def origin_of(frames: Sequence[Frame], op_type: str, *, keep_source: bool = True) -> Origin:
@@ -94,7 +96,8 @@ def origin_of(frames: Sequence[Frame], op_type: str, *, keep_source: bool = True
         if called is None or called.function not in _ENTRY_POINTS:
             source = _source(frames[index]) if keep_source else None
             return Origin(source, _called_name(called, op_type) or drawn_from(frames[index + 1 :]))
-    return Origin(None, _layer_call(frames, op_type) or _step_itself(frames, op_type))
+    api, is_layer = _layer_call(frames, op_type)
+    return Origin(None, api or _step_itself(frames, op_type), is_layer)
 
 
 def _step_itself(frames: Sequence[Frame], op_type: str) -> str | None:
@@ -124,17 +127,17 @@ def _called_name(called: Frame | None, op_type: str) -> str | None:
     return api_name(called.file, called.function)
 
 
-def _layer_call(frames: Sequence[Frame], op_type: str) -> str | None:
+def _layer_call(frames: Sequence[Frame], op_type: str) -> tuple[str | None, bool]:
     """The first exported function below the layer call, for ops that a library's layer created itself; or the function
-    of `keras.ops` that acts as a layer in a functional model.
+    of `keras.ops` that acts as a layer in a functional model, and whether it is one.
     """
     for index in range(len(frames) - 1, -1, -1):
         frame = frames[index]
         if "/layers/" in frame.file and frame.function == "call":
-            return _called_name(first_meant(frames[index + 1 :]), op_type)
+            return _called_name(first_meant(frames[index + 1 :]), op_type), False
         if _KERAS_OPS in frame.file and frame.function == "call":
-            return _name_in_keras_ops(first_meant(frames[index + 1 :]))
-    return None
+            return _name_in_keras_ops(first_meant(frames[index + 1 :])), True
+    return None, False
 
 
 _KERAS_OPS, _KERAS_BACKEND = "/keras/src/ops/", "/keras/src/backend/tensorflow/"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import keras
 import numpy as np
@@ -11,6 +12,7 @@ from keras import ops
 
 import tb_gradflow
 from tb_gradflow.trace.source.functional_calls import line_of
+from tests.trace.recording import record
 
 HERE = Path(__file__).read_text().splitlines()
 
@@ -64,3 +66,18 @@ def test_a_finding_names_the_line_of_a_function_in_a_functional_model(tmp_path: 
     assert HERE[finding.source.line - 1].strip().startswith("count = ops.ceil(")
     assert finding.edit is not None
     assert "ops.stop_gradient(ops.ceil(value) - value)" in finding.edit.after
+
+
+def never_called(x: Any) -> Any:
+    return ops.matmul(x, x)
+
+
+def test_what_a_layer_calls_itself_is_no_line_of_the_program(tmp_path: Path) -> None:
+    """`Dense` calls the same function."""
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
+    model.compile("adam", "mse")
+
+    recorded = record(tmp_path, lambda: model, np.ones((4, 4)), np.ones((4, 1)))
+
+    assert recorded.op("MatMul").api == "keras.ops.matmul"
+    assert recorded.op("MatMul").source is None

@@ -165,8 +165,8 @@ def _out_of_reach(measured: Measured, target: int) -> Iterator[_Mismatch]:
             if limits is None:
                 continue
             beyond = measured.beyond(each, limits)
-            # Without an upper limit, a single number does not say what is far.
-            width = limits[1] - limits[0] if limits[1] < inf else _spread(measured, each)
+            # Where all are one number, and nothing limits them above: the results of a model begin at about one.
+            width = limits[1] - limits[0] if limits[1] < inf else _spread(measured, each) or 1.0
             if _is_beyond(targets, limits, beyond, width):
                 yield _Mismatch(each.op, each.input, made, targets, limits, beyond)
 
@@ -184,7 +184,7 @@ def _spread(measured: Measured, labels: ValueRange) -> float:
 def _is_beyond(targets: tuple[float, float], limits: tuple[float, float], part: float | None, width: float) -> bool:
     beyond = max(limits[0] - targets[0], targets[1] - limits[1])
     if part is not None:
-        return beyond > _LEAST_OF_WIDTH * width > 0 and part > _LEAST_OF_VARIANCE
+        return beyond > _LEAST_OF_WIDTH * width and part > _LEAST_OF_VARIANCE
     # Older logs have the range alone.
     between = limits[1] - limits[0] if limits[1] < inf else 0.0
     parts = _MOST_BEYOND[0] * (targets[1] - targets[0]), _MOST_BEYOND[1] * between
