@@ -969,7 +969,10 @@ export interface Finding {
   readonly variables: readonly string[];
   /** The op that causes it; null if there is none. */
   readonly op: OpReport | null;
-  /** The user's line; null if unknown. */
+  /**
+   * The user's line: that of the op; where Keras calls a layer or a loss, the one that creates the layer or compiles
+   * the model; null if unknown.
+   */
   readonly source: SourceReport | null;
   /** What happens, in the user's words. */
   readonly message: string;

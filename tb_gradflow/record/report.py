@@ -196,7 +196,8 @@ class Finding:
         severity: error: will not train; warning: check it; info: explained; it may be meant.
         variables: Names of the variables it is about.
         op: The op that causes it; null if there is none.
-        source: The user's line; null if unknown.
+        source: The user's line: that of the op; where Keras calls a layer or a loss, the one that creates the layer or
+            compiles the model; null if unknown.
         message: What happens, in the user's words.
         fix: What to write instead.
         target: Index of the target in the trace.

@@ -23,12 +23,14 @@ from tb_gradflow.analyse.report.verdicts import Judged, judged_of, without_op
 from tb_gradflow.analyse.step.measured import Measured
 from tb_gradflow.analyse.step.status import State
 from tb_gradflow.analyse.user_code.candidate import Candidate
+from tb_gradflow.analyse.user_code.code import program_of
+from tb_gradflow.analyse.user_code.definitions import Definition, compiling, creation_of_layer
 from tb_gradflow.analyse.user_code.imports import as_imported
 from tb_gradflow.analyse.words.forward_pass import examples_of, measured_values
-from tb_gradflow.analyse.words.names import Group
+from tb_gradflow.analyse.words.names import Group, layers_around
 from tb_gradflow.record.expected import expected_by
 from tb_gradflow.record.report import SEVERITIES, Alternative, Edit, Finding, OpReport, SourceReport
-from tb_gradflow.record.schema import PYTHON, SNAPSHOT
+from tb_gradflow.record.schema import PYTHON, SNAPSHOT, Trace
 
 # The remainder when gradients of about one cancel.
 NOISE_BELOW = 1e-5
@@ -180,9 +182,7 @@ def _distance(measured: Measured, target: int, op: int) -> int:
 
 def _finding(group: Group) -> Finding:
     text, moves = in_turn(group, text_of(group)), moved_anyway(group)
-    op, topology = group.op, group.suspect.topology
-    line = line_of(topology, group.verdict.cause, group.culprit, group.suspect.target)
-    source = group.trace.sources[line] if line is not None else None
+    op = group.op
     fixes, not_tried = as_tried(group.trace, _different(fixes_of(group)))
     fix = fixes[0] if fixes else None
     advice = with_code_of(fix.edit if fix is not None else None, text.fix, CATALOGUE[group.verdict.cause].quotes)
@@ -191,7 +191,7 @@ def _finding(group: Group) -> Finding:
         severity=group.verdict.severity,
         variables=group.names,
         op=OpReport(op.name, op.type) if op is not None and op.type not in (PYTHON, SNAPSHOT) else None,
-        source=SourceReport(source.file, source.line, source.code) if source is not None else None,
+        source=_shown(group),
         message=text.message
         + measured_values(group)
         + grown(group)
@@ -209,6 +209,28 @@ def _finding(group: Group) -> Finding:
         alternatives=tuple(fixes[1:]),
         examples=examples_of(group),
     )
+
+
+def _shown(group: Group) -> SourceReport | None:
+    """The user's line that a finding shows; of an op of a layer that Keras calls, the line that creates the layer; of
+    one of a loss that Keras calls, the line that compiles the model."""
+    trace, op = group.trace, group.culprit
+    line = line_of(group.suspect.topology, group.verdict.cause, op, group.suspect.target)
+    if line is not None:
+        source = trace.sources[line]
+        return SourceReport(source.file, source.line, source.code)
+    return defined.source if group.op is not None and (defined := _made(trace, op)) is not None else None
+
+
+def _made(trace: Trace, op: int) -> Definition | None:
+    program = program_of(trace).passages
+    if trace.ops[op].name.startswith("compile_loss/"):
+        return compiling(program)
+    around = (each for each in layers_around(trace, op) if each.type not in _MODELS)
+    return next(filter(None, (creation_of_layer(program, trace, each.name) for each in around)), None)
+
+
+_MODELS = "Sequential", "Functional", "Model"
 
 
 def _different(found: Iterable[Candidate]) -> list[Candidate]:

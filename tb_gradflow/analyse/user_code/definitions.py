@@ -11,6 +11,7 @@ from tb_gradflow.analyse.user_code.code import Code, Program, program_of
 from tb_gradflow.analyse.user_code.place import Place
 from tb_gradflow.analyse.words.names import Group
 from tb_gradflow.record.python import argument_of, calls_within, name_of
+from tb_gradflow.record.report import SourceReport
 from tb_gradflow.record.schema import Trace
 
 MAKERS = ("Variable", "add_weight", "get_variable", "add_variable")
@@ -19,7 +20,7 @@ MAKERS = ("Variable", "add_weight", "get_variable", "add_variable")
 
 @dataclass(frozen=True)
 class Definition:
-    """A call that creates a variable or a layer.
+    """A call that creates a variable or a layer, or compiles a model.
 
     Attributes:
         code: The passage.
@@ -28,6 +29,12 @@ class Definition:
 
     code: Code
     call: ast.Call
+
+    @property
+    def source(self) -> SourceReport:
+        """Its line."""
+        passage, line = self.code.passage, self.call.lineno
+        return SourceReport(passage.file, passage.line + line - 1, self.code.lines[line - 1].strip())
 
     @property
     def bound_to(self) -> str:
@@ -133,12 +140,7 @@ def _classes_around(defined: Definition) -> Iterator[ast.ClassDef]:
 def definition_of_layer(program: tuple[Code, ...], trace: Trace, name: str) -> Definition | None:
     """The only call that creates the layer with this name: found by the name in the call, by the attribute that holds
     the layer, or as the only one of its class."""
-    calls = [
-        Definition(code, call)
-        for code in program
-        for call in calls_within(code.tree)
-        if name_of(call.func)[:1].isupper()
-    ]
+    calls = list(_calls_of_classes(program))
     named = [definition for definition in calls if definition.name == name]
     if len(named) == 1:
         return named[0]
@@ -148,6 +150,37 @@ def definition_of_layer(program: tuple[Code, ...], trace: Trace, name: str) -> D
     layers = {layer.name for layer in trace.layers if layer.type in kinds}
     chosen = bound or (of_class if len(of_class) == len(layers) == 1 else [])
     return chosen[0] if len(chosen) == 1 else _by_number(of_class, layers, name)
+
+
+def _calls_of_classes(program: tuple[Code, ...]) -> Iterator[Definition]:
+    for code in program:
+        yield from (Definition(code, call) for call in calls_within(code.tree) if name_of(call.func)[:1].isupper())
+
+
+def creation_of_layer(program: tuple[Code, ...], trace: Trace, name: str) -> Definition | None:
+    """The only call that creates the layer with this name, alone or with others: the call of a function that is given
+    the name; a call that computes such a name; or the only call of its class, for example in a loop."""
+    if (defined := definition_of_layer(program, trace, name)) is not None:
+        return defined
+    calls = list(_calls_of_classes(program))
+    kinds = {layer.type for layer in trace.layers if layer.name == name}
+    given = [Definition(code, call) for code in program for call in calls_within(code.tree) if _is_given(call, name)]
+    of_class = [each for each in calls if name_of(each.call.func) in kinds]
+    computed = [each for each in of_class if _may_be_named(argument_of(each.call, -1, "name"), name)]
+    return next((found[0] for found in (given, computed, of_class) if len(found) == 1), None)
+
+
+def _is_given(call: ast.Call, name: str) -> bool:
+    values = (*call.args, *(each.value for each in call.keywords))
+    return any(isinstance(value, ast.Constant) and value.value == name for value in values)
+
+
+def _may_be_named(given: ast.expr | None, name: str) -> bool:
+    """Whether a string that is computed may be this name: `f"block_{number}"` and `block_3`."""
+    if not isinstance(given, ast.JoinedStr):
+        return False
+    parts = (re.escape(str(part.value)) if isinstance(part, ast.Constant) else ".+" for part in given.values)
+    return re.fullmatch("".join(parts), name) is not None
 
 
 def _by_number(calls: list[Definition], names: set[str], name: str) -> Definition | None:
@@ -174,6 +207,13 @@ _NUMBER = re.compile(r"_(\d{1,9})$")
 def _is_repeated(defined: Definition) -> bool:
     loops = (ast.For, ast.While, ast.ListComp, ast.GeneratorExp)
     return any(isinstance(outer, loops) for outer in defined.code.around(defined.call))
+
+
+def compiling(program: tuple[Code, ...]) -> Definition | None:
+    """The only call that compiles a model. `None` if there is none."""
+    found = [Definition(code, call) for code in program for call in calls_within(code.tree, "compile")]
+    compiled = [each for each in found if not each.code.written(each.call.func).startswith("re.")]
+    return compiled[0] if len(compiled) == 1 else None
 
 
 def layers_of_group(group: Group) -> Iterator[str]:

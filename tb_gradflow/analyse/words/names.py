@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import ntpath
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
@@ -189,8 +189,13 @@ def file_name(path: str) -> str:
 
 def layer_of(trace: Trace, index: int) -> str:
     """The name of the innermost layer around an op; empty if there is none."""
+    return next((layer.name for layer in layers_around(trace, index)), "")
+
+
+def layers_around(trace: Trace, index: int) -> Iterator[Layer]:
+    """The layers around an op, innermost first."""
     layers = _layers_by_scope(_Layers(trace.layers))
-    return next((layers[scope].name for scope in scopes_of(trace.ops[index].name) if scope in layers), "")
+    return (layers[scope] for scope in scopes_of(trace.ops[index].name) if scope in layers)
 
 
 class _Layers:

@@ -47,7 +47,7 @@ def passages_of(
     lines: Mapping[str, Collection[int]], names: Collection[str], types: Collection[str], in_log: Mapping[str, str]
 ) -> tuple[Passage, ...]:
     """The statements that contain one of `lines`, statements that these refer to, statements that name a layer or a
-    variable, and imports.
+    variable, or compile a model, and imports.
 
     Args:
         lines: By file, the lines of a trace; none for a file that is known to belong to the program.
@@ -71,6 +71,7 @@ def passages_of(
                 or not statement.defines.isdisjoint(read)
                 or not statement.words.isdisjoint(names)
                 or not statement.calls.isdisjoint(types)
+                or "compile" in statement.calls
             )
             if kept:
                 own = "".join(text[statement.first - 1 : statement.last]).rstrip("\n")
