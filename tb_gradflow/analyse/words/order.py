@@ -20,6 +20,14 @@ def largest(group: Group) -> str:
         weights = f"{gate}(values)" if _are_numbers(group, picks) else f"{gate}(values)[..., None]"
         picked = f"{_gather(group, keras)} * {weights}"
         return f"Weight what is gathered by its values: `values, places = {whole}`, then `{picked}`."
+    users = group.suspect.topology.consumers[group.culprit]
+    if any(group.suspect.type_of(user) == "OneHot" for user, _ in users):
+        softmax = "keras.ops.softmax" if keras else "tf.nn.softmax"
+        scores = call.subject if call is not None else "x"
+        return (
+            f"Let the gradient be that of soft weights: `soft = {softmax}({scores}, axis=-1)`, then "
+            "`soft + {lib}.stop_gradient(mask - soft)`, where `mask` has a one for each of the largest."
+        )
     part = "[0]" if keras else ".values"
     return f"Use the values, which are differentiable, not the indices: `{whole}{part}`."
 

@@ -194,6 +194,25 @@ def test_what_is_picked_by_scores_teaches_them_once_it_is_weighed_or_put_in_orde
         np.testing.assert_allclose(eval(last, names), tf.gather(rows, places(scores)), atol=0.02)
 
 
+def test_a_mask_of_the_largest_gets_the_gradient_of_soft_weights() -> None:
+    def step(w: Any) -> Any:
+        _, places = tf.math.top_k(w, 2)
+        mask = tf.reduce_sum(tf.one_hot(places, 4), axis=0)
+        return tf.reduce_sum(mask * tf.constant([1.0, 3.0, 2.0, 5.0]))
+
+    finding = told(step, [0.3, 2.0, -1.0, 0.9], "disconnected")
+
+    first, last = re.findall(r"`([^`]*soft[^`]*)`", finding.fix)
+    w = tf.Variable([0.3, 2.0, -1.0, 0.9])
+    names = {"tf": tf, "w": w, "mask": tf.constant([0.0, 1.0, 0.0, 1.0])}
+    with tf.GradientTape() as tape:
+        exec(first, names)
+        mask = eval(last, names)
+        loss = tf.reduce_sum(mask * tf.constant([1.0, 3.0, 2.0, 5.0]))
+    assert np.all(tape.gradient(loss, w))
+    np.testing.assert_allclose(mask, names["mask"], atol=1e-6)
+
+
 def test_a_loss_of_an_averaged_copy_is_taken_from_the_copied_weights() -> None:
     student, average = (keras.layers.Dense(1, name=name) for name in ("student", "average"))
     student.build((None, 4))
