@@ -236,3 +236,14 @@ def test_a_clip_that_the_recorder_observes_keeps_its_name() -> None:
 
     assert report.findings[0].cause == "saturation_clip"
     assert "`tf.clip_by_value`" in report.findings[0].message
+
+
+def test_data_close_to_zero_want_to_be_scaled() -> None:
+    model = keras.Sequential([keras.layers.Dense(8, name="first"), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+
+    finding = tb_gradflow.explain(model, 1e-9 * np.asarray(X), np.ones((8, 1))).findings[0]
+
+    assert (finding.cause, finding.variables) == ("vanishing_depth", ("sequential/first/kernel",))
+    assert "multiplies it by the data" in finding.message
+    assert finding.fix.startswith("Scale the data")

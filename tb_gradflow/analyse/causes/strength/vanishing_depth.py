@@ -228,7 +228,13 @@ def message_and_fix(group: Group) -> Text:
             f"{share:.0%} of the elements get exactly zero.",
             "Nothing to fix in a mask. `trainable=False`, or a constant, keeps the optimizer away from it.",
         )(group)
-    if group.verdict.severity == "info" and product_with_next_to_nothing(group.suspect) == group.culprit >= 0:
+    takes_next_to_nothing = product_with_next_to_nothing(group.suspect) == group.culprit >= 0
+    if takes_next_to_nothing and group.op is not None and group.op.given:
+        return Template(
+            SIZE + "it arrives at {op}, which multiplies it by the data, and their numbers are close to zero.",
+            "Scale the data: `x = (x - x.mean(axis=0)) / x.std(axis=0)`, with the numbers of the training data.",
+        )(group)
+    if group.verdict.severity == "info" and takes_next_to_nothing:
         return Template(
             SIZE + "it arrives at {op}, which multiplies it by the input of that layer, and that input is close to "
             "zero.",
