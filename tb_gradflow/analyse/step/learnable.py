@@ -124,7 +124,7 @@ def steps_too_short(fit: BatchFit) -> str:
         return ""
     return (
         f"{_steps(fit)} lower the loss from {own.first:.3g} by {_percent(own)} with its own optimizer; "
-        f"{_with(best)}, to {best.best:.3g}. {_course(fit)}"
+        f"{_with(best)}, to {best.best:.3g}. {_course(fit).capitalize()}"
     )
 
 
