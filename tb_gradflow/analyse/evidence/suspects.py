@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any
 
 from tb_gradflow.analyse.graph.inner_gradients import is_slope
 from tb_gradflow.analyse.graph.op_sets import LOOPS, ROUTING, STRAIGHT, is_float, passes_gradient
@@ -30,11 +31,13 @@ class Verdict:
         cause: Name of the cause.
         severity: How bad that is.
         culprit: The op to name, if it is not the suspect; -1 for the suspect itself; `NO_OP` for none.
+        text: Writes message and fix from what the rule saw, given the group; None if the cause's own `text` does.
     """
 
     cause: str
     severity: Severity
     culprit: int = -1
+    text: Callable[..., Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
