@@ -96,11 +96,8 @@ def _is_of_both_sides(suspect: Suspect, difference: int) -> bool:
     """Whether the variable is on both sides of a difference, and both get a gradient by the structure of the step."""
     topology = suspect.topology
     sides = [edge.op for edge in topology.trace.ops[difference].inputs] if difference >= 0 else []
-    readers = topology.readers[suspect.state.variable]
     gets = topology.gradient(suspect.target).hops
-    return len(set(sides)) == 2 and all(
-        side >= 0 and gets[side] >= 0 and not (topology.made_by(side) | {side}).isdisjoint(readers) for side in sides
-    )
+    return len(set(sides)) == 2 and all(side >= 0 and gets[side] >= 0 and suspect.leads_to(side) for side in sides)
 
 
 # A lower bound of distances that only protects the square root after it.

@@ -87,11 +87,10 @@ def no_probability(suspect: Suspect) -> Verdict | None:
     """Some of them are outside of 0 and 1 in this step and get no gradient from the loss; the others do."""
     if suspect.target < 0:
         return None
-    topology, readers = suspect.topology, suspect.topology.readers[suspect.state.variable]
     # A loss of zero is the goal of the training, however it is reached.
     learned = suspect.measured.is_learned(suspect.target)
     for found in unbounded_in(suspect):
-        if not (topology.made_by(found.layer) | {found.layer}).isdisjoint(readers):
+        if suspect.leads_to(found.layer):
             return Verdict("saturation_clip", "info" if learned else "warning", found.clip)
     return None
 
@@ -127,11 +126,10 @@ _NEARBY = 12
 def _hands_on_the_other_side(suspect: Suspect) -> bool:
     """Whether the op chooses between two values that depend on the variable, and the other one gets a gradient: then it
     is no limit, and a later op makes that gradient zero."""
-    topology, readers = suspect.topology, suspect.topology.readers[suspect.state.variable]
     for edge in suspect.op.inputs:
         given = suspect.measured.of_op(suspect.target, edge.op) if edge.op not in (-1, suspect.producer) else None
         if given is not None and given.max_abs > 0:
-            return not (topology.made_by(edge.op) | {edge.op}).isdisjoint(readers)
+            return suspect.leads_to(edge.op)
     return False
 
 

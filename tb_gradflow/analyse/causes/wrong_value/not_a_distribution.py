@@ -50,11 +50,11 @@ def rule(suspect: Suspect) -> Verdict | None:
     the sum of the row."""
     if suspect.target < 0:
         return None
-    topology, readers = suspect.topology, suspect.topology.readers[suspect.state.variable]
+    topology = suspect.topology
     influence = topology.influence(suspect.target).hops
     for each in suspect.measured.once("no distribution", lambda: list(_mismatches(topology))):
-        if influence[each.loss] >= 0 and not topology.made_by(each.made).isdisjoint(readers):
-            return Verdict("not_a_distribution", "warning", each.made)
+        if influence[each.loss] >= 0 and suspect.leads_to(each.made):
+            return Verdict("not_a_distribution", "warning", each.made, facts=each)
     return None
 
 
@@ -89,8 +89,7 @@ def _first_input(topology: Topology, op: int) -> int:
 
 
 def message_and_fix(group: Group) -> Text:
-    topology, trace = group.suspect.topology, group.trace
-    found = next(each for each in _mismatches(topology) if each.made == group.culprit)
+    trace, found = group.trace, group.verdict.facts
     layer = layer_of(trace, found.made)
     maker = f"layer `{layer}`" if layer else called(trace, found.made) + place_of(trace, found.made)
     kind = _NAMES[trace.ops[found.made].type]

@@ -41,16 +41,11 @@ def rule(suspect: Suspect) -> Verdict | None:
     both the predictions and the targets have chooses what is to be learned."""
     if suspect.target < 0:
         return None
-    topology, readers = suspect.topology, suspect.topology.readers[suspect.state.variable]
-    for each in _dropped_in(suspect):
-        if not topology.made_by(each.dropout).isdisjoint(readers):
-            return Verdict("predictions_dropped", "warning", each.dropout)
-    return None
-
-
-def _dropped_in(suspect: Suspect) -> list[_Dropped]:
     measured, target = suspect.measured, suspect.target
-    return measured.once(("dropped", target), lambda: list(_dropped(measured, target)))
+    for each in measured.once(("dropped", target), lambda: list(_dropped(measured, target))):
+        if suspect.leads_to(each.dropout):
+            return Verdict("predictions_dropped", "warning", each.dropout, facts=each)
+    return None
 
 
 def _dropped(measured: Measured, target: int) -> Iterator[_Dropped]:
@@ -108,7 +103,7 @@ def _drops(measured: Measured, target: int, dropout: int) -> bool:
 
 
 def message_and_fix(group: Group) -> Text:
-    found = next(each for each in _dropped_in(group.suspect) if each.dropout == group.culprit)
+    found: _Dropped = group.verdict.facts
     layer = layer_of(group.trace, found.dropout)
     name = f"the dropout `{layer}`" if layer else "{op}, a dropout,"
     what = "logits" if found.is_logit else "predictions"
