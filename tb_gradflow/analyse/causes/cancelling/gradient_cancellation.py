@@ -131,8 +131,7 @@ def _square_below_a_floor(suspect: Suspect) -> int:
     if not 0 < floor <= _FLOOR:
         return -1
     op = next((edge.op for edge in suspect.op.inputs if edge.op >= 0), -1)
-    while op >= 0 and ops[op].type in _ADDING_UP:
-        op = next((edge.op for edge in ops[op].inputs if edge.input == 0), -1)
+    op = suspect.topology.origin(op, _ADDING_UP)
     return op if _is_of_both_sides(suspect, _difference_in(ops, op)) else -1
 
 

@@ -97,10 +97,8 @@ def _outputs_for_one(topology: Topology, op: int, place: int) -> int:
 
 
 def _is_softmax(topology: Topology, op: int) -> bool:
-    ops = topology.trace.ops
-    while op >= 0 and ops[op].type in SAME_VALUES:
-        op = next((edge.op for edge in ops[op].inputs if edge.input == 0), -1)
-    return op >= 0 and ops[op].type == "Softmax"
+    made = topology.origin(op, SAME_VALUES)
+    return made >= 0 and topology.trace.ops[made].type == "Softmax"
 
 
 def _from_variables(topology: Topology) -> set[int]:

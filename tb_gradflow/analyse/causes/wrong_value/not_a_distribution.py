@@ -62,9 +62,7 @@ def _mismatches(topology: Topology) -> Iterator[_Mismatch]:
     ops = topology.trace.ops
     for loss in (place for kind in sorted(SOFTMAX_LOSSES) for place in topology.by_type.get(kind, ())):
         if _OF_KERAS in ops[loss].name:
-            logits = _first_input(topology, loss)
-            while logits >= 0 and ops[logits].type in SAME_VALUES:
-                logits = _first_input(topology, logits)
+            logits = topology.origin(topology.first_input(loss), SAME_VALUES)
             beside = topology.onward(logits) if logits >= 0 else ()
             yield from (
                 _Mismatch(loss, op) for op in beside if ops[op].type == "Sigmoid" and _has_several(topology, op)
@@ -73,8 +71,7 @@ def _mismatches(topology: Topology) -> Iterator[_Mismatch]:
         if _OF_KERAS in ops[division].name and len(ops[division].inputs) == 2:
             above, below = (edge.op for edge in ops[division].inputs)
             if below >= 0 and ops[below].type == "Sum" and [edge.op for edge in ops[below].inputs] == [above]:
-                while above >= 0 and ops[above].type in SAME_VALUES:
-                    above = _first_input(topology, above)
+                above = topology.origin(above, SAME_VALUES)
                 if above >= 0 and ops[above].type in _NAMES and _has_several(topology, division):
                     yield _Mismatch(division, above)
 
@@ -82,10 +79,6 @@ def _mismatches(topology: Topology) -> Iterator[_Mismatch]:
 def _has_several(topology: Topology, op: int) -> bool:
     shape = topology.trace.ops[op].outputs[0].shape if topology.trace.ops[op].outputs else None
     return shape is not None and len(shape) > 1 and shape[-1] != 1
-
-
-def _first_input(topology: Topology, op: int) -> int:
-    return next((edge.op for edge in topology.trace.ops[op].inputs if edge.input == 0), -1)
 
 
 def message_and_fix(group: Group) -> Text:

@@ -85,7 +85,7 @@ def _is_dropout(topology: Topology, op: int) -> bool:
     ops = topology.trace.ops
     if ops[op].type not in CHOICES or 0.0 not in (constant_of(ops[op], 1), constant_of(ops[op], 2)):
         return False
-    chosen = next((edge.op for edge in ops[op].inputs if edge.input == 0), -1)
+    chosen = topology.first_input(op)
     if chosen < 0:
         return bool(_SCOPE.search(ops[op].name))
     made = [ops[each] for each in topology.made_by(chosen)]

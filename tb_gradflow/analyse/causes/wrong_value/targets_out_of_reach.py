@@ -159,7 +159,7 @@ def _out_of_reach(measured: Measured, target: int) -> Iterator[_Mismatch]:
             if of_labels and max(-targets[0], targets[1] - 1) > _ROUNDING:
                 yield _Mismatch(each.op, each.input, each.op, targets, (0.0, 1.0))
         else:
-            made = _made(measured, next((edge.op for edge in op.inputs if edge.input != each.input), -1))
+            made = topology.origin(next((edge.op for edge in op.inputs if edge.input != each.input), -1), _SAME)
             limits = _BOUNDS.get(topology.trace.ops[made].type) if made >= 0 else None
             if limits is None:
                 continue
@@ -188,14 +188,6 @@ def _is_beyond(targets: tuple[float, float], limits: tuple[float, float], part: 
     between = limits[1] - limits[0] if limits[1] < inf else 0.0
     parts = _MOST_BEYOND[0] * (targets[1] - targets[0]), _MOST_BEYOND[1] * between
     return beyond > max(*parts, _ROUNDING)
-
-
-def _made(measured: Measured, op: int) -> int:
-    """The op that computes a value, which is then only given another shape."""
-    ops = measured.topology.trace.ops
-    while op >= 0 and ops[op].type in _SAME and ops[op].reads is None:
-        op = next((edge.op for edge in ops[op].inputs if edge.input == 0), -1)
-    return op
 
 
 def message_and_fix(group: Group) -> Text:
