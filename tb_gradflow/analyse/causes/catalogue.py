@@ -13,7 +13,7 @@ from tb_gradflow.analyse.evidence.suspects import NO_OP
 from tb_gradflow.analyse.user_code.candidate import Candidate
 from tb_gradflow.analyse.user_code.cut_again import is_cut_again
 from tb_gradflow.analyse.words.half_precision import for_half
-from tb_gradflow.analyse.words.names import Group, Text
+from tb_gradflow.analyse.words.names import Group, Text, Writer
 
 FAMILIES: Mapping[str, str] = MappingProxyType(
     {
@@ -59,8 +59,9 @@ def text_of(group: Group) -> Text:
     by_hand = group.verdict.culprit == NO_OP and is_given(group.suspect.topology, group.suspect.target)
     if by_hand and cause.text_of_given is not None:
         return cause.text_of_given(group)
-    assert cause.text is not None, f"{cause.name} writes its findings itself"
-    return for_half(group, cause.text(group))
+    writer: Writer | None = group.verdict.text or cause.text
+    assert writer is not None, f"{cause.name} writes its findings itself"
+    return for_half(group, writer(group))
 
 
 def fixes_of(group: Group) -> Iterator[Candidate]:

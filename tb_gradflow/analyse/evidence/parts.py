@@ -132,13 +132,8 @@ def is_split(op: Op) -> bool:
 
 def _join_before(suspect: Suspect) -> int:
     """The join whose gradient has the zeros; -1 if there is none."""
-    ops = suspect.topology.trace.ops
-    for op in (suspect.producer, suspect.culprit):
-        while op >= 0 and ops[op].type in SAME_ELEMENTS:
-            op = next((edge.op for edge in ops[op].inputs if edge.input == 0), -1)
-        if op >= 0 and ops[op].type in JOINS:
-            return op
-    return -1
+    origins = (suspect.topology.origin(op, SAME_ELEMENTS) for op in (suspect.producer, suspect.culprit))
+    return next((op for op in origins if suspect.type_of(op) in JOINS), -1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any
 
 from tb_gradflow.analyse.graph.inner_gradients import is_slope
 from tb_gradflow.analyse.graph.op_sets import LOOPS, ROUTING, STRAIGHT, is_float, passes_gradient
@@ -30,11 +31,15 @@ class Verdict:
         cause: Name of the cause.
         severity: How bad that is.
         culprit: The op to name, if it is not the suspect; -1 for the suspect itself; `NO_OP` for none.
+        text: Writes message and fix from what the rule saw, given the group; None if the cause's own `text` does.
+        facts: What the rule saw, for the text and the edits of the cause.
     """
 
     cause: str
     severity: Severity
     culprit: int = -1
+    text: Callable[..., Any] | None = None
+    facts: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +76,11 @@ class Suspect:
     def edges(self) -> tuple[Edge, ...]:
         """The inputs through which the culprit should have passed the gradient to the producer."""
         return tuple(edge for edge in self.op.inputs if edge.op == self.producer) or self.op.inputs
+
+    def leads_to(self, op: int) -> bool:
+        """Whether the op reads the variable, or computes something from it."""
+        readers = self.topology.readers[self.state.variable]
+        return op in readers or not self.topology.made_by(op).isdisjoint(readers)
 
     def type_of(self, op: int) -> str:
         return self.topology.trace.ops[op].type if op >= 0 else ""

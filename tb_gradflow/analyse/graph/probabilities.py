@@ -32,14 +32,8 @@ def applied_twice(topology: Topology) -> Iterator[tuple[int, int]]:
 
 def probabilities_before(topology: Topology, loss: int) -> int:
     """The softmax or sigmoid that computes the logits of a cross-entropy; -1 if there is none."""
-    ops, op = topology.trace.ops, loss
-    while True:
-        first = next((edge.op for edge in ops[op].inputs if edge.input == 0), -1)
-        if first < 0 or ops[first].type in _PROBABILITIES:
-            return first
-        if ops[first].type not in SAME_VALUES:
-            return -1
-        op = first
+    made = topology.origin(topology.first_input(loss), SAME_VALUES - _PROBABILITIES)
+    return made if made >= 0 and topology.trace.ops[made].type in _PROBABILITIES else -1
 
 
 def is_binary(topology: Topology, product: int) -> bool:

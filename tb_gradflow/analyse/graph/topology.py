@@ -212,6 +212,16 @@ class Topology:
         out."""
         return (edge.op for edge in self.trace.ops[op].inputs)
 
+    def first_input(self, op: int) -> int:
+        """The op that computes what an op takes as its first input; -1 if none does."""
+        return next((edge.op for edge in self.trace.ops[op].inputs if edge.input == 0), -1)
+
+    def origin(self, op: int, types: Collection[str]) -> int:
+        """The op that computes or reads a value which ops of these types then only propagate; -1 if none does."""
+        while op >= 0 and self.trace.ops[op].reads is None and self.trace.ops[op].type in types:
+            op = self.first_input(op)
+        return op
+
     def ancestors(self, op: int) -> list[int]:
         """The ops whose values go into an op, the nearest first."""
         return [*walked([op], self.inputs_of)][1:]
@@ -263,9 +273,9 @@ class Topology:
     def _has_single_class(self, op: int) -> bool:
         """TensorFlow's loss gives the logits another shape first, which is known only at run time."""
         ops = self.trace.ops
-        before = next((edge.op for edge in ops[op].inputs if edge.input == 0), -1)
+        before = self.first_input(op)
         is_reshaped = before >= 0 and ops[before].type == "Reshape" and "softmax_cross_entropy" in ops[before].name
-        given = next((edge.op for edge in ops[before].inputs if edge.input == 0), -1) if is_reshaped else -1
+        given = self.first_input(before) if is_reshaped else -1
         shape = ops[given].outputs[0].shape if given >= 0 and ops[given].outputs else None
         return has_single_class(ops[op]) or (shape is not None and shape[-1:] == (1,))
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from tb_gradflow.analyse.causes.cancelling.shift_invariant_parameter import is_opposed, takes_out
+from tb_gradflow.analyse.causes.cancelling.shift_invariant_parameter import OPPOSED, takes_out
 from tb_gradflow.analyse.causes.catalogue import CATALOGUE, fixes_of, text_of
 from tb_gradflow.analyse.causes.precedence import CUT_PRECEDENCE
 from tb_gradflow.analyse.causes.wrong_value.override_without_effect import ignored_override
@@ -144,7 +144,7 @@ def _taker(judged: Judged) -> str | None:
     """What cancels an offset without influence, as a kind of op, or the terms of a loss; None for all other causes."""
     if judged.verdict.cause != "shift_invariant_parameter" or judged.culprit < 0:
         return None
-    if is_opposed(judged.suspect, judged.culprit):
+    if judged.verdict.text is OPPOSED:
         return "terms"
     taker = takes_out(judged.suspect, judged.culprit)
     return judged.suspect.type_of(taker) if taker >= 0 else judged.suspect.type_of(judged.culprit)

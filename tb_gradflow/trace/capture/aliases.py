@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 
-from tb_gradflow.analyse.graph.op_sets import OFFSETS
-from tb_gradflow.trace.graph.differentiable import VALUE_FREE
+from tb_gradflow.analyse.graph.op_sets import OFFSETS, SHAPE_ONLY
 from tb_gradflow.trace.graph.flat_ops import FlatOp, Ref, readers
 from tb_gradflow.trace.graph.gradient_call import Answer
 
@@ -25,7 +24,7 @@ def aliases(ops: Sequence[FlatOp], users: Mapping[int, Sequence[int]], needed: S
     for index in sorted(needed):
         if len(ops[index].tensors) != 1 or ops[index].nested:
             continue
-        takers = [user for user in users.get(index, ()) if user in needed and ops[user].type not in VALUE_FREE]
+        takers = [user for user in users.get(index, ()) if user in needed and ops[user].type not in SHAPE_ONLY]
         # An op that uses the tensor twice is in the list twice.
         if len(takers) == 1 and not ops[takers[0]].nested and _hands_on(ops[takers[0]], index):
             found[Ref(index, 0)] = Ref(takers[0], 0)

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tb_gradflow.trace.engine.definitions import BRANCHES, LOOPS, calls_in, is_for_xla
+from tb_gradflow.analyse.graph.op_sets import LOOPS
+from tb_gradflow.trace.engine.definitions import BRANCHES, calls_in, is_for_xla
 from tb_gradflow.trace.engine.reached import reached
 
 Path = tuple[str, ...]

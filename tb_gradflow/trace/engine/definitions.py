@@ -17,8 +17,6 @@ from tb_gradflow.trace.engine.reached import reached
 BRANCHES = frozenset({"If", "StatelessIf", "Case", "StatelessCase"})
 """Their first input is none of the function's arguments."""
 
-LOOPS = frozenset({"While", "StatelessWhile"})
-
 _XLA = "_XlaMustCompile"
 
 CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tb_gradflow.analyse.graph.op_sets import SHAPE_ONLY
 from tb_gradflow.record.schema import Constant, Given
-from tb_gradflow.trace.graph.differentiable import VALUE_FREE, shape_of
+from tb_gradflow.trace.graph.differentiable import shape_of
 from tb_gradflow.trace.graph.flat_ops import FlatOp
 from tb_gradflow.trace.graph.reach import influenced_by
 
@@ -36,7 +37,7 @@ def given_data(ops: Sequence[FlatOp], users: Mapping[int, list[int]]) -> set[int
 
     Constants whose elements are all equal are not data: factors, limits, small numbers against division by zero.
     """
-    sources = {index for index, op in enumerate(ops) if op.type not in VALUE_FREE and _is_source(op)}
+    sources = {index for index, op in enumerate(ops) if op.type not in SHAPE_ONLY and _is_source(op)}
     return influenced_by(ops, users, sources)
 
 

@@ -22,11 +22,6 @@ from tb_gradflow.trace.tf_internals.outside_tapes import untaped
 
 Signature = tuple[object, ...]
 
-# These use sizes and types, never values: a value that reaches one of them influences nothing after it.
-VALUE_FREE = frozenset(
-    {"Shape", "ShapeN", "Size", "Rank", "ZerosLike", "OnesLike", "VariableShape", "TensorListLength"}
-)
-
 
 class Differentiability:
     """Cached answers, keyed by everything about an op that the answer can depend on.

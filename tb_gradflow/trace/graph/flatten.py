@@ -15,7 +15,8 @@ import tensorflow as tf
 from tensorflow.python.framework import function_def_to_graph
 from tensorflow.python.ops import cond_v2, while_v2
 
-from tb_gradflow.trace.engine.definitions import BRANCHES, CALLS, LOOPS
+from tb_gradflow.analyse.graph.op_sets import LOOPS
+from tb_gradflow.trace.engine.definitions import BRANCHES, CALLS
 from tb_gradflow.trace.graph.flat_ops import FlatOp, Input, Known, Ref, Scope, held_by, runs_functions
 
 _WRITE_PREFIXES = ("Assign", "ResourceScatter", "ResourceApply", "ResourceSparseApply", "ResourceStridedSliceAssign")

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
+from tb_gradflow.analyse.graph.op_sets import SHAPE_ONLY
 from tb_gradflow.trace.engine.reached import reached
-from tb_gradflow.trace.graph.differentiable import VALUE_FREE
 from tb_gradflow.trace.graph.flat_ops import FlatOp
 
 
@@ -26,7 +26,7 @@ def influenced_by(
 
     def onward(producer: int) -> Iterable[int]:
         takers = users.get(producer, ())
-        return (user for user in takers if ops[user].type not in VALUE_FREE and passes(producer, ops[user]))
+        return (user for user in takers if ops[user].type not in SHAPE_ONLY and passes(producer, ops[user]))
 
     return set(reached(start, onward))
 
@@ -35,7 +35,7 @@ def needed_for(ops: Sequence[FlatOp], end: Iterable[int]) -> set[int]:
     """The ops on which the value of one of `end` depends, these included."""
 
     def inputs(index: int) -> Iterable[int]:
-        return () if ops[index].type in VALUE_FREE else (item.ref.op for item in ops[index].inputs)
+        return () if ops[index].type in SHAPE_ONLY else (item.ref.op for item in ops[index].inputs)
 
     return set(reached(end, inputs))
 

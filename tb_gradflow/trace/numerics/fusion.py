@@ -25,11 +25,11 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import tensorflow as tf
 
+from tb_gradflow.analyse.graph.op_sets import SUMS
 from tb_gradflow.trace.engine.definitions import CALLS
 from tb_gradflow.trace.engine.reached import reached
 
 _FACTORS = frozenset({"Mul", "RealDiv", "Div", "Neg"})
-_TERMS = frozenset({"AddV2", "Add", "Sub", "AddN"})
 _PRODUCTS = frozenset({"MatMul", "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"})
 
 # Ops whose output may reuse their input's memory.
@@ -38,7 +38,7 @@ _SAME_MEMORY = frozenset({"Identity", "Reshape", "Squeeze", "ExpandDims", "StopG
 COPIES = frozenset({"Identity", "StopGradient", "PreventGradient", "Snapshot", "CheckNumerics"})
 
 # Ops that are cheap enough to run twice.
-_REPEATED = _FACTORS | _TERMS | {"Sum", "Reshape", "Tile", "BroadcastTo", "Identity", "ExpandDims", "Squeeze"}
+_REPEATED = _FACTORS | SUMS | {"Sum", "Reshape", "Tile", "BroadcastTo", "Identity", "ExpandDims", "Squeeze"}
 
 # By the graph with the second call, then by name of the first: the second.
 _CALLED_APART: WeakKeyDictionary[Any, dict[str, str]] = WeakKeyDictionary()
@@ -153,7 +153,7 @@ def apart(gradient: Any) -> Any:
     value = gradient
     while value.op.type in COPIES:  # as behind a clip by the norm of all gradients
         value = value.op.inputs[0]
-    if value.op.type not in _FACTORS | _TERMS:
+    if value.op.type not in _FACTORS | SUMS:
         return gradient
     repeated = seen_apart(value)
     return gradient if repeated is None else repeated
@@ -184,7 +184,7 @@ def computed_apart(gradients: Sequence[Any]) -> list[Any]:
     for each in gradients:
         if each.op.type in CALLS and id(each.op) not in calls:
             calls[id(each.op)] = _types_of_results(each.op)
-    merged = _FACTORS | _TERMS
+    merged = _FACTORS | SUMS
     return [
         each for each in gradients if id(each.op) not in calls or calls[id(each.op)][each.value_index] not in merged
     ]
@@ -245,7 +245,7 @@ def recomputed(loss: Any, depth: int = _CHAIN) -> Any:
     deduplicate equal ones.
     """
     made = loss.op
-    if depth == 0 or loss.shape.rank != 0 or made.type not in _FACTORS | _TERMS:
+    if depth == 0 or loss.shape.rank != 0 or made.type not in _FACTORS | SUMS:
         return loss
     parts = [recomputed(tensor, depth - 1) for tensor in made.inputs]
     if any(part.shape.rank != 0 for part in parts):
@@ -254,7 +254,7 @@ def recomputed(loss: Any, depth: int = _CHAIN) -> Any:
         parts = [*parts[:-1], tf.reduce_prod(tf.stack([parts[-1], -tf.ones([], loss.dtype)]))]
     if made.type in ("RealDiv", "Div"):
         parts = [parts[0], tf.math.reciprocal(parts[1])]
-    return tf.reduce_sum(tf.stack(parts)) if made.type in _TERMS | {"Neg"} else tf.reduce_prod(tf.stack(parts))
+    return tf.reduce_sum(tf.stack(parts)) if made.type in SUMS | {"Neg"} else tf.reduce_prod(tf.stack(parts))
 
 
 def _is_summed(tensor: Any) -> bool:
@@ -274,11 +274,11 @@ def _is_summed(tensor: Any) -> bool:
 def _merges(made: Any, taker: Any, needed: Needed | None) -> bool:
     if made.type in _PRODUCTS:
         # Only batched products are fused with a scale.
-        return taker.type in _TERMS or (taker.type in _FACTORS and made.type != "MatMul")
-    if made.type in _TERMS:
-        return taker.type in _TERMS or _has_constant(taker)
+        return taker.type in SUMS or (taker.type in _FACTORS and made.type != "MatMul")
+    if made.type in SUMS:
+        return taker.type in SUMS or _has_constant(taker)
     if _is_rewritten(made):
-        return taker.type in _FACTORS | _TERMS
+        return taker.type in _FACTORS | SUMS
     if made.type in _FACTORS:
         return taker.type == "AddN" or _meets_constant(taker, needed) or _is_reordered(made, taker, needed)
     return False
@@ -374,7 +374,7 @@ def is_of_broadcast(op: Any) -> bool:
 
 
 def _has_constant(op: Any) -> bool:
-    return op.type in _FACTORS | _TERMS and (op.type == "Neg" or any(is_constant(tensor.op) for tensor in op.inputs))
+    return op.type in _FACTORS | SUMS and (op.type == "Neg" or any(is_constant(tensor.op) for tensor in op.inputs))
 
 
 def is_constant(op: Any, most: int = 20) -> bool:

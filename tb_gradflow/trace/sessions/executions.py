@@ -12,7 +12,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from tb_gradflow.trace.engine.definitions import BRANCHES, CALLS, LOOPS
+from tb_gradflow.analyse.graph.op_sets import LOOPS
+from tb_gradflow.trace.engine.definitions import BRANCHES, CALLS
 from tb_gradflow.trace.engine.reached import reached
 from tb_gradflow.trace.graph_v1.variables_v1 import MAKERS, changes_variable
 

@@ -14,7 +14,8 @@ from typing import Any
 
 from tensorflow.python.framework import op_def_registry
 
-from tb_gradflow.trace.engine.definitions import BRANCHES, CALLS, LOOPS
+from tb_gradflow.analyse.graph.op_sets import LOOPS
+from tb_gradflow.trace.engine.definitions import BRANCHES, CALLS
 from tb_gradflow.trace.engine.reached import reached
 from tb_gradflow.trace.graph_v1.variables_v1 import MAKERS
 from tb_gradflow.trace.sessions.exact import Array, Values, is_exact

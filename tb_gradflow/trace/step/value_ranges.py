@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tb_gradflow.analyse.graph.comparisons import DIFFERENCES
 from tb_gradflow.analyse.graph.op_sets import DIVISIONS, LOOKUPS, MASKS, SAME_VALUES, SINGULAR_INPUT, SOFTMAX_LOSS
 from tb_gradflow.record.schema import OUTPUT_LIMITS
 from tb_gradflow.trace.capture.collector import Collector
@@ -43,7 +44,6 @@ _LEAST_VARIANCE = 1e-30
 _NEAR = 12
 _OF_INDICES = frozenset({"Cast", "Reshape", "ExpandDims", "Squeeze", "Identity", "SelectV2", "AddV2"})
 
-_COMPARES = frozenset({"Sub", "SquaredDifference"})
 _LOGISTIC_LOSS = "logistic_loss"
 """The scope in which `tf.nn.sigmoid_cross_entropy_with_logits` multiplies logits and labels."""
 
@@ -140,7 +140,7 @@ def _is_moved(index: Any) -> bool:
 
 
 def _is_comparison(op: FlatOp, of_model: FlatOp) -> bool:
-    if op.type in (*_COMPARES, SOFTMAX_LOSS):
+    if op.type in (*DIFFERENCES, SOFTMAX_LOSS):
         return True
     return op.type == "Mul" and (of_model.type == "Log" or _LOGISTIC_LOSS in op.name)
 

@@ -9,15 +9,12 @@ from typing import Any
 
 import tensorflow as tf
 
-SUMS = frozenset({"AddV2", "Add", "Sub", "AddN"})
-"""Each input is a term, or a sum of terms."""
+from tb_gradflow.analyse.graph.op_sets import MEANS, QUOTIENTS
 
 PACKED = frozenset({"Pack"})
 """Stacked numbers, which a later op adds up."""
 
 HANDING_ON = frozenset({"Identity", "Cast", "Neg", "Reshape", "Squeeze", "ExpandDims", "EnsureShape", "Snapshot"})
-REDUCTIONS = frozenset({"Sum", "Mean"})
-QUOTIENTS = frozenset({"RealDiv", "Div", "DivNoNan"})
 WEIGHTED = frozenset({"Mul"}) | QUOTIENTS
 
 Actual = Callable[[Any], Any]
@@ -49,7 +46,7 @@ def weight_of_input(op: Any, slot: int, weight: Any, actual: Actual) -> Any:
         divisor = actual(op.inputs[1])
         divided = tf.math.divide_no_nan(weight, divisor) if kind == "DivNoNan" else weight / divisor
         return _as_given(divided, given)
-    if kind in REDUCTIONS:
+    if kind in MEANS:
         # For a scalar, or for one number for each row: all of it.
         spread = tf.fill(tf.shape(given), tf.reshape(weight, []))
         return spread / tf.cast(tf.maximum(tf.size(given), 1), given.dtype) if kind == "Mean" else spread

@@ -11,18 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tb_gradflow.analyse.graph.op_sets import MEANS, QUOTIENTS, SUMS
 from tb_gradflow.trace.graph.differentiable import custom_gradient_name, is_differentiable_dtype
-from tb_gradflow.trace.terms.linear import (
-    HANDING_ON,
-    PACKED,
-    QUOTIENTS,
-    REDUCTIONS,
-    SUMS,
-    WEIGHTED,
-    Actual,
-    is_small,
-    weight_of_input,
-)
+from tb_gradflow.trace.terms.linear import HANDING_ON, PACKED, WEIGHTED, Actual, is_small, weight_of_input
 from tb_gradflow.trace.terms.written import Written, is_named, parts_of, written_by
 
 # A running total of this many parts is not a loss that a person would split, and Python's stack is limited.
@@ -159,7 +150,7 @@ def _slots(op: Any, ground: Ground) -> Iterator[int]:
     if op.type in SUMS | PACKED:
         if all(tensor.shape.rank == 0 if op.type in PACKED else is_small(tensor) for tensor in op.inputs):
             yield from range(len(op.inputs))
-    elif op.type in HANDING_ON or op.type in REDUCTIONS:
+    elif op.type in HANDING_ON or op.type in MEANS:
         given = op.inputs[0]
         if is_small(given) and is_differentiable_dtype(given) and (op.type in HANDING_ON or _is_whole(op)):
             yield 0

@@ -17,7 +17,7 @@ from tb_gradflow.analyse.graph.paths import walked
 from tb_gradflow.analyse.graph.samples import sample_in
 from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.step.measured import is_zero
-from tb_gradflow.analyse.words.code import Call, call_on, calls_in_order
+from tb_gradflow.analyse.words.code import call_on, calls_in_order
 from tb_gradflow.analyse.words.fields import SIZE, ZERO, Template, fields, filled
 from tb_gradflow.analyse.words.names import Group, Text, call_of, namespace
 from tb_gradflow.analyse.words.phrases import braces
@@ -40,15 +40,32 @@ def equal_sides(suspect: Suspect) -> Verdict | None:
     the gradient of a square is zero everywhere only if the difference is.
     """
     if (square := _square_below_a_floor(suspect)) >= 0:
-        return Verdict("gradient_cancellation", "warning", square)
+        text = _equal(suspect.type_of(square), "equal, or almost equal,")
+        return Verdict("gradient_cancellation", "warning", square, text)
     incoming = suspect.measured.of_op(suspect.target, suspect.culprit)
     if not suspect.exact or incoming is None or incoming.zero_fraction > 0 or not incoming.max_abs:
         return None
     ops = suspect.topology.trace.ops
     difference = _difference_in(ops, suspect.culprit)
     if _is_of_itself(ops, difference):
-        return Verdict("gradient_cancellation", "error")
-    return Verdict("gradient_cancellation", "warning") if _is_of_both_sides(suspect, difference) else None
+        return Verdict("gradient_cancellation", "error", text=_ZERO_BY_ITSELF)
+    if not _is_of_both_sides(suspect, difference):
+        return None
+    return Verdict("gradient_cancellation", "warning", text=_equal(suspect.op.type, "equal"))
+
+
+_ZERO_BY_ITSELF = Template(
+    ZERO + "{op} is given the difference of a value and itself, which is always zero.",
+    "Check what should be compared there: one of the two sides is the wrong one.",
+)
+
+
+def _equal(kind: str, how: str) -> Template:
+    sides = "both sides of {op}" if kind == "SquaredDifference" else "both sides of the difference in {op}"
+    return Template(
+        f"{ZERO}{sides} are computed from {{them}}, and in this step they are {how} in every element.",
+        "Make them differ, with augmentation or with active dropout (`training=True`), or remove this term.",
+    )
 
 
 def taken_back(suspect: Suspect) -> Verdict | None:
@@ -96,11 +113,8 @@ def _is_of_both_sides(suspect: Suspect, difference: int) -> bool:
     """Whether the variable is on both sides of a difference, and both get a gradient by the structure of the step."""
     topology = suspect.topology
     sides = [edge.op for edge in topology.trace.ops[difference].inputs] if difference >= 0 else []
-    readers = topology.readers[suspect.state.variable]
     gets = topology.gradient(suspect.target).hops
-    return len(set(sides)) == 2 and all(
-        side >= 0 and gets[side] >= 0 and not (topology.made_by(side) | {side}).isdisjoint(readers) for side in sides
-    )
+    return len(set(sides)) == 2 and all(side >= 0 and gets[side] >= 0 and suspect.leads_to(side) for side in sides)
 
 
 # A lower bound of distances that only protects the square root after it.
@@ -117,8 +131,7 @@ def _square_below_a_floor(suspect: Suspect) -> int:
     if not 0 < floor <= _FLOOR:
         return -1
     op = next((edge.op for edge in suspect.op.inputs if edge.op >= 0), -1)
-    while op >= 0 and ops[op].type in _ADDING_UP:
-        op = next((edge.op for edge in ops[op].inputs if edge.input == 0), -1)
+    op = suspect.topology.origin(op, _ADDING_UP)
     return op if _is_of_both_sides(suspect, _difference_in(ops, op)) else -1
 
 
@@ -133,7 +146,7 @@ def same_on_both_sides(suspect: Suspect) -> Verdict | None:
     if join < 0 or suspect.type_of(join) not in ("Sub", "RealDiv"):
         return None
     same = suspect.measured.once(("same sides", suspect.target, join), lambda: _is_mirrored(suspect, join))
-    return Verdict("gradient_cancellation", "error", join) if same else None
+    return Verdict("gradient_cancellation", "error", join, _same) if same else None
 
 
 def _is_mirrored(suspect: Suspect, join: int) -> bool:
@@ -201,29 +214,12 @@ def _made_by(topology: Topology, method: str) -> dict[int, str]:
 
 def message_and_fix(group: Group) -> Text:
     """The fix for a density at its own sample: stop the sample, by its name if the user's line shows it."""
-    ops = group.trace.ops
-    if group.verdict.culprit < 0 and _is_of_itself(ops, _difference_in(ops, group.culprit)):
-        return Template(
-            ZERO + "{op} is given the difference of a value and itself, which is always zero.",
-            "Check what should be compared there: one of the two sides is the wrong one.",
-        )(group)
-    below = _square_below_a_floor(group.suspect) >= 0
-    if group.op is not None and (below or (group.op.type in _WITHOUT_SLOPE and group.verdict.culprit < 0)):
-        sides = "both sides of the difference in {op}"
-        sides = "both sides of {op}" if group.op.type == "SquaredDifference" else sides
-        equal = "equal, or almost equal, in every element" if below else "equal in every element"
-        return Template(
-            ZERO + sides + " are computed from {them}, and in this step they are " + equal + ".",
-            "Make them differ, with augmentation or with active dropout (`training=True`), or remove this term.",
-        )(group)
     if takes_back_its_value(group.suspect.topology, group.culprit):
         return Template(
             SIZE + "{op} ends a sum that both adds and subtracts the same value, so that its gradients cancel. A "
             "straight-through estimator adds the difference of two values, and stops all of it.",
             "Stop the difference: `x + {lib}.stop_gradient(q - x)`, where `q` is the discrete value.",
         )(group)
-    if same_on_both_sides(group.suspect) is not None:
-        return _same(group)
     names, stopped = fields(group), _stopped_sample(group)
     why = "several paths lead to the loss, and their gradients cancel at {op}."
     if not group.suspect.state.receives:
@@ -233,7 +229,7 @@ def message_and_fix(group: Group) -> Text:
             "`{head}`{place} is evaluated at a sample of the same distribution, where {their} effect on the sample "
             "cancels."
         )
-    if not stopped and not _has_density(group.suspect.topology):
+    if not stopped and not _made_by(group.suspect.topology, "log_prob"):
         fix = (
             "Stop one of the paths, `{lib}.stop_gradient(...)`, if it is meant as a constant, such as the old "
             "log-probability in a ratio. Otherwise remove it, or apply a function that is not linear, such as a "
@@ -270,10 +266,6 @@ def _same(group: Group) -> Text:
     )
 
 
-# Flat, because there is no difference.
-_WITHOUT_SLOPE = ("SquaredDifference", "Square", "Abs", "Pow", "Mul")
-
-
 def _stopped_sample(group: Group) -> str:
     """The user's `log_prob(sample)`, or their `sample - mean` with a sample that was computed from the mean, with the
     sample stopped; only the sample if their line does not show the difference; empty if there is neither."""
@@ -287,20 +279,12 @@ def _stopped_sample(group: Group) -> str:
     sample = sample_in(group.suspect.topology, group.culprit)
     if sample < 0:
         return ""
-    if call is None or any(each.text != call.text and each.text in call.text for each in _differences(source.code)):
+    differences = calls_in_order(source.code, "-")
+    if call is None or any(each.text != call.text and each.text in call.text for each in differences):
         return "tf.stop_gradient(sample)"
     sides = [*call.arguments]
     sides[sample] = f"tf.stop_gradient({sides[sample]})"
     return braces(f"{sides[0]} - {sides[1]}")
-
-
-def _differences(code: str) -> list[Call]:
-    return calls_in_order(code, "-")
-
-
-def _has_density(topology: Topology) -> bool:
-    """Whether the step evaluates the density of a distribution."""
-    return bool(_made_by(topology, "log_prob"))
 
 
 CAUSE = Cause(

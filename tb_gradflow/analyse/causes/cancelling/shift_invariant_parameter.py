@@ -69,7 +69,7 @@ def offset_on_both_sides(suspect: Suspect) -> Verdict | None:
     join = where_ways_join(suspect, users)
     if join >= 0 and suspect.type_of(join) in ("AddV2", "Add"):
         opposed = _raises_and_lowers(suspect, users, join)
-        return Verdict("shift_invariant_parameter", "info", join) if opposed else None
+        return Verdict("shift_invariant_parameter", "info", join, OPPOSED) if opposed else None
     if join < 0 or suspect.type_of(join) != "Sub":
         return None
     sums = all(_adds_to_product(suspect, user) for user in users)
@@ -77,12 +77,13 @@ def offset_on_both_sides(suspect: Suspect) -> Verdict | None:
     return Verdict("shift_invariant_parameter", "info", join) if sums else None
 
 
-def is_opposed(suspect: Suspect, op: int) -> bool:
-    """Whether the op is the sum of two terms of a loss whose gradients for an offset cancel."""
-    if op < 0 or suspect.type_of(op) not in ("AddV2", "Add"):
-        return False
-    found = offset_on_both_sides(suspect)
-    return found is not None and found.culprit == op
+OPPOSED = Template(
+    "{they_have} no effect on the loss in this step: an offset of all outputs raises one summand of {op} by as "
+    "much as it lowers the other.",
+    "Nothing to fix: the hinge and Wasserstein losses of a GAN only compare outputs with each other, as long "
+    "as no margin is satisfied.",
+)
+"""Two terms of a loss whose gradients for an offset cancel."""
 
 
 def _raises_and_lowers(suspect: Suspect, users: Sequence[int], join: int) -> bool:
@@ -210,13 +211,6 @@ def scale_without_influence(suspect: Suspect) -> Verdict | None:
 
 
 def message_and_fix(group: Group) -> Text:
-    if is_opposed(group.suspect, group.culprit):
-        return Template(
-            "{they_have} no effect on the loss in this step: an offset of all outputs raises one summand of {op} by as "
-            "much as it lowers the other.",
-            "Nothing to fix: the hinge and Wasserstein losses of a GAN only compare outputs with each other, as long "
-            "as no margin is satisfied.",
-        )(group)
     if group.op is not None and group.op.type == "Sub":
         return Template(
             "{they_have} no effect on the loss: both sides of {op} contain {them}. The gradient is rounding noise.",

@@ -70,16 +70,16 @@ def _of_units(suspect: Suspect, counts: Callable[[int], bool]) -> Verdict | None
     gradient = suspect.state.gradient
     if gradient is None or gradient.max_abs > _FAINT:
         return None
-    places = _known_units_of_one(suspect)
-    readers = suspect.topology.readers[suspect.state.variable]
-    for value, place in places:
-        if not (suspect.topology.made_by(value) | {value}).isdisjoint(readers) and counts(value):
-            return Verdict("degenerate_normalisation", "error", place)
+    for value, place in suspect.measured.once(("units of one", suspect.target), lambda: _units_of_one(suspect)):
+        if suspect.leads_to(value) and counts(value):
+            return Verdict("degenerate_normalisation", "error", place, text=_UNIT_OF_ONE)
     return None
 
 
-def _known_units_of_one(suspect: Suspect) -> list[tuple[int, int]]:
-    return suspect.measured.once(("units of one", suspect.target), lambda: _units_of_one(suspect))
+_UNIT_OF_ONE = Template(
+    SIZE + "{op} divides a vector with a single element by its own norm: the result is 1 or -1 for any input.",
+    'Compare the value itself, for example with `loss="mse"`, or normalise over an axis with several entries.',
+)
 
 
 def _units_of_one(suspect: Suspect) -> list[tuple[int, int]]:
@@ -157,12 +157,7 @@ def _averages_one(trace: Trace, index: int) -> bool:
 
 
 def message_and_fix(group: Group) -> Text:
-    """For a batch of one, or a vector with one element."""
-    if group.culprit in (place for _, place in _known_units_of_one(group.suspect)):
-        return Template(
-            SIZE + "{op} divides a vector with a single element by its own norm: the result is 1 or -1 for any input.",
-            'Compare the value itself, for example with `loss="mse"`, or normalise over an axis with several entries.',
-        )(group)
+    """For a batch of one."""
     what = "{op} normalises over a single element, and the result is the same for any input."
     if group.op is not None and group.op.type in PRODUCTS and not _is_in_a_layer_for_it(group):
         what = (

@@ -74,7 +74,7 @@ def has_units_alike(suspect: Suspect) -> bool:
     started with zeros as well: all of its units then learn the same and stay equal."""
     zeros, op = zero_values(suspect.measured), suspect.producer
     while op >= 0 and zeros[op] is None and suspect.type_of(op) in _ONE_BY_ONE:
-        op = next((edge.op for edge in suspect.topology.trace.ops[op].inputs if edge.input == 0), -1)
+        op = suspect.topology.first_input(op)
     kernels = suspect.topology.trace.variables
     made_of = zeros[op] if op >= 0 and op != suspect.producer else None
     return made_of is not None and any(len(kernels[each].shape) > 1 for each in made_of)

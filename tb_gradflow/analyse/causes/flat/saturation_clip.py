@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 from tb_gradflow.analyse.causes.cause import Cause
-from tb_gradflow.analyse.causes.flat.unbounded import unbounded_in
+from tb_gradflow.analyse.causes.flat.unbounded import Unbounded, unbounded_in
 from tb_gradflow.analyse.edits.settings import limits_in_order, without_clipping
 from tb_gradflow.analyse.evidence.optimum import is_at_goal
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
@@ -30,6 +31,7 @@ from tb_gradflow.analyse.words.names import (
 )
 from tb_gradflow.analyse.words.phrases import FROM_LOGITS
 from tb_gradflow.analyse.words.steep import less_steep, made_large_between_limits
+from tb_gradflow.record.report import Severity
 from tb_gradflow.record.schema import Op, Trace
 
 # Zeros stay zeros through these, and nothing else becomes one.
@@ -65,7 +67,7 @@ def held_at_zero(suspect: Suspect) -> Verdict | None:
     if len(factors) < 2 or len(gradients) < 2 or not all(each is not None and is_zero(each) for each in gradients):
         return None
     limits = [_limit_of(suspect, factor) for factor in factors]
-    return Verdict("saturation_clip", "warning", limits[0]) if min(limits) >= 0 else None
+    return Verdict("saturation_clip", "warning", limits[0], _both_at_zero) if min(limits) >= 0 else None
 
 
 def _handed_on(trace: Trace, op: int) -> int:
@@ -87,12 +89,12 @@ def no_probability(suspect: Suspect) -> Verdict | None:
     """Some of them are outside of 0 and 1 in this step and get no gradient from the loss; the others do."""
     if suspect.target < 0:
         return None
-    topology, readers = suspect.topology, suspect.topology.readers[suspect.state.variable]
     # A loss of zero is the goal of the training, however it is reached.
     learned = suspect.measured.is_learned(suspect.target)
     for found in unbounded_in(suspect):
-        if not (topology.made_by(found.layer) | {found.layer}).isdisjoint(readers):
-            return Verdict("saturation_clip", "info" if learned else "warning", found.clip)
+        if suspect.leads_to(found.layer):
+            text = partial(_no_probability, found=found)
+            return Verdict("saturation_clip", "info" if learned else "warning", found.clip, text)
     return None
 
 
@@ -110,7 +112,8 @@ def elements_outside(suspect: Suspect) -> Verdict | None:
     for op in walked(topology.readers[suspect.state.variable], onward):
         arriving = suspect.measured.of_op(suspect.target, op)
         if _limits(ops[op], shape) and arriving is not None and not arriving.zero_fraction:
-            return Verdict("saturation_clip", "warning" if gradient.zero_fraction >= 0.5 else "info", op)
+            severity: Severity = "warning" if gradient.zero_fraction >= 0.5 else "info"
+            return Verdict("saturation_clip", severity, op, _elements_outside)
     return None
 
 
@@ -127,11 +130,10 @@ _NEARBY = 12
 def _hands_on_the_other_side(suspect: Suspect) -> bool:
     """Whether the op chooses between two values that depend on the variable, and the other one gets a gradient: then it
     is no limit, and a later op makes that gradient zero."""
-    topology, readers = suspect.topology, suspect.topology.readers[suspect.state.variable]
     for edge in suspect.op.inputs:
         given = suspect.measured.of_op(suspect.target, edge.op) if edge.op not in (-1, suspect.producer) else None
         if given is not None and given.max_abs > 0:
-            return not (topology.made_by(edge.op) | {edge.op}).isdisjoint(readers)
+            return suspect.leads_to(edge.op)
     return False
 
 
@@ -158,9 +160,6 @@ _NEAR = 6
 def message_and_fix(group: Group) -> Text:
     """Probabilities are better not clipped at all; other values can let the gradient pass the limits."""
     names, call, name = fields(group), call_of(group), group.op.name.lower() if group.op else ""
-    if group.suspect.state.status == "connected":
-        outside = elements_outside(group.suspect)
-        return _elements_outside(group) if outside and outside.culprit == group.culprit else _no_probability(group)
     if (limits := limits_exchanged(group.trace, group.culprit)) is not None:
         low, high = limits
         message = (
@@ -182,17 +181,6 @@ def message_and_fix(group: Group) -> Text:
         )
     if names["behind"] in ("Sigmoid", "Softmax") and _goes_into_a_logarithm(group):
         return Text(message, f"Do not clip `{names['x']}`: {FROM_LOGITS}, which needs no clipping.")
-    if group.suspect.type_of(group.suspect.culprit) == "Mul" and group.suspect.culprit != group.culprit:
-        product = group.suspect.culprit
-        names["product"] = called(group.trace, product) + place_of(group.trace, product)
-        return Text(
-            filled(
-                ZERO + "{op} clips both factors of {product} to zero, where the derivative of their product is zero.",
-                names,
-            ),
-            "Add a loss term that has a gradient where both are zero, such as the distance between the compared "
-            "values. Passing the gradient through the limit does not help here.",
-        )
     if (chosen := _chosen_over(group)) >= 0:
         chooser = called(group.trace, chosen) + place_of(group.trace, chosen)
         return Text(
@@ -228,6 +216,17 @@ def message_and_fix(group: Group) -> Text:
     )
 
 
+def _both_at_zero(group: Group) -> Text:
+    product = group.suspect.culprit
+    names = {**fields(group), "product": called(group.trace, product) + place_of(group.trace, product)}
+    message = ZERO + "{op} clips both factors of {product} to zero, where the derivative of their product is zero."
+    return Text(
+        filled(message, names),
+        "Add a loss term that has a gradient where both are zero, such as the distance between the compared values. "
+        "Passing the gradient through the limit does not help here.",
+    )
+
+
 def _is_variable(group: Group) -> bool:
     """Whether the clipped value is that of a variable."""
     op = _handed_on(group.trace, group.suspect.producer)
@@ -248,8 +247,7 @@ def _chosen_over(group: Group) -> int:
     return -1
 
 
-def _no_probability(group: Group) -> Text:
-    found = next(each for each in unbounded_in(group.suspect) if each.clip == group.culprit)
+def _no_probability(group: Group, found: Unbounded) -> Text:
     arriving, left = (group.suspect.measured.of_op(group.suspect.target, op) for op in (found.last, found.given))
     outside = left.zero_fraction - arriving.zero_fraction if arriving is not None and left is not None else 0.0
     layer, loss = layer_of(group.trace, found.layer), _LOSS.search(group.op.name if group.op is not None else "")

@@ -59,7 +59,7 @@ def rounded_side_is_chosen(suspect: Suspect) -> Verdict | None:
         if edge.op < 0 or not passes_gradient(edge):
             continue
         behind = list(walked([edge.op], back))
-        rounded = [op for op in behind if ops[op].type in ROUNDING and not topology.made_by(op).isdisjoint(readers)]
+        rounded = [op for op in behind if ops[op].type in ROUNDING and suspect.leads_to(op)]
         gradient = suspect.measured.of_op(suspect.target, rounded[0]) if rounded else None
         if readers.isdisjoint(behind) and gradient is not None and not is_zero(gradient):
             return Verdict("nondiff_rounding", "error", rounded[0])

@@ -21,18 +21,13 @@ from tb_gradflow.analyse.step.learnable import targets_in
 from tb_gradflow.analyse.words.fields import SIZE, Template
 from tb_gradflow.analyse.words.names import Group, Text
 from tb_gradflow.analyse.words.phrases import CHECK
-from tb_gradflow.record.report import Severity
 
 
 def rule(suspect: Suspect) -> Verdict | None:
     """A product of factors above one. The op named is the one that adds most, among those of the type that adds
     most."""
-    scaled = scaled_by_hand(suspect)
-    if scaled is not None:
-        return Verdict("exploding_recurrence", scaled[2], scaled[0])
-    if targets_of(suspect) is not None:
-        kinds = {each.type for each in suspect.topology.trace.optimizers}
-        return Verdict("exploding_recurrence", "info" if kinds and kinds <= BY_THE_RATE else "warning", NO_OP)
+    if (found := _scaled_by_hand(suspect) or _of_large_targets(suspect)) is not None:
+        return found
     worst = min(course_of(suspect).values(), key=lambda share: share.total, default=None)
     place = inside_loop(suspect, worst.least[1]) if worst is not None else suspect.culprit
     return Verdict("exploding_recurrence", "warning", place)
@@ -42,28 +37,51 @@ def rule(suspect: Suspect) -> Verdict | None:
 _HUGE = 1e4
 
 
-def scaled_by_hand(suspect: Suspect) -> tuple[int, float, Severity] | None:
-    """The product of the loss with a constant without which the gradient would not be huge, that constant, and the
-    severity: a power of two is a loss scale, by which the gradients are divided later."""
+def _scaled_by_hand(suspect: Suspect) -> Verdict | None:
+    """The loss is multiplied by a constant without which the gradient would not be huge. A power of two is a loss
+    scale, by which the gradients are divided later."""
     gradient, target = suspect.state.gradient, suspect.topology.trace.targets[suspect.target].op
     place, ops = target, suspect.topology.trace.ops
     while gradient is not None and place >= 0 and ops[place].type in ("Identity", "Cast", "Mul"):
         factor = max((each.value for each in ops[place].constants), default=0.0)
         if ops[place].type == "Mul" and factor > 1 and gradient.max_abs / factor < _HUGE:
-            return place, factor, "info" if math.frexp(factor)[0] == 0.5 else "warning"
+            is_power = math.frexp(factor)[0] == 0.5
+            text = Template(
+                SIZE + f"{{op}} multiplies the loss by {factor:.3g}, and the gradient with it.",
+                "Nothing to fix if this is a loss scale, and the gradients are divided by it before they are applied. "
+                "Otherwise, use a smaller factor."
+                if is_power
+                else "Use a smaller factor. For a loss scale, a power of two such as `2.0**15` rounds nothing; divide "
+                "the gradients by it before they are clipped and applied.",
+            )
+            return Verdict("exploding_recurrence", "info" if is_power else "warning", place, text)
         place = next((edge.op for edge in ops[place].inputs), -1)
     return None
 
 
-def targets_of(suspect: Suspect) -> tuple[float, float] | None:
-    """The range of the targets, if the gradient is huge because they are: the model's errors are about as large as
-    these, and with targets of about one, the gradient would not be huge."""
+def _of_large_targets(suspect: Suspect) -> Verdict | None:
+    """The gradient is huge because the targets are: the model's errors are about as large as these, and with targets of
+    about one, the gradient would not be huge."""
     measured, gradient, target = suspect.measured, suspect.state.gradient, suspect.target
     if gradient is None or not measured.knows_loss(target):
         return None
-    targets, loss = targets_in(measured, target), measured.losses[target]
-    size = max(map(abs, targets)) if targets is not None else 0.0
-    return targets if size > 1 and gradient.max_abs / size < _HUGE and abs(loss) <= _AS_LARGE * size**2 else None
+    low, high = targets_in(measured, target) or (0.0, 0.0)
+    size = max(abs(low), abs(high))
+    if size <= 1 or gradient.max_abs / size >= _HUGE or abs(measured.losses[target]) > _AS_LARGE * size**2:
+        return None
+    kinds = {each.type for each in suspect.topology.trace.optimizers}
+    still = (
+        f"{min(kinds & BY_THE_RATE)} divides by the size of the gradient, so that its steps are no longer for it, but "
+        "the outputs have further to go. "
+        if kinds & BY_THE_RATE
+        else ""
+    )
+    text = Template(
+        SIZE + f"the targets of this step go from {low:.3g} to {high:.3g}, and so do the errors.",
+        f"{still}Train with targets of around 1, `(y - y.mean()) / y.std()` with the numbers of the training data, and "
+        "turn predictions back.",
+    )
+    return Verdict("exploding_recurrence", "info" if kinds and kinds <= BY_THE_RATE else "warning", NO_OP, text)
 
 
 # Of the squared targets: a loss above that has predictions that are larger than these.
@@ -273,30 +291,6 @@ def message_and_fix(group: Group) -> Text:
             + ", and grows until it is infinite.",
             f'Keep the factor near one: {tame}; bound the state, `activation="tanh"`; use fewer time steps. '
             "Clipping comes too late for a value that is already infinite.",
-        )(group)
-    if (scaled := scaled_by_hand(suspect)) is not None:
-        return Template(
-            SIZE + f"{{op}} multiplies the loss by {scaled[1]:.3g}, and the gradient with it.",
-            "Nothing to fix if this is a loss scale, and the gradients are divided by it before they are applied. "
-            "Otherwise, use a smaller factor."
-            if scaled[2] == "info"
-            else "Use a smaller factor. For a loss scale, a power of two such as `2.0**15` rounds nothing; divide the "
-            "gradients by it before they are clipped and applied.",
-        )(group)
-    if (targets := targets_of(suspect)) is not None:
-        kinds = sorted({each.type for each in suspect.topology.trace.optimizers} & BY_THE_RATE)
-        still = (
-            ""
-            if not kinds
-            else (
-                f"{kinds[0]} divides by the size of the gradient, so that its steps are no longer for it, "
-                "but the outputs have further to go. "
-            )
-        )
-        return Template(
-            SIZE + f"the targets of this step go from {targets[0]:.3g} to {targets[1]:.3g}, and so do the errors.",
-            f"{still}Train with targets of around 1, `(y - y.mean()) / y.std()` with the numbers of "
-            "the training data, and turn predictions back.",
         )(group)
     if group.op is not None and group.op.type in ("RealDiv", "Div", "Reciprocal", "Xdivy") and _alone(group):
         return Template(

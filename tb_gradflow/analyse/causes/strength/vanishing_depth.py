@@ -109,7 +109,8 @@ def mask_of_a_softmax(suspect: Suspect) -> Verdict | None:
     """A variable that is added to the scores of a softmax, and keeps some of them from any weight: its values are huge,
     and its gradient is exactly zero in these elements. Those that the softmax weighs share what little arrives."""
     variable, gradient = suspect.state.variable, suspect.state.gradient
-    if gradient is None or not 0 < gradient.zero_fraction < 1 or _size(suspect.measured, variable) < _NO_WEIGHT:
+    size = _per_element(suspect.measured, variable, WEIGHT_NORM)
+    if gradient is None or not 0 < gradient.zero_fraction < 1 or size < _NO_WEIGHT:
         return None
     topology = suspect.topology
 
@@ -120,11 +121,6 @@ def mask_of_a_softmax(suspect: Suspect) -> Verdict | None:
     reached = walked(topology.readers[variable], onward)
     softmax = next((op for op in reached if suspect.type_of(op) in ("Softmax", "LogSoftmax")), -1)
     return Verdict("vanishing_depth", "info", softmax) if softmax >= 0 else None
-
-
-def _size(measured: Measured, variable: int) -> float:
-    """The root mean square of a variable's elements; 0 if it is not known."""
-    return _per_element(measured, variable, WEIGHT_NORM)
 
 
 def small_input(suspect: Suspect) -> Verdict | None:
@@ -169,14 +165,14 @@ def keeps_pace(suspect: Suspect) -> bool:
     optimizers divide by that size. Updates are compared per element."""
     measured, target = suspect.measured, suspect.target
     usual = measured.once(("pace", target), lambda: _usual_pace(suspect))
-    return usual > 0 and _pace(measured, suspect.state.variable) >= _SLOWEST * usual
+    return usual > 0 and _per_element(measured, suspect.state.variable, UPDATE_NORM) >= _SLOWEST * usual
 
 
 def _usual_pace(suspect: Suspect) -> float:
     """The median over the variables that get a gradient of normal size from the same target; 0 if there are none."""
     measured = suspect.measured
     paces = [
-        _pace(measured, entry.variable)
+        _per_element(measured, entry.variable, UPDATE_NORM)
         for entry in suspect.topology.trace.variable_gradients
         if entry.target == suspect.target
         and (gradient := measured.of_variable(entry)) is not None
@@ -185,12 +181,8 @@ def _usual_pace(suspect: Suspect) -> float:
     return median(paces) if paces else 0.0
 
 
-def _pace(measured: Measured, variable: int) -> float:
-    """The root mean square of the update of a variable's elements; 0 if it is not known."""
-    return _per_element(measured, variable, UPDATE_NORM)
-
-
 def _per_element(measured: Measured, variable: int, norm: int) -> float:
+    """The root mean square of the elements of a variable, or of its update; 0 if it is not known."""
     shape = measured.topology.trace.variables[variable].shape
     if measured.variables is None or any(size is None for size in shape):
         return 0.0

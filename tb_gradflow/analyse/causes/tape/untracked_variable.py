@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.causes.tape.left_out import (
@@ -27,6 +28,7 @@ from tb_gradflow.analyse.user_code.code import program_of
 from tb_gradflow.analyse.user_code.definitions import are_built_before
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import Group, Text, place_of
+from tb_gradflow.record.report import SEVERITIES
 from tb_gradflow.record.schema import Trace
 
 
@@ -40,21 +42,109 @@ def rule(suspect: Suspect) -> Verdict | None:
     listed = any(each.tracked and not each.computed for each in variables)
     if variable.tracked or not listed or not nobody_asked(suspect):
         return None
+    verdicts = list(_situations(suspect))
+    severity = min((each.severity for each in verdicts), key=SEVERITIES.index)
     # A variable in which the step stores values computed from others is state.
     is_state = suspect.state.variable in suspect.topology.written
-    if is_state:
-        return Verdict("untracked_variable", "info")
-    is_left_out = (
-        is_plain_of_a_layer(suspect)
-        or kernel_beside(suspect) >= 0
-        or _module_without(suspect) != ""
-        or is_parameter(suspect)
-        or is_untrained_head(suspect)
-        or learns_in_its_place(suspect) != ""
-        or bool(losses_of_others(suspect))
-        or _is_first_in_lambda(suspect)
-    )
-    return Verdict("untracked_variable", "error" if variable.made else "warning" if is_left_out else "info")
+    return replace(verdicts[0], severity="info" if is_state else severity)
+
+
+def _situations(suspect: Suspect) -> Iterator[Verdict]:
+    """All that the step shows of how the variable came to be left out; the first is reported."""
+    topology, place = suspect.topology, suspect.state.variable
+    trace = topology.trace
+    if module := _module_without(suspect):
+        yield _warning(
+            "{they_are} used in the loss, but not in the list that the gradient is requested for{line}, so nothing "
+            f"trains {{them}}: `{module}` is a `tf.Module`, whose `trainable_variables` collects each `tf.Variable`, "
+            "but neither variables nor layers of Keras.",
+            "Add {them} to the list for `tape.gradient(...)` and for the optimizer, those of a layer with "
+            f"`layer.trainable_variables`; or use Keras alone: `class {module}(keras.layers.Layer)`, with "
+            f"`self.add_weight(...)` for each variable. {_NOT_TRAINED}",
+        )
+    if trace.variables[place].made:
+        yield Verdict("untracked_variable", "error", text=_created_anew)
+    if is_plain_of_a_layer(suspect):
+        untracked = (
+            f"{_USED}{_place_of_use(suspect)}, but the model does not track {{them}}, so nothing trains {{them}}"
+        )
+        if owner := _class_without_layer(trace, _users(suspect)):
+            yield _warning(
+                f"{untracked}: Keras 3 tracks the weights of layers, and `{owner}` is not a layer.",
+                f"Make it one, `class {owner}(keras.layers.Layer)`, and create {{them}} in it with "
+                f"`self.add_weight(...)`; or {_MARK}",
+            )
+        yield _warning(
+            f"{untracked}: Keras 3 tracks weights created with `self.add_weight(...)`, not a plain `tf.Variable`.",
+            'Create {them} with `add_weight`, `self.{variable} = self.add_weight(name="{variable}", shape=...)`; or '
+            + _MARK,
+        )
+    if around := _lambda_around(suspect):
+        yield (_warning if _has_first_values(suspect) else _info)(
+            f"{_NOT_REQUESTED}: Keras does not track the weights used in a `Lambda` layer, such as `{around}`.",
+            "Call the layer itself instead of the `Lambda`, `x = {attribute}(x)`, or write a layer that holds it. "
+            + _NOT_TRAINED,
+        )
+    if trained := learns_in_its_place(suspect):
+        yield _warning(
+            f"{_USED}, but a gradient is requested for the variables of `{trained}` instead. By the names, it should "
+            "be the other way round.",
+            f"Pass {{them}} to `tape.gradient(...)` and to the optimizer, and not those of `{trained}`. If the names "
+            "say something else, set `trainable = False`.",
+        )
+    if losses := losses_of_others(suspect):
+        names = " and ".join(f"`{trace.targets[each].name}`" for each in losses)
+        yield _warning(
+            f"{_USED}es {names}, but the gradient of each of these is requested for the same other variables, and no "
+            "recorded step has changed {them}.",
+            "Request the gradient of the loss that should train {them} for {them}, and pass it to {their} optimizer. "
+            + _FIRST_VALUES,
+        )
+    if is_untrained_head(suspect):
+        yield _warning(
+            f"{_USED}, behind layers that are trained, but no gradient is requested for {{them}}, and no recorded step "
+            "has changed {them}.",
+            f"{_PASS} as well. {_FIRST_VALUES}",
+        )
+    if "/" in trace.variables[place].name:
+        yield _info(
+            f"{_NOT_REQUESTED}, as for a teacher, a target network or a network inside a loss.",
+            _IF_NOT + "; a Keras model tracks the layers that it holds as attributes, `self.{attribute} = ...`.",
+        )
+    if (kernel := kernel_beside(suspect)) >= 0:
+        yield _warning(
+            f"{_NOT_REQUESTED}, so nothing trains {{them}}. A gradient is requested for "
+            f"`{trace.variables[kernel].name}`, the kernel of the same layer.",
+            f"{_PASS} as well; or {_MARK}",
+        )
+    if is_parameter(suspect):
+        if is_by_keras(suspect):
+            yield _warning(
+                f"{_USED}, but the model does not track {{them}}, so `fit` trains {{them}} no more than any other "
+                "constant, and no recorded step has changed {them}.",
+                "Let the model hold {them}: `self.{variable} = self.add_weight(...)` in a layer or in the model, whose "
+                f"`train_step` or `add_loss` then computes this loss. {_CONSTANT}",
+            )
+        yield _warning(f"{_NOT_REQUESTED}, and no recorded step has changed {{them}}.", f"{_PASS} as well. {_CONSTANT}")
+    yield _info(f"{_NOT_REQUESTED}.", f"{_IF_NOT}.")
+
+
+def _info(message: str, fix: str) -> Verdict:
+    return Verdict("untracked_variable", "info", text=Template(message, fix))
+
+
+def _warning(message: str, fix: str) -> Verdict:
+    return replace(_info(message, fix), severity="warning")
+
+
+_USED = "{they_are} used in the loss"
+_NOT_REQUESTED = f"{_USED}, but no gradient is requested for {{them}}"
+_PASS = "Pass {them} to `tape.gradient(...)` and to the optimizer"
+_IF_NOT = f"Nothing to fix if {{names}} should not be trained. Otherwise, p{_PASS[1:]}"
+_MARK = "mark {them} as not trainable, `tf.Variable(..., trainable=False)`."
+_CONSTANT = f"Nothing to fix if {{names}} should be constant: then {_MARK}"
+_NOT_TRAINED = "Nothing to fix if {names} should not be trained: then set `trainable = False`."
+_FIRST_VALUES = "Nothing to fix if {names} should keep {their} initial values: then set `trainable = False`."
 
 
 def kernel_beside(suspect: Suspect) -> int:
@@ -110,106 +200,14 @@ def _bends(suspect: Suspect) -> bool:
     return any(ops[op].type not in LINEAR and ops[op].reads is None for op in walked(readers, onward))
 
 
-def message_and_fix(group: Group) -> Text:
-    made = group.trace.variables[group.variables[0]].made
+def _created_anew(group: Group) -> Text:
     layer = group.names[0].rpartition("/")[0].rpartition("/")[2]
-    if module := _module_without(group.suspect):
-        return Template(
-            "{they_are} used in the loss, but not in the list that the gradient is requested for{line}, so nothing "
-            f"trains {{them}}: `{module}` is a `tf.Module`, whose `trainable_variables` collects each `tf.Variable`, "
-            "but neither variables nor layers of Keras.",
-            "Add {them} to the list for `tape.gradient(...)` and for the optimizer, those of a layer with "
-            f"`layer.trainable_variables`; or use Keras alone: `class {module}(keras.layers.Layer)`, with "
-            "`self.add_weight(...)` for each variable. Nothing to fix if {names} should not be trained: then set "
-            "`trainable = False`.",
-        )(group)
-    if not made and is_plain_of_a_layer(group.suspect):
-        users = _users(group)
-        where = _place_of_use(group)
-        if owner := _class_without_layer(group.trace, users):
-            return Template(
-                "{they_are} used in the loss" + where + ", but the model does not track {them}, so nothing trains "
-                f"{{them}}: Keras 3 tracks the weights of layers, and `{owner}` is not a layer.",
-                f"Make it one, `class {owner}(keras.layers.Layer)`, and create {{them}} in it with "
-                "`self.add_weight(...)`; or mark {them} as not trainable, `tf.Variable(..., trainable=False)`.",
-            )(group)
-        return Template(
-            "{they_are} used in the loss" + where + ", but the model does not track {them}, so nothing trains {them}: "
-            "Keras 3 tracks weights created with `self.add_weight(...)`, not a plain `tf.Variable`.",
-            'Create {them} with `add_weight`, `self.{variable} = self.add_weight(name="{variable}", shape=...)`; or '
-            "mark {them} as not trainable, `tf.Variable(..., trainable=False)`.",
-        )(group)
-    if layer and not made and (around := _lambda_around(group.suspect)):
-        return Template(
-            "{they_are} used in the loss, but no gradient is requested for {them}: Keras does not track the weights "
-            f"used in a `Lambda` layer, such as `{around}`.",
-            "Call the layer itself instead of the `Lambda`, `x = {attribute}(x)`, or write a layer that holds it. "
-            "Nothing to fix if {names} should not be trained: then set `trainable = False`.",
-        )(group)
-    if layer and not made and (trained := learns_in_its_place(group.suspect)):
-        return Template(
-            f"{{they_are}} used in the loss, but a gradient is requested for the variables of `{trained}` instead. By "
-            "the names, it should be the other way round.",
-            "Pass {them} to `tape.gradient(...)` and to the optimizer, and not those of "
-            f"`{trained}`. If the names say something else, set `trainable = False`.",
-        )(group)
-    if layer and not made and (losses := losses_of_others(group.suspect)):
-        names = " and ".join(f"`{group.trace.targets[each].name}`" for each in losses)
-        return Template(
-            f"{{they_are}} used in the losses {names}, but the gradient of each of these is requested for the same "
-            "other variables, and no recorded step has changed {them}.",
-            "Request the gradient of the loss that should train {them} for {them}, and pass it to {their} optimizer. "
-            "Nothing to fix if {names} should keep {their} initial values: then set `trainable = False`.",
-        )(group)
-    if layer and not made and is_untrained_head(group.suspect):
-        return Template(
-            "{they_are} used in the loss, behind layers that are trained, but no gradient is requested for {them}, and "
-            "no recorded step has changed {them}.",
-            "Pass {them} to `tape.gradient(...)` and to the optimizer as well. Nothing to fix if {names} should keep "
-            "{their} initial values: then set `trainable = False`.",
-        )(group)
-    if layer and not made:
-        return Template(
-            "{they_are} used in the loss, but no gradient is requested for {them}, as for a teacher, a target network "
-            "or a network inside a loss.",
-            "Nothing to fix if {names} should not be trained. Otherwise, pass {them} to `tape.gradient(...)` and to "
-            "the optimizer; a Keras model tracks the layers that it holds as attributes, `self.{attribute} = ...`.",
-        )(group)
-    kernel = -1 if made else kernel_beside(group.suspect)
-    if kernel >= 0:
-        return Template(
-            "{they_are} used in the loss, but no gradient is requested for {them}, so nothing trains {them}. A "
-            f"gradient is requested for `{group.trace.variables[kernel].name}`, the kernel of the same layer.",
-            "Pass {them} to `tape.gradient(...)` and to the optimizer as well; or mark {them} as not trainable, "
-            "`tf.Variable(..., trainable=False)`.",
-        )(group)
-    if not made and is_parameter(group.suspect) and is_by_keras(group.suspect):
-        return Template(
-            "{they_are} used in the loss, but the model does not track {them}, so `fit` trains {them} no more than any "
-            "other constant, and no recorded step has changed {them}.",
-            "Let the model hold {them}: `self.{variable} = self.add_weight(...)` in a layer or in the model, whose "
-            "`train_step` or `add_loss` then computes this loss. Nothing to fix if {names} should be constant: then "
-            "mark {them} as not trainable, `tf.Variable(..., trainable=False)`.",
-        )(group)
-    if not made and is_parameter(group.suspect):
-        return Template(
-            "{they_are} used in the loss, but no gradient is requested for {them}, and no recorded step has "
-            "changed {them}.",
-            "Pass {them} to `tape.gradient(...)` and to the optimizer as well. Nothing to fix if {names} should be "
-            "constant: then mark {them} as not trainable, `tf.Variable(..., trainable=False)`.",
-        )(group)
-    if not made:
-        return Template(
-            "{they_are} used in the loss, but no gradient is requested for {them}.",
-            "Nothing to fix if {names} should not be trained. Otherwise, pass {them} to `tape.gradient(...)` and to "
-            "the optimizer.",
-        )(group)
+    used = _USED + _place_of_use(group.suspect)
     if layer.isidentifier() and are_built_before(group.trace, group.names):
-        owner = _class_without_layer(group.trace, _users(group))
+        owner = _class_without_layer(group.trace, _users(group.suspect))
         why = f": Keras tracks the layers that layers and models hold, and `{owner}` is neither" if owner else ""
         return Template(
-            "{they_are} used in the loss" + _place_of_use(group) + ", but the model does not track {them}, so nothing "
-            f"trains {{them}}{why}.",
+            f"{used}, but the model does not track {{them}}, so nothing trains {{them}}{why}.",
             f"Make it a layer: `class {owner}(keras.layers.Layer)`, with `super().__init__()` in its `__init__`, and "
             "`call` instead of `__call__`."
             if owner
@@ -219,18 +217,17 @@ def message_and_fix(group: Group) -> Text:
         fix = f"Create the layer in `__init__`, `self.{layer} = ...`, and only call it in `call`: `self.{layer}(x)`."
     else:
         fix = 'Create it in `build`, not in `call`: `self.{variable} = self.add_weight(name="{variable}", shape=...)`.'
-    why = "{they_are} used in the loss" + _place_of_use(group) + ", but the step creates {them} anew each time, so "
-    return Template(why + "nothing trains {them}.", fix)(group)
+    return Template(f"{used}, but the step creates {{them}} anew each time, so nothing trains {{them}}.", fix)(group)
 
 
-def _users(group: Group) -> list[int]:
-    topology = group.suspect.topology
-    return [op for reader in topology.readers[group.variables[0]] for op in topology.onward(reader)]
+def _users(suspect: Suspect) -> list[int]:
+    topology = suspect.topology
+    return [op for reader in topology.readers[suspect.state.variable] for op in topology.onward(reader)]
 
 
-def _place_of_use(group: Group) -> str:
-    users = _users(group)
-    return place_of(group.trace, users[0]) if users else ""
+def _place_of_use(suspect: Suspect) -> str:
+    users = _users(suspect)
+    return place_of(suspect.topology.trace, users[0]) if users else ""
 
 
 def _module_without(suspect: Suspect) -> str:
@@ -288,11 +285,11 @@ def _lambda_around(suspect: Suspect) -> str:
     return next((lambdas[scope] for scope in scopes if scope in lambdas), "")
 
 
-def _is_first_in_lambda(suspect: Suspect) -> bool:
-    """Whether a layer in a `Lambda` still has its first values: its offset is zero, and nothing has changed it. What
-    was trained before may be used there on purpose."""
+def _has_first_values(suspect: Suspect) -> bool:
+    """Whether a layer still has its first values: its offset is zero, and nothing has changed it. What was trained
+    before may be used in a `Lambda` on purpose."""
     measured, variables = suspect.measured, suspect.topology.trace.variables
-    if measured.variables is None or not _lambda_around(suspect):
+    if measured.variables is None:
         return False
     layer = variables[suspect.state.variable].name.rpartition("/")[0]
     own = [each for each, it in enumerate(variables) if it.trainable and it.name.rpartition("/")[0] == layer]
@@ -310,7 +307,7 @@ CAUSE = Cause(
     "`Lambda`, likewise; and for a student "
     "whose teacher is trained instead; error if the step creates it anew each time",
     fix="create it in `build`, or its layer in `__init__`",
-    text=message_and_fix,
+    text=_created_anew,
     without_op="the step creates {them} anew each time",
     edits=(tracked,),
     told_at_once=True,

@@ -29,11 +29,10 @@ def rule(suspect: Suspect) -> Verdict | None:
     share it. It may be what is meant: so only in a training whose loss has hardly fallen."""
     if suspect.target < 0 or not _has_hardly_fallen(suspect):
         return None
-    topology, readers = suspect.topology, suspect.topology.readers[suspect.state.variable]
-    chains = suspect.measured.once(("linear", suspect.target), lambda: list(_chains(topology, suspect.target)))
-    for chain in chains:
-        if not topology.made_by(chain[-1]).isdisjoint(readers):
-            return Verdict("linear_layers", "info", chain[-1])
+    topology, target = suspect.topology, suspect.target
+    for chain in suspect.measured.once(("linear", target), lambda: list(_chains(topology, target))):
+        if suspect.leads_to(chain[-1]):
+            return Verdict("linear_layers", "info", chain[-1], facts=chain)
     return None
 
 
@@ -79,8 +78,7 @@ def _widths(topology: Topology, product: int) -> Sequence[int]:
 
 
 def message_and_fix(group: Group) -> Text:
-    chain = next(each for each in _chains(group.suspect.topology, group.suspect.target) if each[-1] == group.culprit)
-    layers = [f"`{layer_of(group.trace, op)}`" for op in chain]
+    layers = [f"`{layer_of(group.trace, op)}`" for op in group.verdict.facts]
     listed = f"{', '.join(layers[:-1])} and {layers[-1]}"
     return Template(
         f"{{they_get}} the gradient of one linear function: no activation stands between the layers {listed}, so that "

@@ -25,11 +25,25 @@ _NUMBERS = re.compile(r"[0-9]+")
 def rule(suspect: Suspect) -> Verdict | None:
     """A pooler or projection head that is called but not used, or the embedding of masked positions when none is
     masked: known to be harmless."""
+    if suspect.culprit < 0 and (method := _elsewhere(suspect)):
+        why = f"only the method `{method}` of the model uses {{them}}, and this step does not call it"
+        return _alone(why, "the method")
+    if suspect.culprit < 0 and (condition := _skipped(suspect)):
+        written = braces(" ".join(condition.split()))
+        why = f"the model uses {{them}} only where its code tests `{written}`, and this step runs the other branch"
+        return _alone(why, "that branch")
     name = suspect.topology.trace.variables[suspect.state.variable].name.lower()
     named = any(word in name for word in _IDLE_BY_DESIGN) and not _is_missed(suspect)
-    idle = named or _is_end_of_stream(suspect)
-    idle = idle or (suspect.culprit < 0 and (stands_for_masked(name) or bool(_elsewhere(suspect) or _skipped(suspect))))
+    idle = named or _is_end_of_stream(suspect) or (suspect.culprit < 0 and stands_for_masked(name))
     return Verdict("unused_by_design", "info") if idle else None
+
+
+def _alone(why: str, what: str) -> Verdict:
+    text = Template(
+        f"{{they_are}} unused: {why}. This is harmless if {what} belongs to another phase of the training.",
+        'Nothing to fix in that case; `expected=["{pattern}"]` silences this.',
+    )
+    return Verdict("unused_by_design", "info", text=text)
 
 
 def _is_missed(suspect: Suspect) -> bool:
@@ -80,19 +94,6 @@ def _that_train(topology: Topology, target: int) -> tuple[set[str], set[str]]:
 
 
 def message_and_fix(group: Group) -> Text:
-    if group.culprit < 0 and (method := _elsewhere(group.suspect)):
-        return Template(
-            f"{{they_are}} unused: only the method `{method}` of the model uses {{them}}, and this step does not call "
-            "it. This is harmless if the method belongs to another phase of the training.",
-            'Nothing to fix in that case; `expected=["{pattern}"]` silences this.',
-        )(group)
-    if group.culprit < 0 and (condition := _skipped(group.suspect)):
-        written = braces(" ".join(condition.split()))
-        return Template(
-            f"{{they_are}} unused: the model uses {{them}} only where its code tests `{written}`, and this step runs "
-            "the other branch. This is harmless if that branch belongs to another phase of the training.",
-            'Nothing to fix in that case; `expected=["{pattern}"]` silences this.',
-        )(group)
     if group.culprit < 0 and all(map(stands_for_masked, group.names)):
         return Template(
             "{they_are} unused: nothing is masked in this step. This is harmless if masking belongs to another phase "

@@ -25,7 +25,7 @@ def rule(suspect: Suspect) -> Verdict | None:
     if variable not in standstill or _is_part_of_inner_gradient(suspect):
         return None
     sure = standstill[variable] >= SURE_FROM and whole_loss_stands(suspect)
-    return Verdict("gradient_not_applied", "warning" if sure else "info", NO_OP)
+    return Verdict("gradient_not_applied", "warning" if sure else "info", NO_OP, why_held(suspect))
 
 
 def nothing_applied(suspect: Suspect) -> Verdict | None:
@@ -34,7 +34,7 @@ def nothing_applied(suspect: Suspect) -> Verdict | None:
     rest, gradient = suspect.measured.rest, suspect.state.gradient
     if rest is None or gradient is None or is_zero(gradient) or _is_part_of_inner_gradient(suspect):
         return None
-    return Verdict("gradient_not_applied", "warning" if rest.sure else "info", NO_OP)
+    return Verdict("gradient_not_applied", "warning" if rest.sure else "info", NO_OP, why_held(suspect))
 
 
 def whole_loss_stands(suspect: Suspect) -> bool:
@@ -69,8 +69,6 @@ def _is_part_of_inner_gradient(suspect: Suspect) -> bool:
 def message_and_fix(group: Group) -> Text:
     """With few steps, gradients may be accumulated over more; if only some variables of a loss are affected, it may be
     intended."""
-    if (text := why_held(group)) is not None:
-        return text
     if group.suspect.measured.rest is not None:
         return _rests(group, group.suspect.measured.rest)
     steps = min(group.suspect.measured.standstill[variable] for variable in group.variables)

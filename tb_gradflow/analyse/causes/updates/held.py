@@ -6,13 +6,14 @@ import contextlib
 import math
 import re
 from dataclasses import replace
+from functools import partial
 
 from tb_gradflow.analyse.evidence.requests import is_by_keras
 from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
 from tb_gradflow.analyse.step.measured import SQUARE_OVERFLOWS, UPDATE_NORM, WEIGHT_NORM, Measured, is_zero
 from tb_gradflow.analyse.step.movement import Moved, movement_of
 from tb_gradflow.analyse.words.fields import Template
-from tb_gradflow.analyse.words.names import Group, Text, file_name
+from tb_gradflow.analyse.words.names import Group, Text, Writer, file_name
 from tb_gradflow.record.schema import Deferred, Replaced
 
 # Dtypes of weights with so few digits that small updates are rounded away.
@@ -46,6 +47,9 @@ _SMALL_SHARE = 1e-4
 _LONGEST_WAIT = 64
 
 
+_BUT = "{they_get} a gradient{line}, but "
+
+
 def rate_of_zero(suspect: Suspect) -> Verdict | None:
     """The optimizer got a gradient, but its learning rate is exactly zero. A schedule may start or end there; if it
     stays there, the earlier steps show more."""
@@ -54,7 +58,18 @@ def rate_of_zero(suspect: Suspect) -> Verdict | None:
         return None
     if moved.optimizer.scheduled and suspect.measured.rest is not None:
         return None
-    return Verdict("gradient_not_applied", "info" if moved.optimizer.scheduled else "warning", NO_OP)
+    name, optimizer = moved.optimizer.type, "model.optimizer" if is_by_keras(suspect) else "optimizer"
+    if moved.optimizer.scheduled:
+        fix = "Nothing to fix if the schedule starts or ends at 0."
+    elif suspect.measured.moves.get(suspect.state.variable):
+        fix = (
+            "Earlier steps had one. Find out what sets it to 0: a callback such as `LearningRateScheduler`, whose "
+            "function may divide whole numbers, as in `0.1 * (1 // epoch)`, or lines of your own."
+        )
+    else:
+        fix = f"Set one: `{optimizer}.learning_rate.assign(1e-3)`, or `keras.optimizers.{name}(1e-3)`."
+    text = Template(f"{_BUT}{name} does not move {{them}}: its learning rate is 0 in this step.", fix)
+    return Verdict("gradient_not_applied", "info" if moved.optimizer.scheduled else "warning", NO_OP, text)
 
 
 def below_resolution(suspect: Suspect) -> Verdict | None:
@@ -62,29 +77,43 @@ def below_resolution(suspect: Suspect) -> Verdict | None:
     warning in half precision; near its end, every training reaches this point.
     """
     moved = movement_of(suspect.measured, suspect.state.variable)
-    if moved is None or not moved.rounded or suspect.measured.is_learned(suspect.target):
+    if moved is None or moved.rounded < _MANY * (moved.size - moved.zeros):
         return None
-    if moved.rounded < _MANY * (moved.size - moved.zeros):
+    return None if suspect.measured.is_learned(suspect.target) else _rounded(suspect)
+
+
+def _rounded(suspect: Suspect) -> Verdict | None:
+    """The same for most of the elements that do not move, whether or not there is something left to learn."""
+    moved = movement_of(suspect.measured, suspect.state.variable)
+    dtype = suspect.topology.trace.variables[suspect.state.variable].dtype
+    if moved is None or not moved.rounded or moved.rate is None or moved.rounded < _MANY * moved.unmoved:
         return None
-    coarse = suspect.topology.trace.variables[suspect.state.variable].dtype in _COARSE
-    return Verdict("gradient_not_applied", "warning" if coarse else "info", NO_OP)
+    text = Template(
+        f"{_BUT}{moved.rounded} of {moved.size} elements do not move: with a learning rate of {moved.rate:.2g} the "
+        f"update is smaller than the spacing of `{dtype}` values there.",
+        "Keep the weights in float32 and compute in half precision, `keras.mixed_precision.set_global_policy("
+        '"mixed_bfloat16")`.'
+        if dtype in _COARSE
+        else "Nothing to fix if the training is at its end; otherwise, raise the learning rate.",
+    )
+    return Verdict("gradient_not_applied", "warning" if dtype in _COARSE else "info", NO_OP, text)
 
 
 def clipped_away(suspect: Suspect) -> Verdict | None:
     """No element moves, the learning rate is not zero, and the optimizer clips gradients to almost nothing."""
     moved = _still(suspect)
-    if moved is None or moved.optimizer.accumulates > 1 or not _is_clipped_away(suspect, moved):
+    if moved is None or moved.optimizer.accumulates > 1 or not moved.rate or suspect.measured.variables is None:
         return None
-    return Verdict("gradient_not_applied", "warning", NO_OP)
-
-
-def _is_clipped_away(suspect: Suspect, moved: Moved) -> bool:
-    """Whether the update from a clipped gradient is so small that it is rounded away."""
     limits = _limits(moved.optimizer.clips)
-    if not limits or not moved.rate or suspect.measured.variables is None:
-        return False
     spacing = _epsilon(suspect) * float(suspect.measured.variables[suspect.state.variable, WEIGHT_NORM])
-    return min(limits) < _CLIPPED_TO_NOTHING or moved.rate * min(limits) < spacing
+    if not limits or (min(limits) >= _CLIPPED_TO_NOTHING and moved.rate * min(limits) >= spacing):
+        return None
+    text = Template(
+        f"{_BUT}{moved.optimizer.type} does not move {{them}}: it clips gradients with `{moved.optimizer.clips}`, and "
+        "what remains of them is rounded away.",
+        f"Clip less: `{moved.optimizer.clips.partition('=')[0]}=1.0`.",
+    )
+    return Verdict("gradient_not_applied", "warning", NO_OP, text)
 
 
 def _limits(clips: str) -> list[float]:
@@ -104,21 +133,28 @@ def summed_up(suspect: Suspect) -> Verdict | None:
     # Recorded steps are not consecutive: among so many, one would have been the last of its sum.
     if suspect.measured.standstill.get(variable, 0) > moved.optimizer.accumulates:
         return None
-    return Verdict("gradient_not_applied", "info", NO_OP)
+    count = moved.optimizer.accumulates
+    text = Template(
+        f"{_BUT}{moved.optimizer.type} does not move {{them}} in this step: it adds up the gradients of {count} steps "
+        f"(`gradient_accumulation_steps={count}`) and applies their mean in the last of them.",
+        "Nothing to fix.",
+    )
+    return Verdict("gradient_not_applied", "info", NO_OP, text)
 
 
 def waits(suspect: Suspect) -> Verdict | None:
     """Nothing changes the variable in this step: the step adds its gradient to another variable, or updates it under a
     condition. Information, until the better part of a run has passed without a change."""
     measured, variable = suspect.measured, suspect.state.variable
-    if deferred_of(suspect) is None or measured.variables is None or measured.is_learned(suspect.target):
+    deferred = deferred_of(suspect)
+    if deferred is None or measured.variables is None or measured.is_learned(suspect.target):
         return None
     gradient = suspect.state.gradient
     if gradient is None or is_zero(gradient) or measured.variables[variable, UPDATE_NORM] != 0:
         return None
     if measured.standstill.get(variable, 0) >= _LONGEST_WAIT or (measured.rest is not None and measured.rest.sure):
         return None
-    return Verdict("gradient_not_applied", "info", NO_OP)
+    return Verdict("gradient_not_applied", "info", NO_OP, partial(_waits, deferred=deferred))
 
 
 def deferred_of(suspect: Suspect) -> Deferred | None:
@@ -130,39 +166,37 @@ def deferred_of(suspect: Suspect) -> Deferred | None:
 def replaced(suspect: Suspect) -> Verdict | None:
     """The step assigns the variable mostly another one's value, after the optimizer has updated it: what the optimizer
     did is gone."""
-    return None if replaced_of(suspect) is None else Verdict("gradient_not_applied", "warning", NO_OP)
-
-
-def replaced_of(suspect: Suspect) -> Replaced | None:
-    found = suspect.topology.trace.replaced
-    return next((each for each in found if each.variable == suspect.state.variable), None)
+    by = next((each for each in suspect.topology.trace.replaced if each.variable == suspect.state.variable), None)
+    return Verdict("gradient_not_applied", "warning", NO_OP, partial(_replaced, by=by)) if by is not None else None
 
 
 def constrained(suspect: Suspect) -> Verdict | None:
     """A constraint restores every element. A warning if this holds for all that the loss trains: some variables may
     rightly be at a bound. Or if it always will, because each element is normalised on its own."""
-    if not _is_constrained(suspect):
+    moved = movement_of(suspect.measured, suspect.state.variable)
+    if moved is None or not _is_constrained(suspect, moved):
         return None
-    loud = _all_stand_still(suspect) or _axis_of_one(suspect) >= 0
-    return Verdict("gradient_not_applied", "warning" if loud else "info", NO_OP)
+    axis = _axis_of_one(suspect, moved)
+    text = partial(_constrained, moved=moved, axis=axis)
+    loud = axis >= 0 or _all_stand_still(suspect)
+    return Verdict("gradient_not_applied", "warning" if loud else "info", NO_OP, text)
 
 
-def _axis_of_one(suspect: Suspect) -> int:
+def _axis_of_one(suspect: Suspect, moved: Moved) -> int:
     """The axis of length one over which a constraint normalises a variable, so that each element keeps only its sign;
     -1 if it does not."""
-    moved, numbers = movement_of(suspect.measured, suspect.state.variable), suspect.measured.variables
+    numbers = suspect.measured.variables
     shape = suspect.topology.trace.variables[suspect.state.variable].shape
-    if moved is None or moved.known.constraint != "UnitNorm" or numbers is None or sorted(shape)[:1] != [1]:
+    if moved.known.constraint != "UnitNorm" or numbers is None or sorted(shape)[:1] != [1]:
         return -1
     ones = math.isclose(numbers[suspect.state.variable, WEIGHT_NORM], math.sqrt(math.prod(shape)), rel_tol=1e-4)
     return shape.index(1) if ones else -1
 
 
-def _is_constrained(suspect: Suspect) -> bool:
+def _is_constrained(suspect: Suspect, moved: Moved) -> bool:
     """Whether no element moves by more than the rounding of the constraint, although the optimizer got a gradient whose
     update would be visible."""
-    moved = movement_of(suspect.measured, suspect.state.variable)
-    if moved is None or not moved.known.constraint or not moved.rate or moved.optimizer.accumulates > 1:
+    if not moved.known.constraint or not moved.rate or moved.optimizer.accumulates > 1:
         return False
     gradient, numbers, variable = suspect.state.gradient, suspect.measured.variables, suspect.state.variable
     if moved.stands_still:
@@ -190,16 +224,22 @@ def put_back(suspect: Suspect) -> Verdict | None:
     if moved is None or gradient is None or moved.rounded or not moved.rate or moved.optimizer.accumulates > 1:
         return None
     before = _divided_by(suspect.measured, moved, suspect.state.variable, gradient.max_abs)
-    if before is not None and (before[0] > SQUARE_OVERFLOWS or _all_stand_still(suspect)):
-        return Verdict("gradient_not_applied", "warning", NO_OP)
-    if moved.optimizer.type == "Ftrl":
-        held = (
-            suspect.measured.variables is not None
-            and not suspect.measured.variables[suspect.state.variable, WEIGHT_NORM]
-        )
+    if before is not None:
+        text = _after_a_large_gradient(moved.optimizer.type, *before)
     else:
-        held = gradient.max_abs >= _TELLING
-    return Verdict("gradient_not_applied", "info", NO_OP) if held else None
+        text = Template(
+            f"{{they_get}} a gradient{{line}}, and {moved.optimizer.type} applied it with a learning rate of "
+            f"{moved.rate:.2g}, but no element has changed at the end of this step: something restores the values "
+            "after the update.",
+            "Nothing to fix if this is intended; otherwise, look for an `assign` after the update.",
+        )
+    if before is not None and (before[0] > SQUARE_OVERFLOWS or _all_stand_still(suspect)):
+        return Verdict("gradient_not_applied", "warning", NO_OP, text)
+    if moved.optimizer.type == "Ftrl":
+        numbers = suspect.measured.variables
+        is_zero_weight = numbers is not None and not numbers[suspect.state.variable, WEIGHT_NORM]
+        return Verdict("gradient_not_applied", "info", NO_OP, _AT_ZERO) if is_zero_weight else None
+    return Verdict("gradient_not_applied", "info", NO_OP, text) if gradient.max_abs >= _TELLING else None
 
 
 # They divide by the root of an average or sum of the squares of gradients; Adamax by the largest gradient.
@@ -228,7 +268,17 @@ def barely_moved(suspect: Suspect) -> Verdict | None:
         return None
     if not 0 < moved.rate < _SMALL_RATE or measured.is_learned(suspect.target):
         return None
-    return Verdict("gradient_not_applied", "info", NO_OP) if 0 < _share(measured, suspect) < _SMALL_SHARE else None
+    share, name = _share(measured, suspect), moved.optimizer.type
+    if not 0 < share < _SMALL_SHARE:
+        return None
+    text = Template(
+        f"{_BUT}{name} changes {{them}} by only {share:.1g} of {{their}} norm in this step: its updates start at about "
+        f"a thousandth of its learning rate, {moved.rate:.2g}, whatever the gradient is, and grow slowly.",
+        "If the loss hardly falls, use the learning rate of its authors: `"
+        + (f"keras.optimizers.{name}" if name == "Adadelta" else f"tf.compat.v1.train.{name}")
+        + "(1.0)`.",
+    )
+    return Verdict("gradient_not_applied", "info", NO_OP, text)
 
 
 _ADADELTAS = ("Adadelta", "AdadeltaOptimizer")
@@ -243,7 +293,7 @@ def out_of_scale(suspect: Suspect) -> Verdict | None:
         return None
     if measured.step + 1 < _MANY_STEPS or size < _LARGE or moved.rate * (measured.step + 1) > _HARDLY * size:
         return None
-    return Verdict("gradient_not_applied", "info", NO_OP)
+    return Verdict("gradient_not_applied", "info", NO_OP, partial(_out_of_scale, moved=moved))
 
 
 # Their steps are about as long as the learning rate, whatever the size of the gradient.
@@ -305,62 +355,18 @@ def _is_still(measured: Measured, variable: int) -> bool:
     return moved is not None and moved.stands_still
 
 
-def why_held(group: Group) -> Text | None:
-    """What holds the variables fixed in this step, as measured; `None` if that is not visible."""
-    if (by := replaced_of(group.suspect)) is not None:
-        return _replaced(group, by)
-    if waits(group.suspect) is not None:
-        return _waits(group)
-    moved = movement_of(group.suspect.measured, group.variables[0])
-    if moved is None or (moved.optimizer.scheduled and group.suspect.measured.rest is not None):
-        return None
-    name = moved.optimizer.type
-    if moved.rate == 0 and moved.stands_still and moved.optimizer.accumulates == 1:
-        optimizer = "model.optimizer" if is_by_keras(group.suspect) else "optimizer"
-        return Template(
-            "{they_get} a gradient{line}, but "
-            + f"{name} does not move {{them}}: its learning rate is 0 in this step.",
-            "Nothing to fix if the schedule starts or ends at 0."
-            if moved.optimizer.scheduled
-            else "Earlier steps had one. Find out what sets it to 0: a callback such as `LearningRateScheduler`, whose "
-            "function may divide whole numbers, as in `0.1 * (1 // epoch)`, or lines of your own."
-            if group.suspect.measured.moves.get(group.variables[0])
-            else f"Set one: `{optimizer}.learning_rate.assign(1e-3)`, or `keras.optimizers.{name}(1e-3)`.",
-        )(group)
-    dtype = group.trace.variables[group.variables[0]].dtype
-    if moved.rounded and moved.rate is not None and moved.rounded >= moved.unmoved / 2:
-        return Template(
-            "{they_get} a gradient{line}, but "
-            + f"{moved.rounded} of {moved.size} elements do not move: with a learning rate of {moved.rate:.2g} the "
-            f"update is smaller than the spacing of `{dtype}` values there.",
-            "Keep the weights in float32 and compute in half precision, `keras.mixed_precision.set_global_policy("
-            '"mixed_bfloat16")`.'
-            if dtype in _COARSE
-            else "Nothing to fix if the training is at its end; otherwise, raise the learning rate.",
-        )(group)
-    if barely_moved(group.suspect) is not None:
-        return _barely_moved(group, moved)
-    if out_of_scale(group.suspect) is not None:
-        return _out_of_scale(group, moved)
-    if constrained(group.suspect) is not None:
-        return _constrained(group, moved)
-    if _still(group.suspect) is None:
-        return None
-    if _is_clipped_away(group.suspect, moved) and moved.optimizer.accumulates == 1:
-        return Template(
-            "{they_get} a gradient{line}, but " + f"{name} does not move {{them}}: it clips gradients with "
-            f"`{moved.optimizer.clips}`, and what remains of them is rounded away.",
-            f"Clip less: `{moved.optimizer.clips.partition('=')[0]}=1.0`.",
-        )(group)
-    if summed_up(group.suspect) is not None:
-        count = moved.optimizer.accumulates
-        return Template(
-            "{they_get} a gradient{line}, but "
-            + f"{name} does not move {{them}} in this step: it adds up the gradients of {count} steps "
-            f"(`gradient_accumulation_steps={count}`) and applies their mean in the last of them.",
-            "Nothing to fix.",
-        )(group)
-    return _put_back(group, moved) if put_back(group.suspect) is not None else None
+def why_held(suspect: Suspect) -> Writer | None:
+    """Describes what holds a variable fixed in this step, as measured; `None` if that is not visible."""
+    moved = movement_of(suspect.measured, suspect.state.variable)
+    is_decayed = moved is None or (moved.optimizer.scheduled and suspect.measured.rest is not None)
+    situations = (replaced, waits) if is_decayed else _SITUATIONS
+    return next((verdict.text for situation in situations if (verdict := situation(suspect)) is not None), None)
+
+
+_SITUATIONS = (
+    *(replaced, waits, rate_of_zero, _rounded, barely_moved, out_of_scale),
+    *(constrained, clipped_away, summed_up, put_back),
+)
 
 
 def _replaced(group: Group, by: Replaced) -> Text:
@@ -375,10 +381,9 @@ def _replaced(group: Group, by: Replaced) -> Text:
     )(group)
 
 
-def _waits(group: Group) -> Text:
+def _waits(group: Group, deferred: Deferred) -> Text:
     """Describes the accumulation, or the condition of the update, as it is in the user's lines."""
-    deferred, is_one = deferred_of(group.suspect), len(group.variables) == 1
-    assert deferred is not None
+    is_one = len(group.variables) == 1
     why = how_deferred(group, deferred)
     if deferred.conditional or deferred.condition_at is not None:
         check = f"that condition{_in_brackets(group, deferred.condition_at)}"
@@ -428,31 +433,24 @@ def _in_brackets(group: Group, source: int | None) -> str:
     return f" ({file_name(line.file)}:{line.line})"
 
 
-def _constrained(group: Group, moved: Moved) -> Text:
+def _constrained(group: Group, moved: Moved, axis: int) -> Text:
     updates = [movement_of(group.suspect.measured, variable) for variable in group.variables]
     written = list(dict.fromkeys(each.known.constraint for each in updates if each is not None))
     names = " and ".join("a function of your own" if each in ("", "<lambda>") else f"`{each}`" for each in written)
     their = "{their} constraint" if len(written) == 1 else "{their} constraints"
     rounding = "" if moved.stands_still else " by more than rounding"
     why, fix = _CONSTRAINTS.get(moved.known.constraint, ("", "start inside the bound, or remove the constraint"))
-    if (axis := _axis_of_one(group.suspect)) >= 0:
+    if axis >= 0:
         why = f" It normalises over axis {axis}, which has length one here: of each element only the sign is left."
         shape = group.trace.variables[group.variables[0]].shape
         other = max(range(len(shape)), key=lambda each: shape[each])
         fix = "Remove the constraint."
         if shape[other] > 1:
-            fix = (
-                f"Normalise over the other axis, `keras.constraints.UnitNorm(axis={other})`, or remove the constraint."
-            )
-        return Template(
-            "{they_get} a gradient{line}, but "
-            + f"{their}, {names}, undoes every update of {moved.optimizer.type}.{why}",
-            fix,
-        )(group)
+            fix = f"Normalise over the other axis, `keras.constraints.UnitNorm(axis={other})`, or r{fix[1:]}"
+        return Template(f"{_BUT}{their}, {names}, undoes every update of {moved.optimizer.type}.{why}", fix)(group)
+    undo = f"undo{'es' if len(written) == 1 else ''} the update of {moved.optimizer.type}"
     return Template(
-        "{they_get} a gradient{line}, but "
-        + f"{their}, {names}, undo{'es' if len(written) == 1 else ''} the update of {moved.optimizer.type}: no element "
-        f"has changed in this step{rounding}.{why}",
+        f"{_BUT}{their}, {names}, {undo}: no element has changed in this step{rounding}.{why}",
         "Nothing to fix if this bound is intended, and other batches lead away from it. If {names} should be trained, "
         f"{fix}.",
     )(group)
@@ -466,68 +464,36 @@ _CONSTRAINTS = {
     ),
 }
 
-
-def _put_back(group: Group, moved: Moved) -> Text:
-    if moved.optimizer.type == "Ftrl":
-        return Template(
-            "{they_get} a gradient{line}, but Ftrl keeps {them} at exactly zero, as it does with weights whose sum of "
-            "gradients stays below its `l1_regularization_strength`.",
-            "Nothing to fix if most weights should stay at zero; otherwise, reduce `l1_regularization_strength`.",
-        )(group)
-    gradient = group.suspect.state.gradient
-    before = None
-    if gradient is not None:
-        before = _divided_by(group.suspect.measured, moved, group.suspect.state.variable, gradient.max_abs)
-    if before is not None:
-        return _after_a_large_gradient(group, moved.optimizer.type, *before)
-    return Template(
-        "{they_get} a gradient{line}, and "
-        + f"{moved.optimizer.type} applied it with a learning rate of {moved.rate:.2g}, but no element has changed at "
-        "the end of this step: something restores the values after the update.",
-        "Nothing to fix if this is intended; otherwise, look for an `assign` after the update.",
-    )(group)
+_AT_ZERO = Template(
+    f"{_BUT}Ftrl keeps {{them}} at exactly zero, as it does with weights whose sum of gradients stays below its "
+    "`l1_regularization_strength`.",
+    "Nothing to fix if most weights should stay at zero; otherwise, reduce `l1_regularization_strength`.",
+)
 
 
-def _after_a_large_gradient(group: Group, name: str, largest: float, step: int) -> Text:
+def _after_a_large_gradient(name: str, largest: float, step: int) -> Template:
     clip = "`tf.clip_by_value`" if name.endswith("Optimizer") else f"`keras.optimizers.{name}(clipvalue=1.0)`"
     fix = f"Fix what made the gradient that large in step {step}; until then, clip it, {clip}."
-    what = (
-        "{they_get} a gradient{line}, but "
-        + f"{name} does not move {{them}} any more: in step {step} an element of the gradient was {largest:.2g}"
-    )
+    what = f"{_BUT}{name} does not move {{them}} any more: in step {step} an element of the gradient was {largest:.2g}"
     if largest > SQUARE_OVERFLOWS:
         return Template(
             what + ", its square is above the largest float32, and the optimizer divides by the root of an average of "
             "squares, which is infinite since then.",
             fix + " This training does not recover: start again, or from a checkpoint before that step.",
-        )(group)
+        )
     return Template(
         what + ". The optimizer divides by the root of an average of squares, and that is still so large that the "
         "update is rounded away.",
         fix,
-    )(group)
+    )
 
 
 def _out_of_scale(group: Group, moved: Moved) -> Text:
     steps, rate = group.suspect.measured.step + 1, moved.rate or 0.0
     size = min(_typical_size(replace(group.suspect, state=state)) for state in group.states)
     return Template(
-        "{they_get} a gradient{line}, but "
-        + f"a step of {moved.optimizer.type} is about as long as its learning rate, {rate:.2g}, and {{their}} values "
-        f"are around {size:.3g}: {steps} steps change them by about {rate * steps / size:.1%} at most.",
+        f"{_BUT}a step of {moved.optimizer.type} is about as long as its learning rate, {rate:.2g}, and {{their}} "
+        f"values are around {size:.3g}: {steps} steps change them by about {rate * steps / size:.1%} at most.",
         "Nothing to fix if these values are right. Otherwise, let the variable hold a number around one and multiply "
         "it where it is used; or train {them} with a larger learning rate.",
-    )(group)
-
-
-def _barely_moved(group: Group, moved: Moved) -> Text:
-    share = _share(group.suspect.measured, group.suspect)
-    name = moved.optimizer.type
-    return Template(
-        "{they_get} a gradient{line}, but "
-        + f"{name} changes {{them}} by only {share:.1g} of {{their}} norm in this step: its updates start at about a "
-        f"thousandth of its learning rate, {moved.rate:.2g}, whatever the gradient is, and grow slowly.",
-        "If the loss hardly falls, use the learning rate of its authors: `"
-        + (f"keras.optimizers.{name}" if name == "Adadelta" else f"tf.compat.v1.train.{name}")
-        + "(1.0)`.",
     )(group)

@@ -7,7 +7,6 @@ from math import trunc
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.graph.op_sets import LOOKUPS
-from tb_gradflow.analyse.step.measured import Measured
 from tb_gradflow.analyse.words.fields import fields, filled
 from tb_gradflow.analyse.words.names import Group, Text, layer_of
 
@@ -15,22 +14,16 @@ from tb_gradflow.analyse.words.names import Group, Text, layer_of
 def rule(suspect: Suspect) -> Verdict | None:
     """An embedding gets numbers that differ, such as scaled ones between 0 and 1, and makes the same integer of all of
     them: it returns one row for whatever it gets."""
-    topology = suspect.topology
-    readers = topology.readers[suspect.state.variable]
-    for each in topology.trace.ranges:
-        is_read = each.op in readers or not topology.made_by(each.op).isdisjoint(readers)
-        if topology.trace.ops[each.op].type in LOOKUPS and is_read and _are_cut(suspect.measured, each.op):
-            return Verdict("fractions_as_indices", "warning", each.op)
+    for each in suspect.topology.trace.ranges:
+        if suspect.type_of(each.op) in LOOKUPS and suspect.leads_to(each.op):
+            low, high = suspect.measured.range_of(each.op, 1) or (0.0, 0.0)
+            if low < high and trunc(low) == trunc(high):
+                return Verdict("fractions_as_indices", "warning", each.op, facts=(low, high))
     return None
 
 
-def _are_cut(measured: Measured, lookup: int) -> bool:
-    ends = measured.range_of(lookup, 1)
-    return ends is not None and ends[0] < ends[1] and trunc(ends[0]) == trunc(ends[1])
-
-
 def message_and_fix(group: Group) -> Text:
-    low, high = group.suspect.measured.range_of(group.culprit, 1) or (0.0, 0.0)
+    low, high = group.verdict.facts
     layer = layer_of(group.trace, group.culprit)
     name = f"`{layer}`" if layer else "{op}"
     return Text(

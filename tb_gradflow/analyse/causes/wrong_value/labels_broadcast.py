@@ -38,13 +38,13 @@ def rule(suspect: Suspect) -> Verdict | None:
     """
     if suspect.target < 0:
         return None
-    topology, readers = suspect.topology, suspect.topology.readers[suspect.state.variable]
     measured, target = suspect.measured, suspect.target
-    for op in measured.once(
-        ("broadcast", target), lambda: [*_broadcast(topology, target), *_one_for_all(measured, target)]
-    ):
-        if not topology.made_by(op).isdisjoint(readers):
+    for op in measured.once(("broadcast", target), lambda: list(_broadcast(suspect.topology, target))):
+        if suspect.leads_to(op):
             return Verdict("labels_broadcast", "warning", op)
+    for op in measured.once(("one for all", target), lambda: list(_one_for_all(measured, target))):
+        if suspect.leads_to(op):
+            return Verdict("labels_broadcast", "warning", op, _trained_towards_one)
     return None
 
 
@@ -97,10 +97,8 @@ def _outputs_for_one(topology: Topology, op: int, place: int) -> int:
 
 
 def _is_softmax(topology: Topology, op: int) -> bool:
-    ops = topology.trace.ops
-    while op >= 0 and ops[op].type in SAME_VALUES:
-        op = next((edge.op for edge in ops[op].inputs if edge.input == 0), -1)
-    return op >= 0 and ops[op].type == "Softmax"
+    made = topology.origin(op, SAME_VALUES)
+    return made >= 0 and topology.trace.ops[made].type == "Softmax"
 
 
 def _from_variables(topology: Topology) -> set[int]:
@@ -142,17 +140,19 @@ def _on_purpose(topology: Topology, op: int, sides: list[int]) -> bool:
     return any(trace.ops[side].type in _SPREADING for side in sides) or any(word in code for word in _SPREAD_IN_CODE)
 
 
+def _trained_towards_one(group: Group) -> Text:
+    shape = group.op.outputs[0].shape if group.op is not None and group.op.outputs else None
+    return Template(
+        f"{{they_get}} a gradient that trains all {shape[-1] if shape else ''} outputs of a row towards one number: "
+        "{op} compares each of them with the only target of the row, because the targets have the shape [batch, 1].",
+        "If the targets are classes, use `sparse_categorical_crossentropy`, or make each of them a one-hot vector, "
+        "`keras.utils.to_categorical(y)`; if they are numbers to predict, end the model with one unit and no "
+        "activation.",
+    )(group)
+
+
 def message_and_fix(group: Group) -> Text:
     shape = group.op.outputs[0].shape if group.op is not None and group.op.outputs else None
-    if group.culprit in _one_for_all(group.suspect.measured, group.suspect.target):
-        return Template(
-            f"{{they_get}} a gradient that trains all {shape[-1] if shape else ''} outputs of a row towards one "
-            "number: {op} compares each of them with the only target of the row, because the targets have the shape "
-            "[batch, 1].",
-            "If the targets are classes, use `sparse_categorical_crossentropy`, or make each of them a one-hot vector, "
-            "`keras.utils.to_categorical(y)`; if they are numbers to predict, end the model with one unit and no "
-            "activation.",
-        )(group)
     told = ", ".join("batch" if size < 0 else str(size) for size in shape or ())
     rest = "".join(f", {size}" for size in (shape or ())[2:])
     spread, plain = f"[batch, 1{rest}]", f"[batch{rest}]"

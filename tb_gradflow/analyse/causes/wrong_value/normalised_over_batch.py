@@ -11,7 +11,6 @@ from tb_gradflow.analyse.graph.op_sets import SAME_VALUES, is_square
 from tb_gradflow.analyse.graph.probabilities import SOFTMAX_LOSSES
 from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.words.fields import Template
-from tb_gradflow.analyse.words.names import Group, Text
 from tb_gradflow.record.schema import Trace
 
 _KERNELS = frozenset({"MatMul", "Conv2D"})
@@ -33,22 +32,19 @@ def rule(suspect: Suspect) -> Verdict | None:
     or which are only the output, while the cross-entropy of Keras takes the scores in front of it."""
     if suspect.target < 0:
         return None
-    topology, readers = suspect.topology, suspect.topology.readers[suspect.state.variable]
+    topology = suspect.topology
     arrives = topology.gradient(suspect.target).hops
-    for value, op in suspect.measured.once(
+    for value, op, text in suspect.measured.once(
         "over the batch",
         lambda: [*_whole_norms(topology), *_largest_of_all(topology), *_softmaxes_over_rows(topology)],
     ):
-        if (
-            (arrives[op] >= 0 or _is_beside(topology, op))
-            and arrives[value] >= 0
-            and not topology.made_by(value).isdisjoint(readers)
-        ):
-            return Verdict("normalised_over_batch", "warning", op)
+        is_seen = arrives[op] >= 0 or is_beside(topology, op)
+        if is_seen and arrives[value] >= 0 and suspect.leads_to(value):
+            return Verdict("normalised_over_batch", "warning", op, text)
     return None
 
 
-def _whole_norms(topology: Topology) -> Iterator[tuple[int, int]]:
+def _whole_norms(topology: Topology) -> Iterator[tuple[int, int, Template]]:
     """Rows that are computed from data and from variables, with the op that divides them by a norm over all of them."""
     trace = topology.trace
     for total in topology.by_type.get("Sum", ()):
@@ -64,10 +60,10 @@ def _whole_norms(topology: Topology) -> Iterator[tuple[int, int]]:
             norm = set(_reached(topology, root)) if divisions else set[int]()
             for op in topology.onward(value):
                 if trace.ops[op].type in divisions and any(edge.op in norm for edge in trace.ops[op].inputs):
-                    yield value, op
+                    yield value, op, _BY_NORM
 
 
-def _largest_of_all(topology: Topology) -> Iterator[tuple[int, int]]:
+def _largest_of_all(topology: Topology) -> Iterator[tuple[int, int, Template]]:
     """Rows that are divided by the largest element of them all, with the op that divides them."""
     trace = topology.trace
     for largest in topology.by_type.get("Max", ()):
@@ -79,10 +75,10 @@ def _largest_of_all(topology: Topology) -> Iterator[tuple[int, int]]:
         divisors = set(_reached(topology, largest))
         for op in topology.onward(value):
             if trace.ops[op].type in _QUOTIENTS and any(each.op in divisors for each in trace.ops[op].inputs):
-                yield value, op
+                yield value, op, _BY_LARGEST
 
 
-def _softmaxes_over_rows(topology: Topology) -> Iterator[tuple[int, int]]:
+def _softmaxes_over_rows(topology: Topology) -> Iterator[tuple[int, int, Template]]:
     """Rows of class scores, with the softmax over them or over another axis than the classes: TensorFlow transposes a
     tensor and normalises its last axis. Similarities of all rows with all others are no scores of a layer, and are
     compared along both axes."""
@@ -92,12 +88,15 @@ def _softmaxes_over_rows(topology: Topology) -> Iterator[tuple[int, int]]:
         if turned < 0 or trace.ops[op].backward or trace.ops[turned].type != "Transpose":
             continue
         value, shape = trace.ops[turned].inputs[0].op, trace.ops[turned].outputs[0].shape
-        if value < 0 or shape is None or _axis_of(topology, op) < 0 or not _is_of_rows(topology, value):
+        axis = _axis_of(topology, op)
+        if value < 0 or shape is None or axis < 0 or not _is_of_rows(topology, value):
             continue
         takers = list(_on_to_a_loss(topology, op))
         is_taken = any(_takes_probabilities(trace, user) for user in takers) or _is_picked_from(topology, takers)
-        if is_taken or _is_beside(topology, op):
-            yield value, op
+        if is_beside(topology, op):
+            yield value, op, _output_over(axis)
+        elif is_taken:
+            yield value, op, _OVER_ROWS if axis == 0 else _over(axis)
 
 
 def _axis_of(topology: Topology, softmax: int) -> int:
@@ -112,10 +111,11 @@ def _axis_of(topology: Topology, softmax: int) -> int:
     return axes[0] if len(axes) == 1 and axes[0] < len(before) - 1 and before[-1] == after[axes[0]] else -1
 
 
-def _is_beside(topology: Topology, op: int) -> bool:
-    """Whether a softmax over another axis is only an output, and a cross-entropy takes the scores in front of it."""
+def is_beside(topology: Topology, op: int) -> bool:
+    """Whether the loss does not see a softmax over another axis: it is only an output, and a cross-entropy takes the
+    scores in front of it."""
     ops = topology.trace.ops
-    turned = ops[op].inputs[0].op if ops[op].type == "Softmax" and ops[op].inputs else -1
+    turned = ops[op].inputs[0].op if op >= 0 and ops[op].type == "Softmax" and ops[op].inputs else -1
     if (
         turned < 0
         or ops[turned].type != "Transpose"
@@ -175,50 +175,41 @@ def _is_of_rows(topology: Topology, value: int) -> bool:
     )
 
 
-def message_and_fix(group: Group) -> Text:
-    axis = (
-        _axis_of(group.suspect.topology, group.culprit) if group.op is not None and group.op.type == "Softmax" else -1
-    )
-    if axis >= 0 and _is_beside(group.suspect.topology, group.culprit):
-        what = "the rows of the batch" if axis == 0 else "another axis than the classes"
-        return Template(
-            f"{{op}} normalises over {what}, `axis={axis}`: what the model returns for one class adds up to one over "
-            "this axis, and what it returns for a row does not. Keras computes the loss from the scores in front of "
-            "it, so the gradient is right; the predictions and what metrics get of them are not.",
-            "Normalise the classes of each row, `axis=-1`.",
-        )(group)
-    if axis > 0:
-        return Template(
-            f"{{they_get}} a gradient towards other probabilities: {{op}} normalises over `axis={axis}`, so that the "
-            "probabilities of one class add up to one over this axis, and those of the classes do not.",
-            "Normalise the classes, `axis=-1`.",
-        )(group)
-    if group.op is not None and group.op.type == "Softmax":
-        return Template(
-            "{they_get} a gradient that mixes the rows of the batch: {op} normalises over the rows, `axis=0`, so that "
-            "the probabilities of one class add up to one over the whole batch, and those of a row do not.",
-            "Normalise each row on its own, `axis=-1`.",
-        )(group)
-    if group.op is not None and group.op.type in _QUOTIENTS and not _is_by_norm(group):
-        return Template(
-            "{they_get} a gradient that mixes the rows of the batch: {op} divides all rows by the largest element of "
-            "the whole batch. What the model returns for a row then depends on the others.",
-            "Divide each row by its own, `tf.reduce_max(..., axis=-1, keepdims=True)`.",
-        )(group)
+_MIXED = "{they_get} a gradient that mixes the rows of the batch: {op} "
+
+_BY_NORM = Template(
+    f"{_MIXED}divides all rows by one norm, that of the whole batch. Each row then depends on the others, and the "
+    "larger the batch, the smaller they are.",
+    "Normalise each row on its own, `tf.math.l2_normalize({x}, axis=-1)`.",
+)
+_BY_LARGEST = Template(
+    f"{_MIXED}divides all rows by the largest element of the whole batch. What the model returns for a row then "
+    "depends on the others.",
+    "Divide each row by its own, `tf.reduce_max(..., axis=-1, keepdims=True)`.",
+)
+_OVER_ROWS = Template(
+    f"{_MIXED}normalises over the rows, `axis=0`, so that the probabilities of one class add up to one over the whole "
+    "batch, and those of a row do not.",
+    "Normalise each row on its own, `axis=-1`.",
+)
+
+
+def _over(axis: int) -> Template:
     return Template(
-        "{they_get} a gradient that mixes the rows of the batch: {op} divides all rows by one norm, that of the whole "
-        "batch. Each row then depends on the others, and the larger the batch, the smaller they are.",
-        "Normalise each row on its own, `tf.math.l2_normalize({x}, axis=-1)`.",
-    )(group)
+        f"{{they_get}} a gradient towards other probabilities: {{op}} normalises over `axis={axis}`, so that the "
+        "probabilities of one class add up to one over this axis, and those of the classes do not.",
+        "Normalise the classes, `axis=-1`.",
+    )
 
 
-def _is_by_norm(group: Group) -> bool:
-    return any(op == group.culprit for _, op in _whole_norms(group.suspect.topology))
-
-
-def is_beside(topology: Topology, op: int) -> bool:
-    """Whether the loss does not see the softmax of a finding: the output alone is normalised over another axis."""
-    return op >= 0 and _is_beside(topology, op)
+def _output_over(axis: int) -> Template:
+    what = "the rows of the batch" if axis == 0 else "another axis than the classes"
+    return Template(
+        f"{{op}} normalises over {what}, `axis={axis}`: what the model returns for one class adds up to one over this "
+        "axis, and what it returns for a row does not. Keras computes the loss from the scores in front of it, so the "
+        "gradient is right; the predictions and what metrics get of them are not.",
+        "Normalise the classes of each row, `axis=-1`.",
+    )
 
 
 CAUSE = Cause(
@@ -229,7 +220,7 @@ CAUSE = Cause(
     "classes; or this is the output, while the loss of Keras takes the scores in front of it",
     severity="warning",
     fix="normalise each row: `axis=-1`",
-    text=message_and_fix,
+    text=_BY_NORM,
     plight="a gradient that mixes the rows of the batch",
     told_at_once=True,
     edits=(along_rows,),

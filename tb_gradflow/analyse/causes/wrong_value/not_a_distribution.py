@@ -50,11 +50,11 @@ def rule(suspect: Suspect) -> Verdict | None:
     the sum of the row."""
     if suspect.target < 0:
         return None
-    topology, readers = suspect.topology, suspect.topology.readers[suspect.state.variable]
+    topology = suspect.topology
     influence = topology.influence(suspect.target).hops
     for each in suspect.measured.once("no distribution", lambda: list(_mismatches(topology))):
-        if influence[each.loss] >= 0 and not topology.made_by(each.made).isdisjoint(readers):
-            return Verdict("not_a_distribution", "warning", each.made)
+        if influence[each.loss] >= 0 and suspect.leads_to(each.made):
+            return Verdict("not_a_distribution", "warning", each.made, facts=each)
     return None
 
 
@@ -62,9 +62,7 @@ def _mismatches(topology: Topology) -> Iterator[_Mismatch]:
     ops = topology.trace.ops
     for loss in (place for kind in sorted(SOFTMAX_LOSSES) for place in topology.by_type.get(kind, ())):
         if _OF_KERAS in ops[loss].name:
-            logits = _first_input(topology, loss)
-            while logits >= 0 and ops[logits].type in SAME_VALUES:
-                logits = _first_input(topology, logits)
+            logits = topology.origin(topology.first_input(loss), SAME_VALUES)
             beside = topology.onward(logits) if logits >= 0 else ()
             yield from (
                 _Mismatch(loss, op) for op in beside if ops[op].type == "Sigmoid" and _has_several(topology, op)
@@ -73,8 +71,7 @@ def _mismatches(topology: Topology) -> Iterator[_Mismatch]:
         if _OF_KERAS in ops[division].name and len(ops[division].inputs) == 2:
             above, below = (edge.op for edge in ops[division].inputs)
             if below >= 0 and ops[below].type == "Sum" and [edge.op for edge in ops[below].inputs] == [above]:
-                while above >= 0 and ops[above].type in SAME_VALUES:
-                    above = _first_input(topology, above)
+                above = topology.origin(above, SAME_VALUES)
                 if above >= 0 and ops[above].type in _NAMES and _has_several(topology, division):
                     yield _Mismatch(division, above)
 
@@ -84,13 +81,8 @@ def _has_several(topology: Topology, op: int) -> bool:
     return shape is not None and len(shape) > 1 and shape[-1] != 1
 
 
-def _first_input(topology: Topology, op: int) -> int:
-    return next((edge.op for edge in topology.trace.ops[op].inputs if edge.input == 0), -1)
-
-
 def message_and_fix(group: Group) -> Text:
-    topology, trace = group.suspect.topology, group.trace
-    found = next(each for each in _mismatches(topology) if each.made == group.culprit)
+    trace, found = group.trace, group.verdict.facts
     layer = layer_of(trace, found.made)
     maker = f"layer `{layer}`" if layer else called(trace, found.made) + place_of(trace, found.made)
     kind = _NAMES[trace.ops[found.made].type]

@@ -41,16 +41,11 @@ def rule(suspect: Suspect) -> Verdict | None:
     both the predictions and the targets have chooses what is to be learned."""
     if suspect.target < 0:
         return None
-    topology, readers = suspect.topology, suspect.topology.readers[suspect.state.variable]
-    for each in _dropped_in(suspect):
-        if not topology.made_by(each.dropout).isdisjoint(readers):
-            return Verdict("predictions_dropped", "warning", each.dropout)
-    return None
-
-
-def _dropped_in(suspect: Suspect) -> list[_Dropped]:
     measured, target = suspect.measured, suspect.target
-    return measured.once(("dropped", target), lambda: list(_dropped(measured, target)))
+    for each in measured.once(("dropped", target), lambda: list(_dropped(measured, target))):
+        if suspect.leads_to(each.dropout):
+            return Verdict("predictions_dropped", "warning", each.dropout, facts=each)
+    return None
 
 
 def _dropped(measured: Measured, target: int) -> Iterator[_Dropped]:
@@ -90,7 +85,7 @@ def _is_dropout(topology: Topology, op: int) -> bool:
     ops = topology.trace.ops
     if ops[op].type not in CHOICES or 0.0 not in (constant_of(ops[op], 1), constant_of(ops[op], 2)):
         return False
-    chosen = next((edge.op for edge in ops[op].inputs if edge.input == 0), -1)
+    chosen = topology.first_input(op)
     if chosen < 0:
         return bool(_SCOPE.search(ops[op].name))
     made = [ops[each] for each in topology.made_by(chosen)]
@@ -108,7 +103,7 @@ def _drops(measured: Measured, target: int, dropout: int) -> bool:
 
 
 def message_and_fix(group: Group) -> Text:
-    found = next(each for each in _dropped_in(group.suspect) if each.dropout == group.culprit)
+    found: _Dropped = group.verdict.facts
     layer = layer_of(group.trace, found.dropout)
     name = f"the dropout `{layer}`" if layer else "{op}, a dropout,"
     what = "logits" if found.is_logit else "predictions"

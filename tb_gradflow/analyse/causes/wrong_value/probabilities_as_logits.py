@@ -15,7 +15,6 @@ from tb_gradflow.analyse.graph.probabilities import (
     SIGMOID_LOSS,
     SOFTMAX_LOSSES,
     applied_twice,
-    probabilities_before,
 )
 from tb_gradflow.analyse.step.measured import Measured
 from tb_gradflow.analyse.words.fields import Template
@@ -26,11 +25,11 @@ def rule(suspect: Suspect) -> Verdict | None:
     """The logits of a cross-entropy are the result of a softmax or a sigmoid, so that they lie between 0 and 1."""
     if suspect.target < 0:
         return None
-    topology, readers = suspect.topology, suspect.topology.readers[suspect.state.variable]
+    topology = suspect.topology
     influence = topology.influence(suspect.target).hops
     for loss, made in suspect.measured.once("probabilities as logits", lambda: list(applied_twice(topology))):
-        if influence[loss] >= 0 and not topology.made_by(made).isdisjoint(readers):
-            return Verdict("probabilities_as_logits", "warning", loss)
+        if influence[loss] >= 0 and suspect.leads_to(made):
+            return Verdict("probabilities_as_logits", "warning", loss, facts=made)
     return None
 
 
@@ -39,11 +38,10 @@ def exchanged(suspect: Suspect) -> Verdict | None:
     values of labels. Logits that were computed before, such as those of a teacher, have others."""
     if suspect.target < 0:
         return None
-    topology, readers = suspect.topology, suspect.topology.readers[suspect.state.variable]
-    way = topology.gradient(suspect.target).hops
+    way = suspect.topology.gradient(suspect.target).hops
     for op in suspect.measured.once("labels as logits", lambda: list(_labels_as_logits(suspect.measured))):
-        if way[op] >= 0 and not topology.made_by(op).isdisjoint(readers):
-            return Verdict("probabilities_as_logits", "warning", op)
+        if way[op] >= 0 and suspect.leads_to(op):
+            return Verdict("probabilities_as_logits", "warning", op, text=_exchanged)
     return None
 
 
@@ -57,19 +55,19 @@ def _labels_as_logits(measured: Measured) -> Iterator[int]:
             yield each.op
 
 
+def _exchanged(group: Group) -> Text:
+    function = "softmax" if group.op is not None and group.op.type == SOFTMAX_LOSS else "sigmoid"
+    return Template(
+        "{they_get} the gradient of a loss whose arguments are exchanged: "
+        f"`tf.nn.{function}_cross_entropy_with_logits`{{place}} gets as logits a part of the batch whose values "
+        f"lie between 0 and 1, as those of labels do, and applies the {function} to these; and as labels it gets "
+        "what is computed from {them}.",
+        f"Exchange them: `labels=` the part of the batch, and `logits=` what the model returns, without a {function}.",
+    )(group)
+
+
 def message_and_fix(group: Group) -> Text:
-    topology, trace = group.suspect.topology, group.trace
-    made = probabilities_before(topology, group.culprit)
-    if made < 0:
-        function = "softmax" if group.op is not None and group.op.type == SOFTMAX_LOSS else "sigmoid"
-        return Template(
-            "{they_get} the gradient of a loss whose arguments are exchanged: "
-            f"`tf.nn.{function}_cross_entropy_with_logits`{{place}} gets as logits a part of the batch whose values "
-            f"lie between 0 and 1, as those of labels do, and applies the {function} to these; and as labels it gets "
-            "what is computed from {them}.",
-            "Exchange them: `labels=` the part of the batch, and `logits=` what the model returns, without a "
-            f"{function}.",
-        )(group)
+    trace, made = group.trace, group.verdict.facts
     kind = "softmax" if trace.ops[made].type == "Softmax" else "sigmoid"
     where = called(trace, made) + place_of(trace, made)
     shape = trace.ops[made].outputs[0].shape if trace.ops[made].outputs else None

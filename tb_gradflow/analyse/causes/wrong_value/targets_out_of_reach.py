@@ -84,12 +84,11 @@ def rule(suspect: Suspect) -> Verdict | None:
     several classes, or name none of them."""
     if suspect.target < 0:
         return None
-    topology, readers = suspect.topology, suspect.topology.readers[suspect.state.variable]
     is_learned = suspect.measured.is_learned(suspect.target)
     for each in _mismatches(suspect):
         # Without a class, the loss is zero from the beginning, and nothing was learned.
-        if (each.targets == _NONE or not is_learned) and not topology.made_by(each.op).isdisjoint(readers):
-            return Verdict("targets_out_of_reach", "warning", each.made)
+        if (each.targets == _NONE or not is_learned) and suspect.leads_to(each.op):
+            return Verdict("targets_out_of_reach", "warning", each.made, facts=each)
     return None
 
 
@@ -105,7 +104,7 @@ def flat_by_then(suspect: Suspect) -> Verdict | None:
         return None
     for each in _mismatches(suspect):
         if place in _compared(suspect.measured, each):
-            return Verdict("targets_out_of_reach", "warning", each.made)
+            return Verdict("targets_out_of_reach", "warning", each.made, facts=each)
     return None
 
 
@@ -160,7 +159,7 @@ def _out_of_reach(measured: Measured, target: int) -> Iterator[_Mismatch]:
             if of_labels and max(-targets[0], targets[1] - 1) > _ROUNDING:
                 yield _Mismatch(each.op, each.input, each.op, targets, (0.0, 1.0))
         else:
-            made = _made(measured, next((edge.op for edge in op.inputs if edge.input != each.input), -1))
+            made = topology.origin(next((edge.op for edge in op.inputs if edge.input != each.input), -1), _SAME)
             limits = _BOUNDS.get(topology.trace.ops[made].type) if made >= 0 else None
             if limits is None:
                 continue
@@ -191,16 +190,8 @@ def _is_beyond(targets: tuple[float, float], limits: tuple[float, float], part: 
     return beyond > max(*parts, _ROUNDING)
 
 
-def _made(measured: Measured, op: int) -> int:
-    """The op that computes a value, which is then only given another shape."""
-    ops = measured.topology.trace.ops
-    while op >= 0 and ops[op].type in _SAME and ops[op].reads is None:
-        op = next((edge.op for edge in ops[op].inputs if edge.input == 0), -1)
-    return op
-
-
 def message_and_fix(group: Group) -> Text:
-    found = next(each for each in _mismatches(group.suspect) if each.made == group.culprit)
+    found: _Mismatch = group.verdict.facts
     low, high = found.targets
     names = {**fields(group), "targets": f"from {low:.4g} to {high:.4g}" if low < high else f"up to {low:.4g}"}
     is_flat = group.suspect.state.status in ("zero", "vanishing")
