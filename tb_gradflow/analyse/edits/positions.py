@@ -770,15 +770,17 @@ _SHARED = "A value counts partially in each of its two nearest bins, whose centr
 
 
 def soft_count(group: Group) -> Iterator[Candidate]:
-    """Histograms; and `count_nonzero(x)` as a sum of soft steps around zero."""
+    """Histograms; and `count_nonzero(x)` and `zero_fraction(x)` by soft steps around zero."""
     place = place_of_group(group)
     if place is None or place.library is None or place.call is None or not place.call.args:
         return
     if name_of(place.call.func) == "histogram_fixed_width":
         yield from candidates(_SHARED, _soft_histogram(place))
-    if name_of(place.call.func) != "count_nonzero":
-        return
     library = place.library
     near = library("exp", "-" + library("square", f"{place.code.operand(place.call.args[0])} / 0.1"))
+    if name_of(place.call.func) == "zero_fraction":
+        yield from candidates(_NEAR, place.draft().replace(place.call, library("mean", near)).edit())
+    if name_of(place.call.func) != "count_nonzero":
+        return
     soft = summed(place, place.call, f"1.0 - {near}")
     yield from candidates(_NEAR, place.draft().replace(place.call, soft).edit())
