@@ -97,7 +97,7 @@ def bounded_power(group: Group) -> Iterator[Candidate]:
     place = _place(group)
     if (
         place is None
-        or share_of_zeros(group) == 1.0
+        or _is_all_bounded(group)
         or (place.call is not None and name_of(place.call.func) not in ("pow", "power"))
     ):
         return
@@ -598,7 +598,7 @@ def safe_branch(group: Group) -> Iterator[Candidate]:
         return
     safe = _SAFE.get(group.op.type)
     given = _singular_argument(place)
-    if safe is None or given is None or _is_hidden_everywhere(group):
+    if safe is None or given is None or is_hidden_everywhere(group):
         return  # the branch is hidden everywhere: without NaN, the gradient would be zero
     for condition, holds in _choices_around(place.code, place.node):
         draft = _made_safe(place, place.draft(), given, safe, condition, holds=holds)
@@ -608,7 +608,7 @@ def safe_branch(group: Group) -> Iterator[Candidate]:
         yield from candidates(_SAME, draft.edit())
 
 
-def _is_hidden_everywhere(group: Group) -> bool:
+def is_hidden_everywhere(group: Group) -> bool:
     """Whether the branch is singular in all elements, and every path that a gradient takes leads through it."""
     value = input_of(group)
     if value is None or value.zeros < math.prod(value.shape):
@@ -660,6 +660,8 @@ def bounded_in_branch(group: Group) -> Iterator[Candidate]:
         "Exp": bounded_exponential, "RealDiv": no_quotient_of_nothing, "Div": no_quotient_of_nothing,
     }  # fmt: skip
     maker = makers.get(group.op.type) if group.op is not None else None
+    if is_hidden_everywhere(group):
+        return
     if group.op is not None and group.op.type == "Exp":
         yield from _bounded_quotient(group)
     if maker is not None:

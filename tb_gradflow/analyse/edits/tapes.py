@@ -10,7 +10,7 @@ from tb_gradflow.analyse.evidence.suspects import Suspect
 from tb_gradflow.analyse.user_code.candidate import Candidate, candidates
 from tb_gradflow.analyse.user_code.code import Code, program_of
 from tb_gradflow.analyse.user_code.definitions import expression_of
-from tb_gradflow.analyse.user_code.draft import Draft
+from tb_gradflow.analyse.user_code.draft import Draft, dissolved
 from tb_gradflow.analyse.user_code.place import Place, place_at, place_of_group
 from tb_gradflow.analyse.words.names import Group
 from tb_gradflow.record.python import argument_of, calls_within, name_of, names_bound, names_read, uses_of, values_of
@@ -121,7 +121,7 @@ def forward_pass_inside(group: Group) -> Iterator[Candidate]:
     target = group.trace.targets[group.suspect.target] if group.suspect.target >= 0 else None
     pause = paused_block(group)
     if pause is not None:
-        yield from candidates(_MEMORY, _dissolved(code, pause))
+        yield from candidates(_MEMORY, dissolved(code, pause))
         return
     reset = reset_of_the_tape(group)
     if reset is not None:
@@ -468,19 +468,6 @@ def paused_block(group: Group) -> ast.With | None:
             if isinstance(given, ast.Call) and name_of(given.func) == "stop_recording":
                 return node
     return None
-
-
-def _dissolved(code: Code, block: ast.With) -> Edit | None:
-    """The statements of a block, in place of the block."""
-    if not all(code.starts_a_line(each) for each in (block, *block.body)):
-        return None
-    extra = len(code.indentation(block.body[0])) - len(code.indentation(block))
-    lines = code.lines[block.body[0].lineno - 1 : block.end_lineno]
-    if extra <= 0 or any(line.strip() and line[:extra].strip() for line in lines):
-        return None
-    start, end = code.span(block)
-    written = "\n".join(line[extra:] for line in lines)
-    return Draft(code).replace_between(start, end, written.lstrip()).edit()
 
 
 _TWICE = "These values are computed twice."

@@ -19,9 +19,9 @@ from tb_gradflow.analyse.user_code.definitions import (
     layers_of_group,
     shared_definition,
 )
-from tb_gradflow.analyse.user_code.draft import Draft, is_plain
+from tb_gradflow.analyse.user_code.draft import Draft, dissolved, is_plain
 from tb_gradflow.analyse.user_code.inside import Filled, Inside
-from tb_gradflow.analyse.user_code.kept_values import kept_in_step
+from tb_gradflow.analyse.user_code.kept_values import kept_in_step, remembered
 from tb_gradflow.analyse.user_code.library import keras_of
 from tb_gradflow.analyse.user_code.place import Place, place_of_group
 from tb_gradflow.analyse.words.names import Group
@@ -237,7 +237,8 @@ def _assigned(group: Group, code: Code, target: ast.expr, value: ast.expr, body:
     """What an assignment replaces, and the statement that changes it in place instead; where that is a loop, `body`
     begins what it does."""
     written, kinds = code.written(target), (ast.Name, ast.Attribute, ast.Subscript)
-    if not isinstance(target, kinds) or not _is_rebound(group, written):
+    is_entry = isinstance(target, ast.Subscript) and _is_rebound_entry(group, code, target)
+    if not isinstance(target, kinds) or not (is_entry or _is_rebound(group, written)):
         return written, None
     reads = [code.written(each) for each in ast.walk(value) if isinstance(each, kinds)]
     if isinstance(value, ast.ListComp):
@@ -277,6 +278,20 @@ def _each_assigned(group: Group, code: Code, node: ast.Assign) -> str:
             return ""
     lines = [in_place for _, in_place in pairs if in_place is not None]
     return ("\n" + code.indentation(node)).join(lines) if len(lines) == len(pairs) else ""
+
+
+def _is_rebound_entry(group: Group, code: Code, target: ast.Subscript) -> bool:
+    """Whether it is an entry of a dictionary with the name of a variable that was replaced; with a key that is not
+    written out, the only such entry that a passage changes."""
+    key, names = target.slice, {name.rpartition("/")[2].partition(":")[0] for name in group.names}
+    if isinstance(key, ast.Constant):
+        return key.value in names
+    changed = [
+        node
+        for node in ast.walk(code.tree)
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript)
+    ]
+    return isinstance(key, ast.Name) and [each.targets[0] for each in changed] == [target]
 
 
 def _is_rebound(group: Group, written: str) -> bool:
@@ -616,6 +631,15 @@ def computed_in_the_step(group: Group) -> Iterator[Candidate]:
             yield from candidates(_EVERY_STEP, edit)
         return
     yield from candidates("The object is now created anew in every step.", _made_inside(place, known))
+
+
+def computed_by_each_call(group: Group) -> Iterator[Candidate]:
+    """Computes a value in every call instead of only in the first, `if self.kept is None`."""
+    for number in group.variables:
+        variable = group.trace.variables[number]
+        for code, guard, _ in remembered(program_of(group.trace), variable.written or variable.name, ()):
+            yield from candidates(_EVERY_STEP, dissolved(code, guard))
+            return
 
 
 def _kept_as_attributes(draft: Draft, home: Code, value: ast.expr) -> dict[str, str]:
