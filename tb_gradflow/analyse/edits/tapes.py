@@ -644,18 +644,39 @@ def _added(group: Group) -> list[str]:
 def not_stopped(group: Group) -> Iterator[Candidate]:
     """Removes `stop_gradient`."""
     place = place_of_group(group)
-    if place is None or place.call is None or place.subject is None or name_of(place.call.func) != "stop_gradient":
+    if place is None:
+        return
+    if place.call is None and (mapped := _mapped_stop(place)) is not None:
+        passed = place.code.operand(mapped.args[1])
+        yield from candidates(_NOT_STOPPED, place.draft().replace(mapped, passed).edit())
+    if place.call is None or place.subject is None or name_of(place.call.func) != "stop_gradient":
         return
     if isinstance(place.code.parent(place.call), ast.BinOp) and isinstance(place.subject, ast.BinOp):
         # `v + stop_gradient(q - v)` passes the gradient of `v`: without the stop it would be that of `q`.
         return
-    cost = "The gradient passes through. If you stopped it on purpose, keep it and list the variables in `expected`."
+    cost = _NOT_STOPPED
     text, statement = place.code.operand(place.subject), place.statement
     is_whole = isinstance(statement, ast.Assign) and statement.value is place.call
     targets = [place.code.written(each) for each in statement.targets] if isinstance(statement, ast.Assign) else []
     if statement is not None and is_whole and targets == [text] and len(place.code.block(statement)) > 1:
         yield from candidates(cost, _without_statement(place.code, statement))
     yield from candidates(cost, place.draft().replace(place.call, text).edit())
+
+
+_NOT_STOPPED = (
+    "The gradient passes through. If you stopped it on purpose, keep it and list the variables in `expected`."
+)
+
+
+def _mapped_stop(place: Place) -> ast.Call | None:
+    """The only call on the line that applies `stop_gradient` to each part of a structure, as `map_structure` does."""
+    found = [
+        part
+        for part in place.code.parts_at(place.source.line)
+        if isinstance(part, ast.Call) and name_of(part.func) in ("map_structure", "map") and len(part.args) == 2
+        if name_of(part.args[0]) == "stop_gradient" and not part.keywords
+    ]
+    return found[0] if len(found) == 1 else None
 
 
 def _request(group: Group) -> Place | None:

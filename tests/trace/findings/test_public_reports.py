@@ -2569,3 +2569,18 @@ def test_an_entry_of_a_dictionary_is_changed_in_place() -> None:
     assert finding.cause == "variable_rebound"
     assert finding.edit is not None
     assert "weights[name].assign(weights[name] * 0.99)" in finding.edit.after
+
+
+def test_a_stop_that_is_applied_to_each_part_of_a_structure_is_removed() -> None:
+    encoder = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3, "tanh")])
+
+    def held(parts: Any) -> Any:
+        return tf.nest.map_structure(tf.stop_gradient, parts)
+
+    def loss() -> tf.Tensor:
+        one, other = held([encoder(X), encoder(X[::-1])])
+        return tf.reduce_mean(tf.square(one - other))
+
+    report = tb_gradflow.explain(loss, variables=encoder.trainable_variables, try_fixes=True)
+
+    tried(report, "stop_gradient_misuse", "return parts")
