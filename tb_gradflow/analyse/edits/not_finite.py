@@ -8,12 +8,14 @@ from collections.abc import Iterator
 
 from tb_gradflow.analyse.edits.soft import is_choice
 from tb_gradflow.analyse.evidence.gradient_sizes import is_the_only_way
+from tb_gradflow.analyse.graph.paths import walked
 from tb_gradflow.analyse.graph.probabilities import probabilities_before
 from tb_gradflow.analyse.user_code.candidate import Candidate, candidates, in_place_of
 from tb_gradflow.analyse.user_code.code import Code
 from tb_gradflow.analyse.user_code.draft import Draft, is_plain
 from tb_gradflow.analyse.user_code.library import Library, keras_of
 from tb_gradflow.analyse.user_code.place import Place, place_of_group
+from tb_gradflow.analyse.words.forward_pass import argument_of as input_of
 from tb_gradflow.analyse.words.forward_pass import is_beyond, is_mostly_negative, share_of_zeros
 from tb_gradflow.analyse.words.names import Group, layer_of, made_by
 from tb_gradflow.record.python import (
@@ -95,7 +97,7 @@ def bounded_power(group: Group) -> Iterator[Candidate]:
     place = _place(group)
     if (
         place is None
-        or share_of_zeros(group) == 1.0
+        or _is_all_bounded(group)
         or (place.call is not None and name_of(place.call.func) not in ("pow", "power"))
     ):
         return
@@ -596,14 +598,27 @@ def safe_branch(group: Group) -> Iterator[Candidate]:
         return
     safe = _SAFE.get(group.op.type)
     given = _singular_argument(place)
-    if safe is None or given is None:
-        return
+    if safe is None or given is None or is_hidden_everywhere(group):
+        return  # the branch is hidden everywhere: without NaN, the gradient would be zero
     for condition, holds in _choices_around(place.code, place.node):
         draft = _made_safe(place, place.draft(), given, safe, condition, holds=holds)
         both = _made_safe(place, place.draft(), given, safe, condition, holds=holds)
         if _other_branch_made_safe(place, both, condition, holds=holds):
             yield from candidates(_SAME, both.edit())
         yield from candidates(_SAME, draft.edit())
+
+
+def is_hidden_everywhere(group: Group) -> bool:
+    """Whether the branch is singular in all elements, and every path that a gradient takes leads through it."""
+    value = input_of(group)
+    if value is None or value.zeros < math.prod(value.shape):
+        return False
+    topology, hops = group.suspect.topology, group.suspect.topology.gradient(group.suspect.target).hops
+    starts = [op for op in topology.readers[group.suspect.state.variable] if op != group.culprit and hops[op] >= 0]
+    around = walked(
+        starts, lambda op: (user for user, _ in topology.consumers[op] if user != group.culprit and hops[user] >= 0)
+    )
+    return topology.trace.targets[group.suspect.target].op not in around
 
 
 def _made_safe(place: Place, draft: Draft, given: ast.expr, safe: str, condition: ast.expr, *, holds: bool) -> Draft:
@@ -645,6 +660,8 @@ def bounded_in_branch(group: Group) -> Iterator[Candidate]:
         "Exp": bounded_exponential, "RealDiv": no_quotient_of_nothing, "Div": no_quotient_of_nothing,
     }  # fmt: skip
     maker = makers.get(group.op.type) if group.op is not None else None
+    if is_hidden_everywhere(group):
+        return
     if group.op is not None and group.op.type == "Exp":
         yield from _bounded_quotient(group)
     if maker is not None:

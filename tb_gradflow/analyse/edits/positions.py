@@ -116,6 +116,8 @@ def _made_floating(place: Place, draft: Draft, node: ast.expr) -> bool:
     starts: list[ast.expr] = [node]
     if isinstance(statement, ast.Assign) and statement.value is node:
         starts = list(_uses(place, statement))
+    if isinstance(statement, ast.Return) and statement.value is node:
+        return _is_cast_by_callers(place, code.function(node))
     for start in starts:
         inner: ast.AST = start
         for outer in code.around(start):
@@ -130,6 +132,22 @@ def _made_floating(place: Place, draft: Draft, node: ast.expr) -> bool:
                     draft.replace(part, library("cast", code.written(part), library.dtype("float32")))
             inner = outer
     return bool(starts)
+
+
+def _is_cast_by_callers(place: Place, function: ast.FunctionDef | ast.AsyncFunctionDef | None) -> bool:
+    """Whether each call of a function casts its result, and nothing else has the function."""
+    if function is None:
+        return False
+    passages = place.program.of_file(place.source.file)
+    uses = [(code, use) for code in passages for use in uses_of(code.tree, function.name)]
+    calls = [(code, code.parent(use)) for code, use in uses]
+    return bool(calls) and all(
+        isinstance(call, ast.Call)
+        and name_of(call.func) == function.name
+        and isinstance(outer := code.parent(call), ast.Call)
+        and name_of(outer.func) == "cast"
+        for code, call in calls
+    )
 
 
 def _of_a_choice(group: Group, place: Place) -> Iterator[Candidate]:
@@ -399,7 +417,7 @@ def _gumbel(group: Group, place: Place, back: Place) -> Edit | None:
     """A relaxed draw, spread over the classes: Jang, Gu and Poole, and Maddison, Mnih and Teh,
     https://arxiv.org/abs/1611.00712."""
     library, given, call = place.library, place.subject, place.call
-    if library is None or library.prefix == "math" or library.is_keras or given is None or back.node is None:
+    if library is None or library.prefix == "math" or given is None or back.node is None:
         return None
     if call is None or name_of(call.func) != "categorical":
         return None
@@ -422,7 +440,14 @@ def _gumbel(group: Group, place: Place, back: Place) -> Edit | None:
     shape = library("shape", value)
     if made != scores and number is not None:
         shape = f"[{place.code.written(number)}, {library.size(value, '-1')}]"
-    draft.insert_before(statement, f"{noise} = {library.prefix}.random.uniform({shape}, 1e-6, 1.0 - 1e-6)")
+    numbers = [shape, "1e-6", "1.0 - 1e-6"]
+    random = f"{library.prefix}.random"
+    if library.is_keras:
+        random = place.code.written(call.func).rpartition(".")[0]
+        numbers += [f"seed={place.code.written(each.value)}" for each in call.keywords if each.arg == "seed"]
+    if not random:
+        return None
+    draft.insert_before(statement, f"{noise} = {random}.uniform({', '.join(numbers)})")
     logarithm = library("log", f"-{library('log', noise)}")
     spread = f"({value} - {logarithm}) / 0.5"
     return draft.replace(back.node, library("softmax", spread, "axis=-1")).edit()
@@ -770,15 +795,17 @@ _SHARED = "A value counts partially in each of its two nearest bins, whose centr
 
 
 def soft_count(group: Group) -> Iterator[Candidate]:
-    """Histograms; and `count_nonzero(x)` as a sum of soft steps around zero."""
+    """Histograms; and `count_nonzero(x)` and `zero_fraction(x)` by soft steps around zero."""
     place = place_of_group(group)
     if place is None or place.library is None or place.call is None or not place.call.args:
         return
     if name_of(place.call.func) == "histogram_fixed_width":
         yield from candidates(_SHARED, _soft_histogram(place))
-    if name_of(place.call.func) != "count_nonzero":
-        return
     library = place.library
     near = library("exp", "-" + library("square", f"{place.code.operand(place.call.args[0])} / 0.1"))
+    if name_of(place.call.func) == "zero_fraction":
+        yield from candidates(_NEAR, place.draft().replace(place.call, library("mean", near)).edit())
+    if name_of(place.call.func) != "count_nonzero":
+        return
     soft = summed(place, place.call, f"1.0 - {near}")
     yield from candidates(_NEAR, place.draft().replace(place.call, soft).edit())

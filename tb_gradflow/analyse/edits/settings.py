@@ -475,6 +475,21 @@ def stopped_sample(group: Group) -> Iterator[Candidate]:
         yield from candidates(cost, place.draft().replace(given, stopped).edit())
 
 
+def stopped_side(group: Group) -> Iterator[Candidate]:
+    """Stops the gradient of what a difference subtracts, or a ratio divides by: of `new - old`, the old value."""
+    place = place_of_group(group)
+    if place is None or place.library is None or not isinstance(place.node, ast.BinOp):
+        return
+    held = place.node.right
+    stopped = place.library("stop_gradient", place.code.written(held))
+    yield from candidates(_HELD, place.draft().replace(held, stopped).edit())
+
+
+_HELD = (
+    "The forward values do not change; this side is a constant for the gradient, as a value from before the update is."
+)
+
+
 def _sample(group: Group, sides: tuple[ast.expr, ...]) -> ast.expr | None:
     """The side of a difference that is a sample around the other."""
     which = sample_in(group.suspect.topology, group.culprit) if len(sides) == 2 else -1

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from tb_gradflow.analyse.evidence.discrete import REMAINDERS, is_at_limits_of_logarithm
 from tb_gradflow.analyse.evidence.stops import takes_back_its_value
-from tb_gradflow.analyse.evidence.suspects import discrete_part
+from tb_gradflow.analyse.evidence.suspects import Discrete, discrete_part
 from tb_gradflow.analyse.graph.op_sets import is_float
 from tb_gradflow.analyse.user_code.candidate import Candidate, candidates, in_place_of
 from tb_gradflow.analyse.user_code.code import Code
@@ -241,7 +241,7 @@ def _kept_floating(group: Group) -> Iterator[Candidate]:
     """For a cast to integers that another function casts back: returns floating-point numbers of the same value."""
     part, place = discrete_part(group.suspect), place_of_group(group)
     kinds = {group.trace.ops[use.consumer].type for use in part.uses}
-    if not part.uses or kinds != {"Cast"} or not {group.trace.ops[op].type for op in part.ops} <= _DISCRETE:
+    if not part.uses or kinds != {"Cast"} or not _is_arithmetic(group, part):
         return
     if place is None or place.node is None or place.library is None or not is_cast(place.node):
         return
@@ -261,6 +261,25 @@ _FLOATING = (
     "The result is a floating-point number with the same value: code that needs an integer has to cast it. The "
     "gradient is that of the identity, not the derivative."
 )
+
+
+def _is_arithmetic(group: Group, part: Discrete) -> bool:
+    """Whether the same computation can be done in floating point: each operand is a result of the same line that casts,
+    or is computed from such results."""
+    ops = group.trace.ops
+    for op in part.ops:
+        if ops[op].type in _DISCRETE:
+            continue
+        if ops[op].type not in _ARITHMETIC:
+            return False
+        operands = [each.op for each in ops[op].inputs[: 1 if ops[op].type == "Sum" else 2]]
+        if any(each not in part.ops and ops[each].source != ops[group.culprit].source for each in operands):
+            return False
+    return True
+
+
+# Whole numbers in floating point give the same result, up to 2^24 in float32.
+_ARITHMETIC = frozenset({"Mul", "AddV2", "Sub", "Neg", "Sum", "MatMul"})
 
 
 def argument_of_cast(node: ast.expr) -> ast.expr | None:

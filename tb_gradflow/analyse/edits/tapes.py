@@ -10,7 +10,7 @@ from tb_gradflow.analyse.evidence.suspects import Suspect
 from tb_gradflow.analyse.user_code.candidate import Candidate, candidates
 from tb_gradflow.analyse.user_code.code import Code, program_of
 from tb_gradflow.analyse.user_code.definitions import expression_of
-from tb_gradflow.analyse.user_code.draft import Draft
+from tb_gradflow.analyse.user_code.draft import Draft, dissolved
 from tb_gradflow.analyse.user_code.place import Place, place_at, place_of_group
 from tb_gradflow.analyse.words.names import Group
 from tb_gradflow.record.python import argument_of, calls_within, name_of, names_bound, names_read, uses_of, values_of
@@ -121,7 +121,7 @@ def forward_pass_inside(group: Group) -> Iterator[Candidate]:
     target = group.trace.targets[group.suspect.target] if group.suspect.target >= 0 else None
     pause = paused_block(group)
     if pause is not None:
-        yield from candidates(_MEMORY, _dissolved(code, pause))
+        yield from candidates(_MEMORY, dissolved(code, pause))
         return
     reset = reset_of_the_tape(group)
     if reset is not None:
@@ -470,19 +470,6 @@ def paused_block(group: Group) -> ast.With | None:
     return None
 
 
-def _dissolved(code: Code, block: ast.With) -> Edit | None:
-    """The statements of a block, in place of the block."""
-    if not all(code.starts_a_line(each) for each in (block, *block.body)):
-        return None
-    extra = len(code.indentation(block.body[0])) - len(code.indentation(block))
-    lines = code.lines[block.body[0].lineno - 1 : block.end_lineno]
-    if extra <= 0 or any(line.strip() and line[:extra].strip() for line in lines):
-        return None
-    start, end = code.span(block)
-    written = "\n".join(line[extra:] for line in lines)
-    return Draft(code).replace_between(start, end, written.lstrip()).edit()
-
-
 _TWICE = "These values are computed twice."
 
 
@@ -657,18 +644,39 @@ def _added(group: Group) -> list[str]:
 def not_stopped(group: Group) -> Iterator[Candidate]:
     """Removes `stop_gradient`."""
     place = place_of_group(group)
-    if place is None or place.call is None or place.subject is None or name_of(place.call.func) != "stop_gradient":
+    if place is None:
+        return
+    if place.call is None and (mapped := _mapped_stop(place)) is not None:
+        passed = place.code.operand(mapped.args[1])
+        yield from candidates(_NOT_STOPPED, place.draft().replace(mapped, passed).edit())
+    if place.call is None or place.subject is None or name_of(place.call.func) != "stop_gradient":
         return
     if isinstance(place.code.parent(place.call), ast.BinOp) and isinstance(place.subject, ast.BinOp):
         # `v + stop_gradient(q - v)` passes the gradient of `v`: without the stop it would be that of `q`.
         return
-    cost = "The gradient passes through. If you stopped it on purpose, keep it and list the variables in `expected`."
+    cost = _NOT_STOPPED
     text, statement = place.code.operand(place.subject), place.statement
     is_whole = isinstance(statement, ast.Assign) and statement.value is place.call
     targets = [place.code.written(each) for each in statement.targets] if isinstance(statement, ast.Assign) else []
     if statement is not None and is_whole and targets == [text] and len(place.code.block(statement)) > 1:
         yield from candidates(cost, _without_statement(place.code, statement))
     yield from candidates(cost, place.draft().replace(place.call, text).edit())
+
+
+_NOT_STOPPED = (
+    "The gradient passes through. If you stopped it on purpose, keep it and list the variables in `expected`."
+)
+
+
+def _mapped_stop(place: Place) -> ast.Call | None:
+    """The only call on the line that applies `stop_gradient` to each part of a structure, as `map_structure` does."""
+    found = [
+        part
+        for part in place.code.parts_at(place.source.line)
+        if isinstance(part, ast.Call) and name_of(part.func) in ("map_structure", "map") and len(part.args) == 2
+        if name_of(part.args[0]) == "stop_gradient" and not part.keywords
+    ]
+    return found[0] if len(found) == 1 else None
 
 
 def _request(group: Group) -> Place | None:

@@ -19,13 +19,13 @@ from tb_gradflow.analyse.user_code.definitions import (
     layers_of_group,
     shared_definition,
 )
-from tb_gradflow.analyse.user_code.draft import Draft, is_plain
+from tb_gradflow.analyse.user_code.draft import Draft, dissolved, is_plain
 from tb_gradflow.analyse.user_code.inside import Filled, Inside
-from tb_gradflow.analyse.user_code.kept_values import kept_in_step
+from tb_gradflow.analyse.user_code.kept_values import kept_in_step, remembered
 from tb_gradflow.analyse.user_code.library import keras_of
 from tb_gradflow.analyse.user_code.place import Place, place_of_group
 from tb_gradflow.analyse.words.names import Group
-from tb_gradflow.record.python import FUNCTIONS, argument_of, calls_within, name_of, uses_of
+from tb_gradflow.record.python import FUNCTIONS, argument_of, calls_within, is_number, name_of, uses_of
 from tb_gradflow.record.report import Edit
 from tb_gradflow.record.schema import COMPILED_EARLY, SNAPSHOT
 
@@ -237,7 +237,8 @@ def _assigned(group: Group, code: Code, target: ast.expr, value: ast.expr, body:
     """What an assignment replaces, and the statement that changes it in place instead; where that is a loop, `body`
     begins what it does."""
     written, kinds = code.written(target), (ast.Name, ast.Attribute, ast.Subscript)
-    if not isinstance(target, kinds) or not _is_rebound(group, written):
+    is_entry = isinstance(target, ast.Subscript) and _is_rebound_entry(group, code, target)
+    if not isinstance(target, kinds) or not (is_entry or _is_rebound(group, written)):
         return written, None
     reads = [code.written(each) for each in ast.walk(value) if isinstance(each, kinds)]
     if isinstance(value, ast.ListComp):
@@ -279,6 +280,20 @@ def _each_assigned(group: Group, code: Code, node: ast.Assign) -> str:
     return ("\n" + code.indentation(node)).join(lines) if len(lines) == len(pairs) else ""
 
 
+def _is_rebound_entry(group: Group, code: Code, target: ast.Subscript) -> bool:
+    """Whether it is an entry of a dictionary with the name of a variable that was replaced; with a key that is not
+    written out, the only such entry that a passage changes."""
+    key, names = target.slice, {name.rpartition("/")[2].partition(":")[0] for name in group.names}
+    if isinstance(key, ast.Constant):
+        return key.value in names
+    changed = [
+        node
+        for node in ast.walk(code.tree)
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript)
+    ]
+    return isinstance(key, ast.Name) and [each.targets[0] for each in changed] == [target]
+
+
 def _is_rebound(group: Group, written: str) -> bool:
     last = written.rpartition(".")[2].partition("[")[0]
     places = (group.trace.variables[each].rebound for each in group.variables)
@@ -312,6 +327,77 @@ _OF_THIS_STEP = (
     "The attribute holds the tensor of the current step: code that reads it must run after the code that sets it, in "
     "the same step."
 )
+
+
+def collected(group: Group) -> Iterator[Candidate]:
+    """Stacks the values that loops assign to the elements of a variable of zeros, in their order."""
+    place = _store(group) or place_of_group(group)
+    statement = place.statement if place is not None else None
+    call = statement.value if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) else None
+    if place is None or statement is None or call is None or name_of(call.func) != "assign" or len(call.args) != 1:
+        return
+    element = call.func.value if isinstance(call.func, ast.Attribute) else None
+    if place.library is None or place.library.is_keras or not isinstance(element, ast.Subscript):
+        return
+    code, library, array, loops = place.code, place.library, element.value, list[ast.For]()
+    around = code.parent(statement)
+    while isinstance(around, ast.For):
+        loops.insert(0, around)
+        around = code.parent(around)
+    indices = element.slice.elts if isinstance(element.slice, ast.Tuple) else [element.slice]
+    counts = [_count_of(loop) for loop in loops]
+    if (
+        not loops
+        or not isinstance(array, ast.Name)
+        or [*map(code.written, indices)] != [code.written(loop.target) for loop in loops]
+    ):
+        return
+    block = code.block(loops[0])
+    made = [
+        each
+        for each in block[: block.index(loops[0])]
+        if isinstance(each, ast.Assign) and [code.written(target) for target in each.targets] == [array.id]
+    ]
+    shape = _shape_of_zeros(made[-1].value) if made else None
+    sizes = shape.elts if isinstance(shape, (ast.Tuple, ast.List)) else [shape] if shape is not None else []
+    ends = [code.written(each) if each is not None else "" for each in counts]
+    uses = uses_of(code.scope(statement), array.id)
+    others = [each for each in uses if isinstance(code.parent(each), ast.Attribute)]
+    if shape is None or others or len(uses_of(loops[0], array.id)) != 1:
+        return
+    if [code.written(each) for each in sizes[: len(ends)]] != ends:
+        return
+    draft = place.draft()
+    parts = draft.free_name(statement, "parts", f"{array.id}_parts")
+    draft.replace(made[-1], f"{parts} = []").replace(statement, f"{parts}.append({code.written(call.args[0])})")
+    for loop, end in zip(loops, ends, strict=True):
+        draft.replace(loop.iter, f"range({end})")
+    stacked = library("stack", parts)
+    whole = stacked if len(loops) == 1 else library("reshape", stacked, code.written(shape))
+    draft.insert_after(loops[0], f"{array.id} = {whole}")
+    yield from candidates(_STACKED, draft.edit())
+
+
+_STACKED = "The forward values do not change; the result is a tensor instead of a variable."
+
+
+def _count_of(loop: ast.For) -> ast.expr | None:
+    """How many passes a loop over `range` makes; `None` if it does not begin at zero."""
+    call = loop.iter
+    if not isinstance(call, ast.Call) or name_of(call.func) != "range" or call.keywords or loop.orelse:
+        return None
+    given = call.args
+    if len(given) == 2 and is_number(given[0]) and ast.literal_eval(given[0]) == 0:
+        given = given[1:]
+    return given[0] if len(given) == 1 else None
+
+
+def _shape_of_zeros(value: ast.expr) -> ast.expr | None:
+    """The shape of `tf.Variable(tf.zeros(shape))`."""
+    given = argument_of(value, 0, "initial_value") if isinstance(value, ast.Call) else None
+    if not isinstance(value, ast.Call) or name_of(value.func) != "Variable" or not isinstance(given, ast.Call):
+        return None
+    return argument_of(given, 0, "shape") if name_of(given.func) == "zeros" else None
 
 
 def _store(group: Group) -> Place | None:
@@ -545,6 +631,15 @@ def computed_in_the_step(group: Group) -> Iterator[Candidate]:
             yield from candidates(_EVERY_STEP, edit)
         return
     yield from candidates("The object is now created anew in every step.", _made_inside(place, known))
+
+
+def computed_by_each_call(group: Group) -> Iterator[Candidate]:
+    """Computes a value in every call instead of only in the first, `if self.kept is None`."""
+    for number in group.variables:
+        variable = group.trace.variables[number]
+        for code, guard, _ in remembered(program_of(group.trace), variable.written or variable.name, ()):
+            yield from candidates(_EVERY_STEP, dissolved(code, guard))
+            return
 
 
 def _kept_as_attributes(draft: Draft, home: Code, value: ast.expr) -> dict[str, str]:

@@ -12,7 +12,7 @@ from tb_gradflow.analyse.user_code.code import Code
 from tb_gradflow.analyse.user_code.draft import is_plain
 from tb_gradflow.analyse.user_code.place import Place, place_at, place_of_group
 from tb_gradflow.analyse.words.names import Group
-from tb_gradflow.record.python import names_in, reads_of, variables_of
+from tb_gradflow.record.python import is_number, names_in, reads_of, variables_of
 from tb_gradflow.record.report import Edit
 
 
@@ -98,6 +98,26 @@ def term_added(group: Group) -> Iterator[Candidate]:
         yield from candidates(cost, _in_the_sum(group, place, statement, name))
     else:
         yield from candidates(cost, _in_what_is_returned(group, place, statement, name))
+
+
+def accumulated(group: Group) -> Iterator[Candidate]:
+    """Adds up what each pass of a loop computes, if each overwrites a number that was zero before the loop."""
+    place = _dropped_at(group)
+    named = _named_by(place) if place is not None else None
+    if place is None or named is None:
+        return
+    (statement, name), code = named, place.code
+    loop = code.parent(statement)
+    if not isinstance(loop, ast.For) or statement not in loop.body or reads_of(loop, name):
+        return
+    block = code.block(loop)
+    before = [each for each in block[: block.index(loop)] if isinstance(each, ast.Assign) and _sets(code, each, name)]
+    if before and is_number(before[-1].value) and ast.literal_eval(before[-1].value) == 0:
+        added = f"{name} += {code.written(statement.value)}"
+        yield from candidates(_SUM, place.draft().replace(statement, added).edit())
+
+
+_SUM = "The result is the sum over all passes of the loop, instead of what the last one computes."
 
 
 def _dropped_at(group: Group) -> Place | None:

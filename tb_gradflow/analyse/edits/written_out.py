@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from tb_gradflow.analyse.user_code.candidate import Candidate, candidates, in_place_of
-from tb_gradflow.analyse.user_code.draft import Draft
+from tb_gradflow.analyse.user_code.draft import Draft, is_plain
 from tb_gradflow.analyse.user_code.library import Library
 from tb_gradflow.analyse.user_code.place import Place, place_of_group
 from tb_gradflow.analyse.words.names import Group
@@ -16,7 +16,7 @@ _SAME = "The forward values do not change."
 
 
 def by_arithmetic(group: Group) -> Iterator[Candidate]:
-    """`linspace`, `range` and `one_hot` computed from numbers that are learned."""
+    """`linspace`, `range`, `one_hot` and weighted `bincount` computed from numbers that are learned."""
     place = place_of_group(group)
     call = place.call if place is not None else None
     if place is None or call is None or place.library is None:
@@ -28,6 +28,42 @@ def by_arithmetic(group: Group) -> Iterator[Candidate]:
         written = in_place_of(place.code, call, written)
     if written is not None:
         yield from candidates(_SAME, draft.replace(call, written).edit())
+
+
+def slopes_by_difference(group: Group) -> Iterator[Candidate]:
+    """For a function of numbers that has a gradient for some of its arguments: adds, for each other argument, a term
+    that is zero and whose derivative is the central difference of the function."""
+    place = place_of_group(group)
+    call = place.call if place is not None else None
+    missing = _WITHOUT_SLOPE.get(group.op.type, ()) if group.op is not None else ()
+    if place is None or call is None or place.library is None or call.keywords or not missing:
+        return
+    if any(isinstance(each, ast.Starred) for each in call.args) or len(call.args) <= max(missing):
+        return
+    draft, code, library = place.draft(), place.code, place.library
+    names = [draft.computed_before(each, f"x{number}") for number, each in enumerate(call.args)]
+    if not all(names):
+        return
+    whole = f"{code.written(call.func)}({', '.join(names)})"
+    for number in missing:
+        x = names[number]
+        step = f"0.01 * {x}"  # relative, so that a positive number stays one
+        above, below = (
+            f"{code.written(call.func)}({', '.join([*names[:number], f'{x} {sign} {step}', *names[number + 1 :]])})"
+            for sign in "+-"
+        )
+        slope = library("stop_gradient", f"({above} - {below}) / (0.02 * {x})")
+        whole += f" + {slope} * ({x} - {library('stop_gradient', x)})"
+    yield from candidates(_BY_DIFFERENCE, draft.replace(call, in_place_of(code, call, whole)).edit())
+
+
+_BY_DIFFERENCE = (
+    "The forward values do not change; the derivative is a central difference, right to about three digits, and has no "
+    "derivative itself."
+)
+
+# The inputs for which the op's gradient function returns none, although the function has a derivative.
+_WITHOUT_SLOPE = {"Betainc": (0, 1)}
 
 
 def continuous_draw(group: Group) -> Iterator[Candidate]:
@@ -111,9 +147,30 @@ def _shuffle(place: Place, call: ast.Call, draft: Draft) -> str | None:
     return f"{prefix}.gather({rows}, {place.code.written(call.func)}({order}))"
 
 
+def _weighted_count(place: Place, call: ast.Call) -> str | None:
+    """A sum over the elements of each value; there are as many values as the largest needs, and no fewer than
+    `minlength`."""
+    values, weights = argument_of(call, 0, "arr", "x"), argument_of(call, 1, "weights")
+    least, most = argument_of(call, 2, "minlength"), argument_of(call, 3, "maxlength")
+    known = {"arr", "x", "weights", "minlength", "maxlength"}
+    if values is None or weights is None or any(each.arg not in known for each in call.keywords):
+        return None
+    code, library = place.code, _library(place)
+    if library.is_keras or not is_plain(values) or len(call.args) > 4:
+        return None
+    index = code.written(values)
+    size = f"{library('max', index)} + 1"
+    if least is not None:
+        size = library("maximum", code.written(least), size)
+    if most is not None and (least is None or code.written(least) != code.written(most)):
+        return None
+    size = size if most is None else code.written(most)
+    return f"{library.prefix}.math.unsorted_segment_sum({code.written(weights)}, {index}, {size})"
+
+
 def _library(place: Place) -> Library:
     assert place.library is not None
     return place.library
 
 
-_WRITTEN = {"linspace": _linspace, "range": _range, "arange": _range, "one_hot": _one_hot}
+_WRITTEN = {"linspace": _linspace, "range": _range, "arange": _range, "one_hot": _one_hot, "bincount": _weighted_count}

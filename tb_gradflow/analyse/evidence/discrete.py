@@ -41,7 +41,7 @@ SAMPLING = frozenset(
     | {"StatelessRandomPoisson", "LearnedUnigramCandidateSampler"}
 )
 
-COUNTING_CALLS = ("count_nonzero", "bincount", "histogram", "unique_with_counts")
+COUNTING_CALLS = ("count_nonzero", "zero_fraction", "bincount", "histogram", "unique_with_counts")
 
 INDEX_INPUTS = {
     "Gather": 1, "GatherV2": 1, "GatherNd": 1, "ResourceGather": 1, "ResourceGatherNd": 1, "OneHot": 0,

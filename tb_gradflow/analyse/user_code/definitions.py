@@ -85,15 +85,18 @@ def shared_definition(program: tuple[Code, ...], name: str, others: Collection[s
 def _names_made(program: tuple[Code, ...], code: Code, call: ast.Call) -> set[str]:
     """The names that a call gives to what it creates, if its argument is a name that stands for several strings."""
     given = argument_of(call, -1, "name")
-    if not isinstance(given, ast.Name):
-        return set()
+    return _strings_at(program, code, call, given.id) if isinstance(given, ast.Name) else set()
+
+
+def _strings_at(program: tuple[Code, ...], code: Code, node: ast.AST, name: str) -> set[str]:
+    """The strings that a name stands for at a node."""
     found: set[str] = set()
-    for around in code.around(call):
+    for around in code.around(node):
         for loop in [around] if isinstance(around, ast.For) else getattr(around, "generators", []):
-            found.update(_strings_of(loop.target, loop.iter, given.id))
+            found.update(_strings_of(loop.target, loop.iter, name))
         if isinstance(around, (ast.FunctionDef, ast.Lambda)):
             calling = program if code.scope(around) is code.tree else (code,)
-            found.update(_strings_given(calling, _name_of_function(code, around), around, given.id))
+            found.update(_strings_given(program, calling, _name_of_function(code, around), around, name))
             break
     return found
 
@@ -121,16 +124,24 @@ def _name_of_function(code: Code, function: ast.FunctionDef | ast.Lambda) -> str
 
 
 def _strings_given(
-    calling: tuple[Code, ...], called: str, function: ast.FunctionDef | ast.Lambda, name: str
+    program: tuple[Code, ...],
+    calling: tuple[Code, ...],
+    called: str,
+    function: ast.FunctionDef | ast.Lambda,
+    name: str,
 ) -> Iterator[str]:
     """The strings that the calls of a function give to its parameter."""
     parameters = [each.arg for each in function.args.args]
-    calls = [node for code in calling for node in ast.walk(code.tree) if isinstance(node, ast.Call)]
-    for node in calls:
-        if name in parameters and isinstance(node.func, ast.Name) and node.func.id == called:
+    calls = [(code, node) for code in calling for node in ast.walk(code.tree) if isinstance(node, ast.Call)]
+    for code, node in calls:
+        # A function that calls itself passes its own parameter on.
+        inside = function in code.around(node)
+        if name in parameters and isinstance(node.func, ast.Name) and node.func.id == called and not inside:
             value = argument_of(node, parameters.index(name), name)
             if isinstance(value, ast.Constant):
                 yield str(value.value)
+            elif isinstance(value, ast.Name):
+                yield from _strings_at(program, code, node, value.id)
 
 
 def _classes_around(defined: Definition) -> Iterator[ast.ClassDef]:

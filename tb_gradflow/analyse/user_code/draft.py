@@ -96,6 +96,19 @@ class Draft:
         )
 
 
+def dissolved(code: Code, block: ast.With | ast.If) -> Edit | None:
+    """The statements of a block, in place of the block."""
+    if not all(code.starts_a_line(each) for each in (block, *block.body)):
+        return None
+    extra = len(code.indentation(block.body[0])) - len(code.indentation(block))
+    lines = code.lines[block.body[0].lineno - 1 : block.end_lineno]
+    if extra <= 0 or any(line.strip() and line[:extra].strip() for line in lines):
+        return None
+    start, end = code.span(block)
+    written = "\n".join(line[extra:] for line in lines)
+    return Draft(code).replace_between(start, end, written.lstrip()).edit()
+
+
 def foreign_names(text: str) -> set[tuple[str, str]]:
     """The names that a function reads although only other functions have them, each with the name of the function: the
     parameter of `build` is not known in `call`. Names that nothing in the text defines may be defined elsewhere."""

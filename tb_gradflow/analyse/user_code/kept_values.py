@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tb_gradflow.analyse.evidence.suspects import Suspect
 from tb_gradflow.analyse.user_code.code import Code, Program, program_of
 from tb_gradflow.analyse.user_code.definitions import definition_of_variable
-from tb_gradflow.record.python import FUNCTIONS, lines_of, name_of, names_bound, parameters_in
+from tb_gradflow.record.python import FUNCTIONS, calls_within, lines_of, name_of, names_bound, parameters_in
 from tb_gradflow.record.schema import Trace
 
 
@@ -65,7 +65,9 @@ def kept_from(trace: Trace, number: int) -> Iterator[KeptValue]:
     variable = trace.variables[number]
     owner = variable.name.rpartition("/")[0].rpartition("/")[2]
     types = {layer.type for layer in trace.layers if layer.name.rpartition("/")[2] == owner}
-    return kept_values(program_of(trace), variable.written or variable.name, types)
+    written = variable.written or variable.name
+    yield from kept_values(program_of(trace), written, types)
+    yield from (kept for _, _, kept in remembered(program_of(trace), written, types))
 
 
 def kept_values(program: Program, variable: str, types: Collection[str]) -> Iterator[KeptValue]:
@@ -96,6 +98,42 @@ def kept_values(program: Program, variable: str, types: Collection[str]) -> Iter
             line = statement.lineno + passage.passage.line - 1
             inside = home if isinstance(target, ast.Name) else None
             yield KeptValue(name, file, line, tuple(_reads(passages, name, home, inside)))
+
+
+def remembered(program: Program, variable: str, types: Collection[str]) -> Iterator[tuple[Code, ast.If, KeptValue]]:
+    """What is computed from a variable in `if self.kept is None:`, so only by the first call, and the condition."""
+    defined = definition_of_variable(program.passages, variable, types)
+    if defined is None or not defined.bound_to.startswith("self."):
+        return
+    code = defined.code
+    file, before = code.passage.file, code.passage.line - 1
+    modules = {name for name, module in program.modules(file).items() if module.partition(".")[0] in _COMPUTING}
+    for guard in (node for node in ast.walk(code.tree) if isinstance(node, ast.If) and not node.orelse):
+        method, kept = code.function(guard), _missing(code, guard.test)
+        if method is None or not kept or code.owner(method) is not code.owner(defined.call):
+            continue
+        for statement in (each for each in guard.body if isinstance(each, ast.Assign)):
+            if kept in map(code.written, statement.targets) and _takes(
+                code, statement.value, defined.bound_to, modules
+            ):
+                callers = {code.function(call) for call in calls_within(code.tree, method.name)} - {None}
+                after = [each for each in ast.walk(method) if isinstance(each, ast.Return)]
+                line = (after[-1].lineno if after else statement.lineno) + before
+                reads = tuple(
+                    (line, range(each.lineno + before, lines_of(each).stop + before))
+                    for each in (method, *callers)
+                    if each is not None
+                )
+                yield code, guard, KeptValue(kept, file, statement.lineno + before, reads)
+
+
+def _missing(code: Code, test: ast.expr) -> str:
+    """The attribute for which a condition is `attribute is None`; empty for another condition."""
+    is_none = isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Is) and len(test.ops) == 1
+    if not is_none or not isinstance(test, ast.Compare) or not isinstance(test.left, ast.Attribute):
+        return ""
+    other = test.comparators[0]
+    return code.written(test.left) if isinstance(other, ast.Constant) and other.value is None else ""
 
 
 def _takes(code: Code, value: ast.expr, variable: str, modules: Set[str]) -> bool:

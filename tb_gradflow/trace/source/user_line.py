@@ -261,6 +261,8 @@ def api_name(file: str, function: str) -> str | None:
         return "tf." + str(min(names, key=_readability))
     if module.__name__.startswith("keras.src.ops"):
         return f"keras.ops.{function}"
+    if module.__name__ == "keras.src.random.random":
+        return f"keras.random.{function}"
     if module.__name__.startswith(("keras.src.losses", "keras.src.activations")):
         return f"keras.{module.__name__.split('.')[2]}.{function}"
     return None

@@ -2283,3 +2283,304 @@ def test_a_moving_average_of_gradients_is_no_sum_of_them(kept: float, tmp_path: 
     found = tb_gradflow.open_log(tmp_path).report().findings
 
     assert any("for its turn" in each.message for each in found) == (kept == 1.0)
+
+
+def tried(report: Report, cause: str, after: str) -> Finding:
+    """The only loud finding, whose edit works and contains a text."""
+    [finding] = loud(report)
+    assert (finding.cause, finding.tried and finding.tried.works) == (cause, True)
+    assert finding.edit is not None
+    assert after in finding.edit.after
+    return finding
+
+
+@pytest.mark.parametrize("starts_at_zero", [True, False])
+def test_a_loop_that_overwrites_its_result_adds_up(starts_at_zero: bool) -> None:
+    near, far = (tf.Variable([[0.5], [0.1], [-0.2], [0.3]], name=name) for name in ("near", "far"))
+
+    def of_all() -> tf.Tensor:
+        total = 0.0
+        for weight in (near, far):
+            total = tf.reduce_mean(tf.square(X @ weight - 1.0))
+        return total * 2.0
+
+    def of_last() -> tf.Tensor:
+        error = None
+        for weight in (near, far):
+            error = tf.reduce_mean(tf.square(X @ weight - 1.0))
+        return error
+
+    loss = of_all if starts_at_zero else of_last
+    report = tb_gradflow.explain(loss, variables=[near, far], try_fixes=True)
+
+    if starts_at_zero:
+        tried(report, "output_not_used", "total += tf.reduce_mean(")
+    else:
+        assert [each.edit for each in loud(report)] == [None]
+
+
+def test_a_function_without_a_slope_for_some_arguments_gets_one_by_differences() -> None:
+    shape, point = tf.Variable([1.5, 3.0], name="shape"), tf.constant([0.3, 0.6])
+
+    def loss() -> tf.Tensor:
+        return tf.reduce_sum(tf.square(tf.math.betainc(tf.exp(shape), 2.0 * shape, point) - 0.4))
+
+    finding = tried(tb_gradflow.explain(loss, variables=[shape], try_fixes=True), "nondiff_op_input", "stop_gradient(")
+
+    def by_difference(step: float) -> float:
+        moved = [shape + tf.constant([sign * step, 0.0]) for sign in (1.0, -1.0)]
+        values = [tf.math.betainc(tf.exp(each), 2.0 * each, point) for each in moved]
+        above, below = (float(tf.reduce_sum(tf.square(each - 0.4))) for each in values)
+        return (above - below) / (2.0 * step)
+
+    other = tf.Variable([1.5, 3.0])
+    namespace: dict[str, Any] = {"tf": tf, "shape": other, "point": point}
+    assert finding.edit is not None
+    written = "\n".join(line.strip() for line in finding.edit.after.splitlines()).replace("return ", "value = ")
+    with tf.GradientTape() as tape:
+        exec(written, namespace)
+        value = namespace["value"]
+    gradient = tape.gradient(value, other)
+    assert gradient is not None
+    assert float(gradient[0]) == pytest.approx(by_difference(0.01), rel=0.02)
+
+
+@pytest.mark.parametrize("least", [2, 5])
+@pytest.mark.parametrize("is_limited", [True, False])
+def test_a_weighted_count_is_a_sum_over_segments(least: int, is_limited: bool) -> None:
+    charge, wire = tf.Variable([0.5, 1.0, 2.0, 0.1], name="charge"), tf.constant([0, 3, 3, 4])
+
+    def counted() -> tf.Tensor:
+        return tf.reduce_sum(tf.square(tf.math.bincount(wire, weights=charge, minlength=least) - 1.0))
+
+    def limited() -> tf.Tensor:
+        return tf.reduce_sum(tf.square(tf.math.bincount(wire, weights=charge, minlength=5, maxlength=5) - 1.0))
+
+    loss = limited if is_limited else counted
+    report = tb_gradflow.explain(loss, variables=[charge], try_fixes=True)
+
+    finding = tried(report, "no_gradient_registered", "tf.math.unsorted_segment_sum(charge, wire, ")
+    assert finding.tried is not None
+    assert finding.tried.loss[1] == pytest.approx(float(loss()))
+
+
+def test_the_share_of_zeros_is_a_count() -> None:
+    level = tf.Variable(tf.fill([4], 0.2), name="level")
+
+    def loss() -> tf.Tensor:
+        return tf.square(tf.nn.zero_fraction(tf.nn.relu(X - level)) - 0.9)
+
+    tried(tb_gradflow.explain(loss, variables=[level], try_fixes=True), "nondiff_counting", "tf.reduce_mean(tf.exp(-")
+
+
+@pytest.mark.parametrize("scaled", [True, False])
+def test_integer_arithmetic_between_two_casts_of_one_helper_can_be_floating(scaled: bool) -> None:
+    """An operand that another line makes an integer would not fit."""
+    weight, counts = tf.Variable([0.3, -1.2, 2.0, 0.7], name="weight"), tf.constant([3, 1, 4, 1])
+
+    def to_cents(value: tf.Tensor) -> tf.Tensor:
+        return tf.cast(value * 100.0, tf.int32)
+
+    def loss() -> tf.Tensor:
+        factor = to_cents(X) if scaled else counts
+        return tf.reduce_mean(tf.square(tf.cast(factor * to_cents(weight), tf.float32) / 1e4 - 1.0))
+
+    report = tb_gradflow.explain(loss, variables=[weight], try_fixes=True)
+
+    if scaled:
+        tried(report, "integer_dtype", "tf.stop_gradient(tf.cast(tf.cast(")
+    else:
+        assert [(each.cause, each.edit) for each in loud(report)] == [("integer_dtype", None)]
+
+
+@pytest.mark.parametrize("last", [3, 4])
+def test_elements_that_loops_assign_are_stacked(last: int) -> None:
+    """All of them, in their order; if the last row stays as it is, they would not fill the shape."""
+    rate = tf.Variable(0.5, name="rate")
+
+    def table() -> tf.Variable:
+        cells = tf.Variable(tf.zeros([4, 2]), trainable=False)
+        for row in tf.range(0, 4):
+            for column in range(2):
+                cells[row, column].assign(tf.exp(-rate * X[row, column]))
+        return cells
+
+    def rows() -> tf.Variable:
+        cells = tf.Variable(tf.zeros([4, 4]), trainable=False)
+        for row in range(3):
+            cells[row].assign(tf.exp(-rate * X[row]))
+        return cells
+
+    filled = table if last == 4 else rows
+
+    def loss() -> tf.Tensor:
+        return tf.reduce_mean(tf.square(filled() - 0.5))
+
+    report = tb_gradflow.explain(loss, variables=[rate], try_fixes=True)
+
+    if last == 4:
+        tried(report, "variable_assign", "cells = tf.reshape(tf.stack(parts), [4, 2])")
+    else:
+        assert [(each.cause, each.edit) for each in loud(report)] == [("variable_assign", None)]
+
+
+def test_of_a_ratio_of_a_network_with_itself_the_old_side_is_stopped() -> None:
+    actor = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3)])
+    action, advantage = tf.constant([0, 1, 2, 0, 1, 2, 0, 1]), tf.constant([1.0, -1.0, 0.5, 2.0, -0.3, 0.1, 0.4, -2.0])
+
+    def log_prob(state: tf.Tensor) -> tf.Tensor:
+        return tf.gather(tf.nn.log_softmax(actor(state)), action, batch_dims=1)
+
+    def loss() -> tf.Tensor:
+        return -tf.reduce_mean(tf.exp(log_prob(X) - log_prob(X)) * advantage)
+
+    report = tb_gradflow.explain(loss, variables=actor.trainable_variables, try_fixes=True)
+
+    tried(report, "gradient_cancellation", "log_prob(X) - tf.stop_gradient(log_prob(X))")
+
+
+def test_zero_factors_that_a_helper_makes_for_a_loop_over_names_and_sizes() -> None:
+    def herd(name: str, rows: int) -> tf.Variable:
+        return tf.Variable(tf.zeros([rows, 2]), name=name)
+
+    riders, horses = (herd(name, rows) for name, rows in (("riders", 4), ("horses", 5)))
+
+    def loss() -> tf.Tensor:
+        return tf.reduce_mean(tf.square(X @ riders @ tf.transpose(horses) - 1.0))
+
+    [finding] = loud(tb_gradflow.explain(loss, variables=[riders, horses]))
+
+    assert finding.cause == "zero_init_product"
+    assert finding.edit is not None
+    assert "tf.random.normal([rows, 2], stddev=0.02)" in finding.edit.after
+
+
+def test_a_branch_that_is_hidden_everywhere_is_not_made_safe() -> None:
+    """Its gradient would be zero: the other branch does not depend on the variable."""
+    power = tf.Variable(0.0, name="power")
+
+    def loss() -> tf.Tensor:
+        positive = tf.abs(X) + 0.1
+        return tf.reduce_mean(tf.where(power == 0.0, tf.math.log(positive), (positive**power - 1.0) / power))
+
+    [finding] = loud(tb_gradflow.explain(loss, variables=[power], try_fixes=True))
+
+    assert (finding.cause, finding.edit) == ("where_inactive_branch", None)
+    assert finding.fix.startswith("Start at another value")
+
+
+class Kept:
+    def __init__(self) -> None:
+        self.decay = tf.Variable(0.7, name="decay")
+        self._weights: tf.Tensor | None = None
+
+    def weights(self) -> tf.Tensor:
+        if self._weights is None:
+            steps = tf.range(4, dtype=tf.float32)
+            self._weights = tf.exp(-self.decay * steps)
+        return self._weights
+
+
+def test_what_only_the_first_call_computes_is_from_before_the_step() -> None:
+    kept, scale = Kept(), tf.Variable(1.0, name="scale")
+    kept.weights()
+
+    def loss() -> tf.Tensor:
+        return tf.reduce_mean(tf.square(scale * tf.linalg.matvec(X, kept.weights()) - 1.0))
+
+    [finding] = loud(tb_gradflow.explain(loss, variables=[kept.decay, scale]))
+
+    assert (finding.cause, finding.variables) == ("python_snapshot", ("decay",))
+    assert finding.edit is not None
+    assert [line.strip() for line in finding.edit.after.splitlines()] == [
+        "steps = tf.range(4, dtype=tf.float32)",
+        "self._weights = tf.exp(-self.decay * steps)",
+    ]
+
+
+def test_ranks_that_a_helper_returns_are_soft_if_each_caller_casts_them() -> None:
+    score = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
+
+    def ranks(values: tf.Tensor) -> tf.Tensor:
+        order = tf.argsort(values)
+        return tf.argsort(order)
+
+    def loss() -> tf.Tensor:
+        place = tf.cast(ranks(tf.squeeze(score(X), -1)), tf.float32)
+        return tf.reduce_mean(tf.square(place - tf.range(8, dtype=tf.float32)))
+
+    report = tb_gradflow.explain(loss, variables=score.trainable_variables, try_fixes=True)
+
+    edits = [each.edit.after for each in loud(report) if each.edit is not None]
+    assert any("return tf.reduce_sum(tf.sigmoid(" in after for after in edits)
+
+
+def test_a_draw_of_keras_random_is_named_and_relaxed() -> None:
+    seed = keras.random.SeedGenerator(3)
+    gate = tf.Variable(tf.zeros([4, 3]), name="gate")
+    values = tf.constant([[1.0], [2.0], [4.0]])
+
+    def loss() -> tf.Tensor:
+        logits = keras.ops.matmul(X, gate)
+        index = keras.random.categorical(logits, 1, seed=seed)
+        chosen = keras.ops.one_hot(keras.ops.squeeze(index, -1), 3)
+        return keras.ops.mean(keras.ops.square(keras.ops.matmul(chosen, values)))
+
+    report = tb_gradflow.explain(loss, variables=[gate], try_fixes=True)
+
+    finding = tried(
+        report, "nondiff_sampling", "keras.random.uniform(keras.ops.shape(logits), 1e-6, 1.0 - 1e-6, seed=seed)"
+    )
+    assert "`keras.random.categorical`" in finding.message
+
+
+@pytest.mark.parametrize("other", [True, False])
+def test_the_power_of_zeros_is_bounded_where_another_path_has_a_gradient(other: bool) -> None:
+    image = tf.Variable(tf.fill([4, 4], 0.5), name="image")
+
+    def loss() -> tf.Tensor:
+        step = image[1:] - image[:-1]
+        rough = tf.reduce_sum((step**2) ** 0.5)
+        return rough + tf.reduce_sum(tf.square(image - X[:4])) if other else rough
+
+    report = tb_gradflow.explain(loss, variables=[image], try_fixes=True)
+
+    if other:
+        tried(report, "pow_fraction_at_zero", "tf.maximum(step**2, 1e-12)")
+    else:
+        assert [(each.cause, each.edit) for each in loud(report)] == [("pow_fraction_at_zero", None)]
+
+
+def test_an_entry_of_a_dictionary_is_changed_in_place() -> None:
+    weights = {"slope": tf.Variable([[0.5], [0.1], [-0.2], [0.3]], name="slope")}
+    [variable] = weights.values()
+
+    def shrink(names: list[str]) -> None:
+        for name in names:
+            weights[name] = weights[name] * 0.99
+
+    shrink(["slope"])
+
+    def loss() -> tf.Tensor:
+        return tf.reduce_mean(tf.square(X @ weights["slope"] - 1.0))
+
+    [finding] = loud(tb_gradflow.explain(loss, variables=[variable]))
+
+    assert finding.cause == "variable_rebound"
+    assert finding.edit is not None
+    assert "weights[name].assign(weights[name] * 0.99)" in finding.edit.after
+
+
+def test_a_stop_that_is_applied_to_each_part_of_a_structure_is_removed() -> None:
+    encoder = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3, "tanh")])
+
+    def held(parts: Any) -> Any:
+        return tf.nest.map_structure(tf.stop_gradient, parts)
+
+    def loss() -> tf.Tensor:
+        one, other = held([encoder(X), encoder(X[::-1])])
+        return tf.reduce_mean(tf.square(one - other))
+
+    report = tb_gradflow.explain(loss, variables=encoder.trainable_variables, try_fixes=True)
+
+    tried(report, "stop_gradient_misuse", "return parts")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from tb_gradflow.analyse.causes.cancelling.sums import NOISE, cancelling_users, takers_of, where_ways_join
 from tb_gradflow.analyse.causes.cause import Cause
-from tb_gradflow.analyse.edits.settings import stopped_sample
+from tb_gradflow.analyse.edits.settings import stopped_sample, stopped_side
 from tb_gradflow.analyse.edits.straight_through import through_difference
 from tb_gradflow.analyse.evidence.stops import STOPS, takes_back_its_value
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
@@ -17,6 +17,7 @@ from tb_gradflow.analyse.graph.paths import walked
 from tb_gradflow.analyse.graph.samples import sample_in
 from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.step.measured import is_zero
+from tb_gradflow.analyse.user_code.candidate import Candidate
 from tb_gradflow.analyse.words.code import call_on, calls_in_order
 from tb_gradflow.analyse.words.fields import SIZE, ZERO, Template, fields, filled
 from tb_gradflow.analyse.words.names import Group, Text, call_of, namespace
@@ -167,6 +168,12 @@ def _is_mirrored(suspect: Suspect, join: int) -> bool:
     return weights > 0
 
 
+def _stopped(group: Group) -> Iterator[Candidate]:
+    """Neither side of a comparison of a network with itself is a sample: what stands there as its input is data."""
+    is_same = same_on_both_sides(group.suspect) is not None
+    yield from stopped_side(group) if is_same else stopped_sample(group)
+
+
 # The same name scope, entered again.
 _NUMBERED = re.compile(r"_[0-9]+$")
 
@@ -296,5 +303,5 @@ CAUSE = Cause(
     fix="`tf.stop_gradient` on one of the paths, such as the sample",
     text=message_and_fix,
     leaves_noise=True,
-    edits=(through_difference, stopped_sample),
+    edits=(through_difference, _stopped),
 )

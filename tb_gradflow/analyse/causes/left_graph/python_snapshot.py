@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cause import Cause
-from tb_gradflow.analyse.edits.variables import compiled_later, computed_in_the_step, computed_where_it_is_read
+from tb_gradflow.analyse.edits.variables import (
+    compiled_later,
+    computed_by_each_call,
+    computed_in_the_step,
+    computed_where_it_is_read,
+)
 from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
 from tb_gradflow.analyse.user_code.kept_values import kept_from, kept_in_step
 from tb_gradflow.analyse.words.fields import Template, fields
@@ -88,5 +93,5 @@ CAUSE = Cause(
     text=message_and_fix,
     verb="blocks it",
     subject="a tensor from before the step",
-    edits=(compiled_later, computed_in_the_step, computed_where_it_is_read),
+    edits=(compiled_later, computed_in_the_step, computed_where_it_is_read, computed_by_each_call),
 )

@@ -6,7 +6,7 @@ import ast
 import re
 
 from tb_gradflow.analyse.causes.cause import Cause
-from tb_gradflow.analyse.edits.variables import beside_a_metric, kept_beside
+from tb_gradflow.analyse.edits.variables import beside_a_metric, collected, kept_beside
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.words.code import Call, bracketed, call_on
 from tb_gradflow.analyse.words.fields import SIZE, fields, filled
@@ -177,5 +177,5 @@ CAUSE = Cause(
     severity="error",
     fix="compute with the tensor, assign afterwards",
     text=message_and_fix,
-    edits=(kept_beside, beside_a_metric),
+    edits=(kept_beside, beside_a_metric, collected),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.edits.images import image_by_hand, sampled_between
+from tb_gradflow.analyse.edits.written_out import by_arithmetic
 from tb_gradflow.analyse.evidence.discrete import SAMPLING
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.graph.op_sets import is_of_a_dataset
@@ -66,5 +67,5 @@ CAUSE = Cause(
     severity="error",
     fix="move the op into the input pipeline, or `tf.custom_gradient`",
     text=message_and_fix,
-    edits=(image_by_hand, sampled_between),
+    edits=(image_by_hand, sampled_between, by_arithmetic),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.edits.images import sampled_between
-from tb_gradflow.analyse.edits.written_out import by_arithmetic
+from tb_gradflow.analyse.edits.written_out import by_arithmetic, slopes_by_difference
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.graph.op_sets import is_float, tensor_of
 from tb_gradflow.analyse.words.fields import SIZE, ZERO, Template
@@ -86,5 +86,5 @@ CAUSE = Cause(
     fix="write it with plain arithmetic",
     text=message_and_fix,
     verb="cuts {them} off",
-    edits=(by_arithmetic, sampled_between),
+    edits=(by_arithmetic, sampled_between, slopes_by_difference),
 )

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.causes.not_finite.singular import CAUSE_OF_TYPE
-from tb_gradflow.analyse.edits.not_finite import bounded_in_branch, safe_branch
+from tb_gradflow.analyse.edits.not_finite import bounded_in_branch, is_hidden_everywhere, safe_branch
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.words.code import Call, bracketed, calls_in, is_whole_power, negated, sides_of
 from tb_gradflow.analyse.words.fields import fields
@@ -77,11 +77,21 @@ def message_and_fix(group: Group) -> Text:
     chooser, side = _chooser(group)
     hides = called(group.trace, chooser) if chooser >= 0 else "`tf.where`"
     where = place_of(group.trace, chooser) if chooser >= 0 and group.trace.ops[chooser].source != _line(group) else ""
+    fix = _made_safe(group, call, chooser, side) if call is not None else _UNSEEN.format(lib=namespace(group))
+    if is_hidden_everywhere(group):
+        fix = _ELSEWHERE.format(them=names["variable"])
     return Text(
         f"{names['they_get']} NaN: {names['op']} {why} for some elements, and {hides}{where} hides their value but not "
         f"their gradient, which becomes 0 * inf.{' ' + batch if batch else ''}",
-        _made_safe(group, call, chooser, side) if call is not None else _UNSEEN.format(lib=namespace(group)),
+        fix,
     )
+
+
+_ELSEWHERE = (
+    "Start at another value: here every element takes the other branch, which does not depend on `{them}`, so that a "
+    "safe input would only turn NaN into zero. To pass through this point, use a formula that holds near it, such as a "
+    "series."
+)
 
 
 _UNSEEN = (

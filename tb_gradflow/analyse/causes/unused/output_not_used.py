@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.causes.unused.siblings import siblings_of
-from tb_gradflow.analyse.edits.wiring import result_kept, result_read, term_added
+from tb_gradflow.analyse.edits.wiring import accumulated, result_kept, result_read, term_added
 from tb_gradflow.analyse.evidence.parts import is_split
 from tb_gradflow.analyse.evidence.requests import nobody_asked
 from tb_gradflow.analyse.evidence.stops import STOPS, keeps_value_alone
@@ -385,5 +385,5 @@ CAUSE = Cause(
     fix="use the output, or give it a loss",
     text=message_and_fix,
     verb="is where the path ends",
-    edits=(result_kept, term_added, result_read),
+    edits=(result_kept, accumulated, term_added, result_read),
 )
