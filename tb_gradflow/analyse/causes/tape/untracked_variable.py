@@ -169,11 +169,14 @@ def message_and_fix(group: Group) -> Text:
             "{their} initial values: then set `trainable = False`.",
         )(group)
     if layer and not made:
+        still = all(is_unchanged(group.suspect, each) for each in group.variables)
+        never = ", and no recorded step has changed {them}" if still else ""
+        held = "; a Keras model tracks the layers that it holds as attributes, `self.{attribute} = ...`"
         return Template(
             "{they_are} used in the loss, but no gradient is requested for {them}, as for a teacher, a target network "
-            "or a network inside a loss.",
+            "or a network inside a loss" + never + ".",
             "Nothing to fix if {names} should not be trained. Otherwise, pass {them} to `tape.gradient(...)` and to "
-            "the optimizer; a Keras model tracks the layers that it holds as attributes, `self.{attribute} = ...`.",
+            "the optimizer" + (held if is_by_keras(group.suspect) else "") + ".",
         )(group)
     kernel = -1 if made else kernel_beside(group.suspect)
     if kernel >= 0:
