@@ -321,6 +321,7 @@ CONNECTED: tuple[Rule, ...] = (
     held.put_back,
     held.barely_moved,
     held.out_of_scale,
+    regularizer_only.compiled_early,
     regularizer_only.rule,
     softmax_single_class.single_class_unseen,
     nondiff_rounding.range_alone,

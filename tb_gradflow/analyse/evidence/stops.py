@@ -7,23 +7,9 @@ from collections.abc import Iterator, Sequence
 from tb_gradflow.analyse.evidence.suspects import Suspect
 from tb_gradflow.analyse.graph.op_sets import SUMS_OF_TWO
 from tb_gradflow.analyse.graph.paths import walked
+from tb_gradflow.analyse.graph.stopped import STOPS, reads_same
 from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.record.schema import Op
-
-STOPS = ("StopGradient", "PreventGradient")
-
-
-def keeps_value_alone(topology: Topology, stop: int) -> bool:
-    """Whether a `stop_gradient` is that of `x + stop_gradient(q - x)`, which has the value of `q` and passes the
-    gradient to `x`."""
-    ops = topology.trace.ops
-    inner = ops[stop].inputs[0].op if ops[stop].inputs else -1
-    if inner < 0 or ops[inner].type != "Sub":
-        return False
-    taken = [edge.op for edge in ops[inner].inputs if edge.input == 1 and edge.op >= 0]
-    sums = [user for user, _ in topology.consumers[stop] if ops[user].type in ("AddV2", "Add")]
-    added = [edge.op for user in sums for edge in ops[user].inputs if edge.op >= 0 and edge.op != stop]
-    return any(one == other or _reads_same(ops[one], ops[other]) for one in taken for other in added)
 
 
 def takes_back_its_value(topology: Topology, last: int) -> bool:
@@ -53,15 +39,11 @@ def _takes_back(topology: Topology, added: Sequence[int], taken: Sequence[int]) 
     ops = topology.trace.ops
     if len(added) != 2 or len(taken) != 1 or min(*added, *taken) < 0:
         return False
-    same = [op for op in added if op == taken[0] or _reads_same(ops[op], ops[taken[0]])]
+    same = [op for op in added if op == taken[0] or reads_same(ops[op], ops[taken[0]])]
     if len(same) != 1:
         return False
     [stopped] = [op for op in added if op != same[0]]
-    return any(op == same[0] or _reads_same(ops[op], ops[same[0]]) for op in topology.made_by(stopped))
-
-
-def _reads_same(one: Op, other: Op) -> bool:
-    return one.reads is not None and one.reads == other.reads
+    return any(op == same[0] or reads_same(ops[op], ops[same[0]]) for op in topology.made_by(stopped))
 
 
 def is_stopped_behind(suspect: Suspect) -> bool:

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
 
 from tb_gradflow.analyse.evidence.discrete import ROUNDING
-from tb_gradflow.analyse.evidence.stops import STOPS
 from tb_gradflow.analyse.evidence.suspects import Suspect, suspects_at
 from tb_gradflow.analyse.graph.op_sets import CHOICES, SUMS_OF_TWO, passes_gradient, scopes_of
 from tb_gradflow.analyse.graph.paths import walked
+from tb_gradflow.analyse.graph.stopped import STOPS
 from tb_gradflow.analyse.graph.topology import Crossing, Topology
 from tb_gradflow.analyse.step.measured import Measured
 from tb_gradflow.analyse.step.status import State

@@ -11,7 +11,6 @@ from tb_gradflow.analyse.causes.tape import not_in_gradient_sources, untracked_v
 from tb_gradflow.analyse.evidence.by_hand import is_given
 from tb_gradflow.analyse.evidence.parts import is_cut, joined, only_decides, suspects_of_parts
 from tb_gradflow.analyse.evidence.penalties import is_penalty_alone
-from tb_gradflow.analyse.evidence.stops import STOPS
 from tb_gradflow.analyse.evidence.suspects import (
     NO_OP,
     Rule,
@@ -25,6 +24,7 @@ from tb_gradflow.analyse.evidence.suspects import (
 )
 from tb_gradflow.analyse.evidence.terms import suspects_beside_others, suspects_of_terms
 from tb_gradflow.analyse.evidence.waiting import waits_its_turn
+from tb_gradflow.analyse.graph.stopped import STOPS
 from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.step.measured import NONFINITE_AFTER, UPDATE_NORM, Measured
 from tb_gradflow.analyse.step.status import State, in_vain

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ntpath
 from collections.abc import Sequence
 
-from tb_gradflow.analyse.graph.comparisons import DIFFERENCES
+from tb_gradflow.analyse.graph.comparisons import DIFFERENCES, is_averaged
 from tb_gradflow.analyse.graph.probabilities import is_binary
+from tb_gradflow.analyse.graph.stopped import STOPS, keeps_value_alone
 from tb_gradflow.analyse.step.measured import Measured
 from tb_gradflow.record.graph import CERTAIN, LEARNED
 from tb_gradflow.record.schema import BatchFit, Descent
@@ -53,11 +55,17 @@ def targets_in(measured: Measured, target: int) -> tuple[float, float] | None:
 def same_targets(measured: Measured) -> str:
     """That all targets of several recorded steps are the same number; empty if they are not, or were not measured."""
     topology, ops = measured.topology, measured.topology.trace.ops
-    # Other products with a logarithm have weights, or a mask.
+    requested = range(len(topology.trace.targets))
+    # A difference may be anything, such as `1 - tanh(x) ** 2`, unless a loss averages it. Other products with a
+    # logarithm have weights, or a mask.
     of_targets = [
         (each.op, each.input)
         for each in topology.trace.ranges
-        if ops[each.op].type in DIFFERENCES or (ops[each.op].type == "Mul" and is_binary(topology, each.op))
+        if (
+            any(is_averaged(topology, each.op, target) for target in requested)
+            if ops[each.op].type in DIFFERENCES
+            else ops[each.op].type == "Mul" and is_binary(topology, each.op)
+        )
     ]
     # Those of other steps have to be read.
     if len({end for place in of_targets for end in measured.range_of(*place) or (0.0, 1.0)}) != 1:
@@ -164,10 +172,59 @@ def has_not_fallen(fit: BatchFit) -> str:
     if found is not None and found[0] > _LITTLE * found[1] > 0:
         return (
             f"But {_course(fit)} {_steps(fit)} lower it {_at_best(fit)}; and to {found[1]:.4g} where each row has the "
-            "inputs of the first one: the inputs say little of the targets, or the model cannot compute how. Without "
-            "an activation between its layers, it only computes weighted sums."
+            "inputs of the first one: the inputs say little of what the loss compares with, or the model cannot "
+            "compute it from them."
         )
     return ""
+
+
+def has_another_gradient(measured: Measured, fit: BatchFit) -> str:
+    """That the loss of the run has risen, no step of any length lowers that of one batch, and a `stop_gradient` takes
+    part of it out of the gradient; empty otherwise. At its least, a loss cannot be lowered either, but has not risen
+    either."""
+    tried = _of(fit, "nothing")
+    lowered = any(each.best < each.first - _ROUNDING * abs(each.first) for each in tried)
+    if len(tried) < _FEWEST_RATES or lowered or not _has_risen(fit):
+        return ""
+    trace = measured.topology.trace
+    sources = [trace.sources[place] for op in _stops(measured) if (place := trace.ops[op].source) is not None]
+    places = " and ".join(sorted({f"{ntpath.basename(each.file)}:{each.line}" for each in sources}))
+    if not places:
+        return ""
+    return (
+        f"But {_course(fit)} {_steps(fit)} never lower it, {_rates(tried)}: the gradient that the optimizer gets is "
+        f"not that of this loss. `stop_gradient` ({places}) takes part of it out: if that is not meant, remove it."
+    )
+
+
+_FEWEST_RATES = 3
+"""Of learning rates that were tried: a single one may be too long."""
+
+_ROUNDING = 1e-5
+
+
+def _has_risen(fit: BatchFit) -> bool:
+    return fit.began is not None and fit.ended is not None and fit.ended - fit.began > _RISEN * abs(fit.began)
+
+
+_RISEN = 0.1
+"""Losses of single batches differ by less than this part of their mean over several steps."""
+
+
+def _stops(measured: Measured) -> list[int]:
+    """Each `stop_gradient` that a value computed from variables goes through on its way to the loss, where the rest of
+    that way has a gradient."""
+    topology = measured.topology
+    arrives = topology.gradient(0).hops
+    readers = {op for listed in topology.readers for op in listed}
+    return [
+        op
+        for kind in STOPS
+        for op in topology.by_type.get(kind, ())
+        if any(arrives[user] >= 0 for user in topology.onward(op))
+        and not readers.isdisjoint(topology.made_by(op))
+        and not keeps_value_alone(topology, op)
+    ]
 
 
 def says_nothing(measured: Measured) -> str:
@@ -215,8 +272,8 @@ _LATER = 10
 
 def _course(fit: BatchFit) -> str:
     return (
-        f"the loss has hardly fallen: it was {fit.began:.3g} in the first steps, and {fit.ended:.3g} in the last ones "
-        f"until step {fit.step}."
+        f"the loss has {'risen' if _has_risen(fit) else 'hardly fallen'}: it was {fit.began:.3g} in the first steps, "
+        f"and {fit.ended:.3g} in the last ones until step {fit.step}."
     )
 
 
@@ -247,10 +304,13 @@ def _percent(descent: Descent) -> str:
 
 def _at_best(fit: BatchFit) -> str:
     tried = _of(fit, "nothing")
+    return f"from {tried[0].first:.4g} to {min(each.best for each in tried):.4g} at best, {_rates(tried)}"
+
+
+def _rates(tried: Sequence[Descent]) -> str:
     rates = [f"{each.rate:g}" for each in tried if each.rate is not None]
     adam = f"Adam at rates of {', '.join(rates[:-1])} and {rates[-1]}" if len(rates) > 1 else "Adam"
-    how = f"with {'its own optimizer and with ' if tried[0].by == 'own' else ''}{adam}"
-    return f"from {tried[0].first:.4g} to {min(each.best for each in tried):.4g} at best, {how}"
+    return f"with {'its own optimizer and with ' if tried[0].by == 'own' else ''}{adam}"
 
 
 def _with(descent: Descent) -> str:

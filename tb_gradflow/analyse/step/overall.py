@@ -11,6 +11,7 @@ import numpy as np
 from tb_gradflow.analyse.over_time.updates import LongStep
 from tb_gradflow.analyse.step.learnable import (
     fit_in,
+    has_another_gradient,
     has_not_fallen,
     is_not_the_reason,
     same_targets,
@@ -117,7 +118,9 @@ def overall_verdict(
         ruled_out += (_good_step(search),)
     if fit is not None and (said := is_not_the_reason(fit)):
         ruled_out += (said,)
-    said = same_targets(measured) or says_nothing(measured) or ("" if fit is None else has_not_fallen(fit))
+    said = same_targets(measured) or says_nothing(measured)
+    if not said and fit is not None:
+        said = has_another_gradient(measured, fit) or has_not_fallen(fit)
     summary = f"{summary} {said}".rstrip()
     return OverallVerdict("nothing_found", summary, ruled_out)
 

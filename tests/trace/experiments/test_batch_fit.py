@@ -338,3 +338,30 @@ def test_an_accuracy_that_right_predictions_do_not_reach(
 )
 def test_an_accuracy_that_fits_is_not_named(units: int, activation: str | None, loss: Any, metric: str, y: Any) -> None:
     assert "metric" not in verdict_of(compiled(units, activation, loss, metric), X, y).text
+
+
+def without_the_log_determinant(y: tf.Tensor, scale: tf.Tensor) -> tf.Tensor:
+    """The density of a flow; its gradient is that of the first term alone."""
+    return tf.reduce_mean(tf.square(y * tf.exp(scale)) / 2 - 2 * tf.stop_gradient(scale))
+
+
+def with_a_target_network(y: tf.Tensor, found: tf.Tensor) -> tf.Tensor:
+    return tf.reduce_mean(tf.square(found - y - 0.1 * tf.stop_gradient(found)))
+
+
+@pytest.mark.parametrize("is_part", [True, False])
+def test_a_loss_that_rises_along_its_gradient_as_a_part_of_it_is_stopped(tmp_path: Path, is_part: bool) -> None:
+    """A `stop_gradient` that does no harm is not mentioned."""
+    x, y = RANDOM.normal(size=(1280, 6)).astype("float32"), RANDOM.normal(size=(1280, 1)).astype("float32")
+    model = regressor(keras.optimizers.Adam(1e-2))
+    model.compile(keras.optimizers.Adam(1e-2), without_the_log_determinant if is_part else with_a_target_network)
+    recorder = tb_gradflow.GradFlowCallback(tmp_path, try_fixes=True)
+    model.fit(x, y, epochs=5, verbose=0, callbacks=[recorder])
+
+    ends.try_fixes()
+
+    text = tb_gradflow.open_log(tmp_path).report().diagnosis.verdict.text
+    line = without_the_log_determinant.__code__.co_firstlineno + 2
+    assert ("But the loss has risen" in text) == is_part
+    assert ("never lower it" in text) == is_part
+    assert (f"`stop_gradient` (test_batch_fit.py:{line}) takes part of it out" in text) == is_part

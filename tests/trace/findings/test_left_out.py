@@ -215,3 +215,23 @@ def test_a_temperature_that_follows_a_schedule_is_no_warning(tmp_path: Path) -> 
     )
 
     assert report.healthy
+
+
+@pytest.mark.parametrize("is_copied", [True, False])
+def test_whether_another_network_was_ever_changed_is_told(tmp_path: Path, is_copied: bool) -> None:
+    """A target network whose weights the program copies, and one that it forgot."""
+    keras.utils.set_random_seed(0)
+    values, following = network("values", 4, 1), network("following", 4, 1)
+
+    def loss(x: Any) -> Any:
+        return tf.reduce_mean(tf.square(values(x) - 1.0 - 0.9 * following(-x)))
+
+    def between(number: int) -> None:
+        if is_copied and number % 2:
+            following.set_weights(values.get_weights())
+
+    [finding] = trained(tmp_path, loss, values.trainable_variables, between).findings
+
+    assert (finding.cause, finding.severity) == ("untracked_variable", "info")
+    assert ("and no recorded step has changed" in finding.message) == (not is_copied)
+    assert "holds as attributes" not in finding.fix

@@ -378,17 +378,20 @@ class Compiled(keras.layers.Layer):
 
 
 class AroundCompiled(keras.Model):
-    def __init__(self) -> None:
+    def __init__(self, penalty: str | None = None) -> None:
         super().__init__(name="around")
         self.first = Compiled()
+        self.first.inner.kernel_regularizer = keras.regularizers.get(penalty)
         self.last = keras.layers.Dense(1, name="last")
 
     def call(self, x: tf.Tensor) -> tf.Tensor:
         return self.last(self.first(x))
 
 
-def test_a_function_that_was_compiled_before_its_variables_had_values(tmp_path: Path) -> None:
-    model = AroundCompiled()
+@pytest.mark.parametrize("penalty", [None, "l2"])
+def test_a_function_that_was_compiled_before_its_variables_had_values(tmp_path: Path, penalty: str | None) -> None:
+    """A penalty reads the variable, but the function does not."""
+    model = AroundCompiled(penalty)
     model.compile("sgd", "mse")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Keras's own, about missing gradients

@@ -230,6 +230,20 @@ def test_weights_of_log_probabilities_that_are_all_the_same_are_no_targets(tmp_p
     assert "All targets" not in tb_gradflow.open_log(tmp_path).report().summary
 
 
+def density_of_squashed(_: tf.Tensor, found: tf.Tensor) -> tf.Tensor:
+    return tf.reduce_mean(tf.math.log(2.0 * (1 - tf.tanh(found) ** 2) + 1e-6))
+
+
+def test_a_number_that_a_logarithm_subtracts_a_prediction_from_is_no_target(tmp_path: Path) -> None:
+    """As in the density of an action that goes through a tanh."""
+    last = model("linear")
+    last.compile(keras.optimizers.SGD(1e-3), density_of_squashed, run_eagerly=True)
+    callback = tb_gradflow.GradFlowCallback(tmp_path, update_freq=1)
+    last.fit(X, IS_LARGE, batch_size=4, verbose=0, callbacks=[callback])
+
+    assert "All targets" not in tb_gradflow.open_log(tmp_path).report().summary
+
+
 def test_noise_below_zero_in_a_batch_without_others_is_within_reach_of_a_relu(tmp_path: Path) -> None:
     """The batches before it have shown how large targets are."""
     y = np.where(np.arange(48)[:, None] < 32, np.abs(WIDE), 0.03 * NOISE)

@@ -9,12 +9,13 @@ from tb_gradflow.analyse.causes.cancelling.sums import NOISE, cancelling_users, 
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.edits.settings import stopped_sample, stopped_side
 from tb_gradflow.analyse.edits.straight_through import through_difference
-from tb_gradflow.analyse.evidence.stops import STOPS, takes_back_its_value
+from tb_gradflow.analyse.evidence.stops import takes_back_its_value
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.evidence.zeros import PRODUCTS
 from tb_gradflow.analyse.graph.op_sets import constant_of
 from tb_gradflow.analyse.graph.paths import walked
 from tb_gradflow.analyse.graph.samples import sample_in
+from tb_gradflow.analyse.graph.stopped import STOPS
 from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.step.measured import is_zero
 from tb_gradflow.analyse.user_code.candidate import Candidate

@@ -5,9 +5,9 @@ from __future__ import annotations
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.edits.tapes import not_stopped
 from tb_gradflow.analyse.evidence.discrete import ROUNDING
-from tb_gradflow.analyse.evidence.stops import STOPS, keeps_value_alone
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.graph.paths import walked
+from tb_gradflow.analyse.graph.stopped import STOPS, keeps_value_alone
 from tb_gradflow.analyse.words.code import sides_of
 from tb_gradflow.analyse.words.fields import SIZE, Template
 from tb_gradflow.analyse.words.names import Group, Text, api_of, call_of, network_of

@@ -107,10 +107,7 @@ def _situations(suspect: Suspect) -> Iterator[Verdict]:
             f"{_PASS} as well. {_FIRST_VALUES}",
         )
     if "/" in trace.variables[place].name:
-        yield _info(
-            f"{_NOT_REQUESTED}, as for a teacher, a target network or a network inside a loss.",
-            _IF_NOT + "; a Keras model tracks the layers that it holds as attributes, `self.{attribute} = ...`.",
-        )
+        yield Verdict("untracked_variable", "info", text=_of_another_network)
     if (kernel := kernel_beside(suspect)) >= 0:
         yield _warning(
             f"{_NOT_REQUESTED}, so nothing trains {{them}}. A gradient is requested for "
@@ -127,6 +124,16 @@ def _situations(suspect: Suspect) -> Iterator[Verdict]:
             )
         yield _warning(f"{_NOT_REQUESTED}, and no recorded step has changed {{them}}.", f"{_PASS} as well. {_CONSTANT}")
     yield _info(f"{_NOT_REQUESTED}.", f"{_IF_NOT}.")
+
+
+def _of_another_network(group: Group) -> Text:
+    still = all(is_unchanged(group.suspect, each) for each in group.variables)
+    held = "; a Keras model tracks the layers that it holds as attributes, `self.{attribute} = ...`"
+    return Template(
+        f"{_NOT_REQUESTED}, as for a teacher, a target network or a network inside a loss"
+        + (", and no recorded step has changed {them}." if still else "."),
+        _IF_NOT + (f"{held}." if is_by_keras(group.suspect) else "."),
+    )(group)
 
 
 def _info(message: str, fix: str) -> Verdict:

@@ -7,11 +7,11 @@ from tb_gradflow.analyse.causes.unused.siblings import siblings_of
 from tb_gradflow.analyse.edits.wiring import accumulated, result_kept, result_read, term_added
 from tb_gradflow.analyse.evidence.parts import is_split
 from tb_gradflow.analyse.evidence.requests import nobody_asked
-from tb_gradflow.analyse.evidence.stops import STOPS, keeps_value_alone
 from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
 from tb_gradflow.analyse.graph.dead_terms import term_in_vain
 from tb_gradflow.analyse.graph.dropped_layer import dropped_layer
 from tb_gradflow.analyse.graph.same_named import copy_in_use, twin_in_use
+from tb_gradflow.analyse.graph.stopped import STOPS, keeps_value_alone
 from tb_gradflow.analyse.words.code import assigned_by, is_simple, targets_of
 from tb_gradflow.analyse.words.fields import SIZE, Template
 from tb_gradflow.analyse.words.names import (

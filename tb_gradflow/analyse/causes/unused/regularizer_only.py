@@ -9,6 +9,7 @@ from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import Group, Text
 from tb_gradflow.analyse.words.phrases import in_layer
+from tb_gradflow.record.schema import COMPILED_EARLY, SNAPSHOT
 
 
 def rule(suspect: Suspect) -> Verdict | None:
@@ -23,6 +24,19 @@ def rule(suspect: Suspect) -> Verdict | None:
     if not is_penalty_alone(topology, state.variable, state.target):
         return None
     return Verdict("regularizer_only", "info" if is_only_added(topology, state.variable) else "warning")
+
+
+def compiled_early(suspect: Suspect) -> Verdict | None:
+    """What the layer computes is in a function that was compiled before there were values for its variables, as others
+    of that layer show: it does not read this one either, only its penalty does."""
+    topology, state = suspect.topology, suspect.state
+    if state.target < 0 or not is_penalty_alone(topology, state.variable, state.target):
+        return None
+    ops = topology.trace.ops
+    readers = [reader for each in siblings_of(suspect) for reader in topology.readers[each]]
+    users = {user for reader in readers for user, _ in topology.consumers[reader]}
+    early = next((op for op in sorted(users) if (ops[op].type, ops[op].api) == (SNAPSHOT, COMPILED_EARLY)), None)
+    return Verdict("python_snapshot", "error", early) if early is not None else None
 
 
 def _has_penalised_sibling(suspect: Suspect) -> bool:
