@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tb_gradflow.record.schema import Layer
@@ -48,3 +50,18 @@ def test_a_single_number_that_a_layer_makes_in_vain_may_be_a_loss_of_its_own() -
 
     assert finding.cause == "output_not_used"
     assert "If `pull` passes it to `add_loss`, add such losses in the step: `loss += sum(model.losses)`" in finding.fix
+
+
+def test_weights_of_two_other_methods_are_reported_apart() -> None:
+    """What is said of the first is not true of the second."""
+    graph = with_an_idle_weight("model/encoder/kernel")
+    graph.variable("model/scorer/kernel", read=False)
+    graph.ask("model/scorer/kernel", None)
+    for name, method in (("model/encoder/kernel", "encode"), ("model/scorer/kernel", "score")):
+        place = graph.place(name)
+        graph.variables[place] = replace(graph.variables[place], elsewhere=method)
+
+    findings = graph.diagnose().findings
+
+    told = {each.variables: each.message.split("`")[3] for each in findings}
+    assert told == {("model/encoder/kernel",): "encode", ("model/scorer/kernel",): "score"}

@@ -127,13 +127,16 @@ def _is_noise(judged: Judged) -> bool:
 
 
 def _grouped(measured: Measured, judged: list[Judged]) -> list[Group]:
-    """Variables with the same cause at the same op, or at ops made by the same line, are reported together."""
+    """Variables with the same cause at the same op, or at ops made by the same line, are reported together; without an
+    op, those of which the same is said."""
     trace = measured.topology.trace
     groups: dict[tuple[object, ...], list[Judged]] = {}
     for each in judged:
         source = line_of(measured.topology, each.verdict.cause, each.culprit, each.suspect.target)
         kind = trace.ops[each.culprit].type if each.culprit >= 0 else ""
         place: object = ("line", source, kind) if source is not None else ("op", each.culprit)
+        if source is None and each.culprit < 0:
+            place = each.verdict.text
         if CATALOGUE[each.verdict.cause].told_at_once:
             place = kind if each.verdict.cause == "zero_init_by_design" else _taker(each)
         groups.setdefault((each.verdict.cause, each.verdict.severity, place), []).append(each)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from tb_gradflow.analyse.causes import precedence
@@ -28,7 +28,7 @@ from tb_gradflow.analyse.graph.stopped import STOPS
 from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.step.measured import NONFINITE_AFTER, UPDATE_NORM, Measured
 from tb_gradflow.analyse.step.status import State, in_vain
-from tb_gradflow.record.report import GradientReport
+from tb_gradflow.record.report import GradientReport, Severity
 
 Judge = Callable[[Iterable[Suspect]], tuple[Suspect, Verdict] | None]
 
@@ -182,10 +182,12 @@ def _judged_connected(measured: Measured, states: list[State], accused: set[int]
     told = [each for each in told if each.suspect.state.variable not in in_part]
     known.update(in_part, (each.suspect.state.variable for each in told))
     quiet = [state for state in rest if state.variable not in known]
-    beside = _judged(suspects_beside_others(measured, quiet), _judge_beside_others)
+    # A choice or a sample often takes no part in training on purpose. A warning, as other terms train the variable.
+    beside = _judged(suspects_beside_others(measured, quiet), _only(_OF_VALUES, "warning"))
     known.update(each.suspect.state.variable for each in beside)
     quiet = [state for state in quiet if state.variable not in known]
-    chosen = _judged(suspects_beside_others(measured, quiet, alone=True), _judge_choices)
+    # Only information where all of the data comes through one: it may have been made on purpose.
+    chosen = _judged(suspects_beside_others(measured, quiet, alone=True), _only(_OF_CHOICES, "info"))
     known.update(each.suspect.state.variable for each in chosen)
     quiet = [state for state in quiet if state.variable not in known]
     silent = _judged(suspects_of_terms(measured, quiet), _judge_terms)
@@ -235,24 +237,19 @@ def _judge_terms(suspects: Iterable[Suspect]) -> tuple[Suspect, Verdict] | None:
 
 
 _OF_VALUES = ("nondiff_rounding", "integer_dtype", "python_escape")
-
-
-def _judge_beside_others(suspects: Iterable[Suspect]) -> tuple[Suspect, Verdict] | None:
-    """Only what changes a value on its way: a choice or a sample often takes no part in training on purpose. A warning,
-    because the variable learns from other terms."""
-    found = judge_cuts(suspects)
-    if found is None or found[1].cause not in _OF_VALUES or found[1].severity == "info":
-        return None
-    return found[0], replace(found[1], severity="warning")
-
-
 _OF_CHOICES = ("nondiff_index", "nondiff_sampling", "nondiff_comparison")
 
 
-def _judge_choices(suspects: Iterable[Suspect]) -> tuple[Suspect, Verdict] | None:
-    """A choice or a sample through which all of the data comes. Only information: it may have been made on purpose."""
-    found = judge_cuts(suspects)
-    return (found[0], replace(found[1], severity="info")) if found and found[1].cause in _OF_CHOICES else None
+def _only(causes: Collection[str], severity: Severity) -> Judge:
+    """Cuts of these causes alone, and how severe they are."""
+
+    def judge_some(suspects: Iterable[Suspect]) -> tuple[Suspect, Verdict] | None:
+        found = judge_cuts(suspects)
+        if found is None or found[1].cause not in causes or (found[1].severity == "info" and severity != "info"):
+            return None
+        return found[0], replace(found[1], severity=severity)
+
+    return judge_some
 
 
 def _with_nearest_stop(suspects: Iterable[Suspect]) -> list[Suspect]:

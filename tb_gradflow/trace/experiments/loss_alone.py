@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import tensorflow as tf
 
@@ -25,6 +25,9 @@ from tb_gradflow.trace.graph.variables import Variables
 
 MOST_OF_LOSS = 10.0
 """Seconds that a loss may take."""
+
+
+_Key = TypeVar("_Key")
 
 
 @dataclass(frozen=True, slots=True, eq=False)  # equality of tensors is an op
@@ -88,6 +91,14 @@ class Gradient:
         if self.indices is not None:
             whole = tf.math.unsorted_segment_sum(whole, self.indices, self.row_count)
         return whole if self.scale is None else whole / tf.cast(self.scale, tf.float32)
+
+
+def left_in(cells: dict[_Key, Cell], key: _Key, of: Loss | Gradient, name: str) -> Additions:
+    """Adds the value of a loss or a gradient to its graph, and keeps it in a new cell."""
+    additions = Additions(of.tensors[0].graph, name)
+    with additions.opened():
+        cells[key] = additions.leave(of.whole())
+    return additions
 
 
 def gradients_of(calls: Sequence[Call], trace: Trace, graphs: Collection[int]) -> dict[Pair, Gradient]:
@@ -216,9 +227,11 @@ class LossAlone:
         self.computed: dict[int, list[Any]] = {}
         self._gradients: dict[Pair, Cell] = {}
         self.gradients: dict[Pair, Any] = {}
-        added = [self._leaving(target, loss) for target, loss in losses.items()]
+        added = [left_in(self._losses, target, loss, f"loss_{target}") for target, loss in losses.items()]
         added += [self._showing(number, each) for number, each in enumerate(suspects)]
-        added += [self._returning(pair, each) for pair, each in gradients.items()]
+        added += [
+            left_in(self._gradients, pair, each, "gradient_{}_{}".format(*pair)) for pair, each in gradients.items()
+        ]
         edits: list[Edit] = [alone, step.given, self.draws, Moved(inlets, everywhere=bool(gradients)), Added(added)]
         self._sibling = Sibling(step.function, edits, optimized=False)
 
@@ -262,16 +275,4 @@ class LossAlone:
         with additions.opened():
             self._given[number] = additions.leave(suspect.inlet.tensor)
             self._computed[number] = [additions.leave(each) for each in suspect.outputs]
-        return additions
-
-    def _returning(self, pair: Pair, gradient: Gradient) -> Additions:
-        additions = Additions(gradient.tensors[0].graph, "gradient_{}_{}".format(*pair))
-        with additions.opened():
-            self._gradients[pair] = additions.leave(gradient.whole())
-        return additions
-
-    def _leaving(self, target: int, loss: Loss) -> Additions:
-        additions = Additions(loss.tensors[0].graph, f"loss_{target}")
-        with additions.opened():
-            self._losses[target] = additions.leave(loss.whole())
         return additions

@@ -27,7 +27,7 @@ from tb_gradflow.trace.engine.draws import Draws, is_random, is_shareable
 from tb_gradflow.trace.engine.effects import Effects, Giving
 from tb_gradflow.trace.engine.repeated import NotRepeatable
 from tb_gradflow.trace.engine.siblings import Added, Sibling
-from tb_gradflow.trace.experiments.loss_alone import Gradient, Loss, gradients_of
+from tb_gradflow.trace.experiments.loss_alone import Loss, gradients_of, left_in
 from tb_gradflow.trace.graph.gradient_call import Call
 from tb_gradflow.trace.graph.variables import Variables
 
@@ -209,7 +209,7 @@ class _Run:
         self._gradients: list[tuple[str, Cell]] = []
         self._gradients_whole: dict[int, Cell] = {}
         graphs = [place.graph for place in places(step)]
-        added = [self._loss_left(target, loss) for target, loss in training.losses.items()]
+        added = [left_in(self._losses, target, loss, f"loss_{target}") for target, loss in training.losses.items()]
         for target, call in enumerate(training.calls):
             for number, gradient in call.given.items():
                 if gradient.dtype.is_floating and any(gradient.graph is graph for graph in graphs):
@@ -219,7 +219,7 @@ class _Run:
             known = gradients_of(training.calls, training.trace, {id(graph) for graph in graphs})
             for name, number in self._trained.items():
                 if (gradient := known.get((0, names[name]))) is not None:
-                    added.append(self._whole_left(number, gradient))
+                    added.append(left_in(self._gradients_whole, number, gradient, f"whole_gradient_{number}"))
         self._sibling = Sibling(step, [self._draws, given, Added(added)], optimized=False)
         nodes = [node for place in places(step) for node in place.definition.node_def]
         self._varies = any(is_random(node) and not is_shareable(node) for node in nodes)
@@ -313,18 +313,6 @@ class _Run:
             self._copies[number].write(tensor)
         else:
             self._args[number] = tensor
-
-    def _loss_left(self, target: int, loss: Loss) -> Additions:
-        additions = Additions(loss.tensors[0].graph, f"loss_{target}")
-        with additions.opened():
-            self._losses[target] = additions.leave(loss.whole())
-        return additions
-
-    def _whole_left(self, number: int, gradient: Gradient) -> Additions:
-        additions = Additions(gradient.tensors[0].graph, f"whole_gradient_{number}")
-        with additions.opened():
-            self._gradients_whole[number] = additions.leave(gradient.whole())
-        return additions
 
     def _gradient_left(self, part: str, name: str, gradient: Any) -> Additions:
         additions = Additions(gradient.graph, f"gradient_{part}")
