@@ -169,13 +169,19 @@ def _calls_of_classes(program: tuple[Code, ...]) -> Iterator[Definition]:
 
 
 def creation_of_layer(program: tuple[Code, ...], trace: Trace, name: str) -> Definition | None:
-    """The only call that creates the layer with this name, alone or with others: the call of a function that is given
-    the name; a call that computes such a name; or the only call of its class, for example in a loop."""
+    """The only call that creates the layer with this name, alone or with others: the call of a function of the program
+    that is given the name; a call that computes such a name; or the only call of its class, for example in a loop."""
     if (defined := definition_of_layer(program, trace, name)) is not None:
         return defined
     calls = list(_calls_of_classes(program))
     kinds = {layer.type for layer in trace.layers if layer.name == name}
-    given = [Definition(code, call) for code in program for call in calls_within(code.tree) if _is_given(call, name)]
+    own = {each.name for code in program for each in ast.walk(code.tree) if isinstance(each, ast.FunctionDef)}
+    given = [
+        Definition(code, call)
+        for code in program
+        for call in calls_within(code.tree)
+        if name_of(call.func) in own and _is_given(call, name)
+    ]
     of_class = [each for each in calls if name_of(each.call.func) in kinds]
     computed = [each for each in of_class if _may_be_named(argument_of(each.call, -1, "name"), name)]
     return next((found[0] for found in (given, computed, of_class) if len(found) == 1), None)

@@ -42,6 +42,18 @@ def with_a_computed_name() -> Any:
     return model
 
 
+def test_a_call_that_only_looks_a_layer_up_does_not_create_it() -> None:
+    model = of_a_loop_without_names()
+    assert model.get_layer("dead_by_number_1").units == model.get_layer("dead_by_number_2").units
+
+    assert told_of(model, "mse").source is None
+
+
+def of_a_loop_without_names() -> Any:
+    first = [_dense(3, name) for name in ("dead_by_number_1", "dead_by_number_2")]
+    return keras.Sequential([keras.Input((4,)), *first, layers.Dense(1)])
+
+
 def told_of(model: Any, loss: Any) -> Any:
     model.compile("adam", loss)
     return tb_gradflow.explain(model, np.ones((4, 4)), np.ones((4, 1))).findings[0]
