@@ -258,7 +258,7 @@ def program_of(trace: Trace) -> Program:
     listed = [*(layer.name for layer in trace.layers), *(variable.name for variable in trace.variables)]
     types = frozenset(layer.type for layer in trace.layers)
     by_default = _GIVEN_BY_KERAS.union(each.lower() for each in types)
-    names = {part for name in listed for part in name.split("/") if _without_number(part) not in by_default}
+    names = {part for name in listed for part in name.split("/") if without_number(part) not in by_default}
     lines = frozenset(source.file for source in trace.sources)
     return _of_step(trace.passages, frozenset(names), types, lines)
 
@@ -274,7 +274,7 @@ _GIVEN_BY_KERAS = frozenset(
 )  # fmt: skip
 
 
-def _without_number(name: str) -> str:
+def without_number(name: str) -> str:
     """`layernormalization` for `layer_normalization_1`, as Keras calls the second `LayerNormalization`."""
     return re.sub(r"_\d+$", "", name).replace("_", "").lower()
 

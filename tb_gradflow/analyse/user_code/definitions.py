@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-from tb_gradflow.analyse.user_code.code import Code, Program, program_of
+from tb_gradflow.analyse.user_code.code import Code, Program, program_of, without_number
 from tb_gradflow.analyse.user_code.place import Place
 from tb_gradflow.analyse.words.names import Group
 from tb_gradflow.record.python import argument_of, calls_within, name_of
@@ -170,7 +170,7 @@ def _calls_of_classes(program: tuple[Code, ...]) -> Iterator[Definition]:
 
 def creation_of_layer(program: tuple[Code, ...], trace: Trace, name: str) -> Definition | None:
     """The only call that creates the layer with this name, alone or with others: the call of a function of the program
-    that is given the name; a call that computes such a name; or the only call of its class, for example in a loop."""
+    that is given the name; a call that computes such a name; or the only call of its class, if it is run repeatedly."""
     if (defined := definition_of_layer(program, trace, name)) is not None:
         return defined
     calls = list(_calls_of_classes(program))
@@ -182,9 +182,41 @@ def creation_of_layer(program: tuple[Code, ...], trace: Trace, name: str) -> Def
         for call in calls_within(code.tree)
         if name_of(call.func) in own and _is_given(call, name)
     ]
+    by_default = any(without_number(name) == kind.lower() for kind in kinds)
+    own_class = any(
+        isinstance(each, ast.ClassDef) and each.name in kinds for code in program for each in code.tree.body
+    )
     of_class = [each for each in calls if name_of(each.call.func) in kinds]
-    computed = [each for each in of_class if _may_be_named(argument_of(each.call, -1, "name"), name)]
-    return next((found[0] for found in (given, computed, of_class) if len(found) == 1), None)
+    computed = [each for each in of_class if _may_be_named(argument_of(each.call, -1, "name"), name) and not by_default]
+    # A library, such as `keras.applications`, creates layers of the same class.
+    repeated = [
+        each
+        for each in of_class
+        if _may_name(each.call, by_default=by_default, own_class=own_class)
+        and len(of_class) == 1
+        and _is_run_again(program, each.code, each.call)
+    ]
+    return next((found[0] for found in (given, computed, repeated) if len(found) == 1), None)
+
+
+def _may_name(call: ast.Call, *, by_default: bool, own_class: bool) -> bool:
+    """Whether a call may create a layer with a name that Keras gives, or with another one, by an expression that is
+    not known, or in a class of the program."""
+    given = argument_of(call, -1, "name")
+    if given is None:
+        return by_default or own_class or any(word.arg is None for word in call.keywords)
+    return not isinstance(given, (ast.Constant, ast.JoinedStr)) and not (by_default and isinstance(given, ast.BinOp))
+
+
+def _is_run_again(program: tuple[Code, ...], code: Code, node: ast.AST, depth: int = 5) -> bool:
+    """Whether a node is in a loop, or in a function or class that is called more than once, or from such a place."""
+    if _is_repeated(code, node):
+        return True
+    outer = [each for each in code.around(node) if isinstance(each, (ast.FunctionDef, ast.ClassDef))]
+    # A method is called by a name that others have too.
+    names = {each.name for each in outer if not isinstance(code.parent(each), ast.ClassDef)}
+    uses = [(each, call) for each in program for call in calls_within(each.tree) if name_of(call.func) in names]
+    return len(uses) > 1 or any(depth > 0 and _is_run_again(program, each, call, depth - 1) for each, call in uses)
 
 
 def _is_given(call: ast.Call, name: str) -> bool:
@@ -194,7 +226,7 @@ def _is_given(call: ast.Call, name: str) -> bool:
 
 def _may_be_named(given: ast.expr | None, name: str) -> bool:
     """Whether a string that is computed may be this name: `f"block_{number}"` and `block_3`."""
-    if not isinstance(given, ast.JoinedStr):
+    if not isinstance(given, ast.JoinedStr) or not any(isinstance(part, ast.Constant) for part in given.values):
         return False
     parts = (re.escape(str(part.value)) if isinstance(part, ast.Constant) else ".+" for part in given.values)
     return re.fullmatch("".join(parts), name) is not None
@@ -207,7 +239,7 @@ def _by_number(calls: list[Definition], names: set[str], name: str) -> Definitio
     ordered = sorted(names, key=lambda layer: int(found[1]) if (found := numbers[layer]) is not None else -1)
     stems = {layer[: found.start()] if (found := numbers[layer]) is not None else layer for layer in names}
     scopes = {id(definition.code.scope(definition.call)) for definition in calls}
-    once = all(_is_made_once(each) and not each.name and not _is_repeated(each) for each in calls)
+    once = all(_is_made_once(each) and not each.name and not _is_repeated(each.code, each.call) for each in calls)
     if name not in names or len(stems) != 1 or len(calls) != len(names) or len(scopes) != 1 or not once:
         return None
     return sorted(calls, key=lambda definition: definition.code.span(definition.call))[ordered.index(name)]
@@ -221,9 +253,9 @@ def _is_made_once(defined: Definition) -> bool:
 _NUMBER = re.compile(r"_(\d{1,9})$")
 
 
-def _is_repeated(defined: Definition) -> bool:
-    loops = (ast.For, ast.While, ast.ListComp, ast.GeneratorExp)
-    return any(isinstance(outer, loops) for outer in defined.code.around(defined.call))
+def _is_repeated(code: Code, node: ast.AST) -> bool:
+    loops = (ast.For, ast.While, ast.ListComp, ast.GeneratorExp, ast.DictComp)
+    return any(isinstance(outer, loops) for outer in code.around(node))
 
 
 def compiling(program: tuple[Code, ...]) -> Definition | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import keras
 import numpy as np
@@ -10,6 +11,9 @@ import pytest
 from keras import layers
 
 import tb_gradflow
+from tb_gradflow.analyse.user_code.code import Code
+from tb_gradflow.analyse.user_code.definitions import creation_of_layer
+from tb_gradflow.record.schema import Passage, Trace
 
 DEAD = keras.initializers.Constant(-99.0)
 
@@ -47,6 +51,30 @@ def test_a_call_that_only_looks_a_layer_up_does_not_create_it() -> None:
     assert model.get_layer("dead_by_number_1").units == model.get_layer("dead_by_number_2").units
 
     assert told_of(model, "mse").source is None
+
+
+@pytest.mark.parametrize(
+    ("source", "name", "line"),
+    [
+        ("model = keras.Sequential([library.network(), layers.Dense(3)])", "dense_1", None),
+        ("def build():\n    return [library.network(), layers.Dense(3)]\nmodel = build()", "dense_1", None),
+        ("model = keras.Sequential([layers.Dense(3) for _ in range(2)])", "dense_1", 1),
+        ("def block():\n    return layers.Dense(3)\nmodel = [block(), block()]", "dense_1", 2),
+        ("def block():\n    return layers.Dense(3)\nmodel = [block() for _ in range(2)]", "dense_1", 2),
+        ("class Block:\n    def build(self):\n        self.d = layers.Dense(3)\na, b = Block(), Block()", "dense_1", 3),
+        ("def head(tag):\n    return layers.Dense(1, name=f'{tag}')\na, b = head('x'), head('y')", "dense_1", None),
+        ("def block():\n    return layers.Dense(3)\nmodel = [block() for _ in range(2)]", "of_a_library", None),
+    ],
+)
+def test_the_only_call_of_a_class_creates_several_layers_where_it_is_run_again(
+    source: str, name: str, line: int | None
+) -> None:
+    known = [SimpleNamespace(name=each, type="Dense") for each in ("dense", "dense_1", "of_a_library")]
+    program = (Code(Passage("program.py", 1, source)),)
+
+    created = creation_of_layer(program, cast("Trace", SimpleNamespace(layers=known)), name)
+
+    assert (None if created is None else created.source.line) == line
 
 
 def of_a_loop_without_names() -> Any:
