@@ -164,7 +164,9 @@ def _weighted_count(place: Place, call: ast.Call) -> str | None:
         size = library("maximum", code.written(least), size)
     if most is not None and (least is None or code.written(least) != code.written(most)):
         return None
-    size = size if most is None else code.written(most)
+    if most is not None:  # `bincount` leaves out larger values, for which `unsorted_segment_sum` raises an error
+        size = code.written(most)
+        index = library("where", f"{code.operand(values)} < {code.operand(most)}", index, "-1")
     return f"{library.prefix}.math.unsorted_segment_sum({code.written(weights)}, {index}, {size})"
 
 

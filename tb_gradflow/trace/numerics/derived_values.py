@@ -58,7 +58,9 @@ def _named(x: Array) -> Iterator[tuple[str, Array]]:
     """Results of the functions that are commonly applied to a parameter."""
     with np.errstate(all="ignore"):
         yield from _elementwise(x)
-        yield from _as_a_whole(x)
+        # Of equal elements, `tf.nn.softmax` makes the same as any other function that divides by a sum.
+        tells_functions_apart = x.size == 1 or bool(np.ptp(x))
+        yield from ((name if tells_functions_apart else UNNAMED, made) for name, made in _as_a_whole(x))
 
 
 def _elementwise(x: Array) -> Iterator[tuple[str, Array]]:

@@ -2345,7 +2345,7 @@ def test_a_function_without_a_slope_for_some_arguments_gets_one_by_differences()
     assert float(gradient[0]) == pytest.approx(by_difference(0.01), rel=0.02)
 
 
-@pytest.mark.parametrize("least", [2, 5])
+@pytest.mark.parametrize("least", [2, 4, 5])
 @pytest.mark.parametrize("is_limited", [True, False])
 def test_a_weighted_count_is_a_sum_over_segments(least: int, is_limited: bool) -> None:
     charge, wire = tf.Variable([0.5, 1.0, 2.0, 0.1], name="charge"), tf.constant([0, 3, 3, 4])
@@ -2354,12 +2354,14 @@ def test_a_weighted_count_is_a_sum_over_segments(least: int, is_limited: bool) -
         return tf.reduce_sum(tf.square(tf.math.bincount(wire, weights=charge, minlength=least) - 1.0))
 
     def limited() -> tf.Tensor:
-        return tf.reduce_sum(tf.square(tf.math.bincount(wire, weights=charge, minlength=5, maxlength=5) - 1.0))
+        return tf.reduce_sum(tf.square(tf.math.bincount(wire, weights=charge, minlength=least, maxlength=least) - 1.0))
 
     loss = limited if is_limited else counted
     report = tb_gradflow.explain(loss, variables=[charge], try_fixes=True)
 
-    finding = tried(report, "no_gradient_registered", "tf.math.unsorted_segment_sum(charge, wire, ")
+    finding = tried(report, "no_gradient_registered", "tf.math.unsorted_segment_sum(charge, ")
+    assert finding.edit is not None
+    assert ("tf.where(wire < least, wire, -1)" in finding.edit.after) == is_limited
     assert finding.tried is not None
     assert finding.tried.loss[1] == pytest.approx(float(loss()))
 

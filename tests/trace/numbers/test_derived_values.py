@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from tb_gradflow.trace.numerics.derived_values import Array, relation
+from tb_gradflow.trace.numerics.derived_values import UNNAMED, Array, relation
 
 FEW = np.random.default_rng(1).normal(size=4)
 ROWS = np.random.default_rng(2).normal(size=(5, 4))
@@ -51,3 +51,10 @@ def test_random_numbers_are_on_no_line() -> None:
     found = [relation(*np.float32(random.normal(size=(2, 3)))) for _ in range(3000)]
 
     assert not any(each is not None for each in found)
+
+
+def test_of_equal_elements_no_function_of_all_of_them_is_named() -> None:
+    ones = np.ones(7)
+
+    assert relation(ones, ones / ones.sum()) == UNNAMED
+    assert relation(np.float32(FEW), np.float32(np.exp(FEW) / np.exp(FEW).sum())) == "tf.nn.softmax"
