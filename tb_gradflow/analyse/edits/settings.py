@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Sequence
 
 from tb_gradflow.analyse.edits.straight_through import straight_through
@@ -476,17 +477,29 @@ def stopped_sample(group: Group) -> Iterator[Candidate]:
 
 
 def stopped_side(group: Group) -> Iterator[Candidate]:
-    """Stops the gradient of what a difference subtracts, or a ratio divides by: of `new - old`, the old value."""
+    """Stops the gradient of the old side of a difference or a ratio, such as `new - old`."""
     place = place_of_group(group)
     if place is None or place.library is None or not isinstance(place.node, ast.BinOp):
         return
-    held = place.node.right
+    sides = place.node.left, place.node.right
+    held = sides[old_side(*map(place.code.written, sides))]
     stopped = place.library("stop_gradient", place.code.written(held))
     yield from candidates(_HELD, place.draft().replace(held, stopped).edit())
 
 
+def old_side(left: str, right: str) -> int:
+    """Which side of a difference or a ratio is meant as a constant: the left one, 0, if only its names say so."""
+    is_left, is_right = (not _OLD.isdisjoint(re.split("[^a-z]+", side.lower())) for side in (left, right))
+    return 0 if is_left and not is_right else 1
+
+
+_OLD = frozenset(
+    {"old", "prev", "previous", "before", "ref", "reference", "behaviour", "behavior", "teacher", "frozen"}
+)
+
 _HELD = (
-    "The forward values do not change; this side is a constant for the gradient, as a value from before the update is."
+    "The forward values do not change; this side is a constant for the gradient, as a value from before the update is. "
+    "If the other side is the old one, stop that instead: otherwise the gradient has the wrong sign."
 )
 
 

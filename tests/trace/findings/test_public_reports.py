@@ -2441,6 +2441,21 @@ def test_of_a_ratio_of_a_network_with_itself_the_old_side_is_stopped() -> None:
     tried(report, "gradient_cancellation", "log_prob(X) - tf.stop_gradient(log_prob(X))")
 
 
+def test_where_the_left_side_of_a_difference_is_called_old_that_one_is_stopped() -> None:
+    """Of the other side, the gradient would have the wrong sign."""
+    actor = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3)])
+    advantage = tf.constant([1.0, -1.0, 0.5, 2.0, -0.3, 0.1, 0.4, -2.0])
+
+    def loss() -> tf.Tensor:
+        log_old, log_new = tf.nn.log_softmax(actor(X))[:, 0], tf.nn.log_softmax(actor(X))[:, 0]
+        return -tf.reduce_mean(tf.exp(-(log_old - log_new)) * advantage)
+
+    report = tb_gradflow.explain(loss, variables=actor.trainable_variables, try_fixes=True)
+
+    finding = tried(report, "gradient_cancellation", "tf.stop_gradient(log_old) - log_new")
+    assert "`tf.stop_gradient(log_old)`" in finding.fix
+
+
 def test_zero_factors_that_a_helper_makes_for_a_loop_over_names_and_sizes() -> None:
     def herd(name: str, rows: int) -> tf.Variable:
         return tf.Variable(tf.zeros([rows, 2]), name=name)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from tb_gradflow.analyse.causes.cancelling.sums import NOISE, cancelling_users, takers_of, where_ways_join
 from tb_gradflow.analyse.causes.cause import Cause
-from tb_gradflow.analyse.edits.settings import stopped_sample, stopped_side
+from tb_gradflow.analyse.edits.settings import old_side, stopped_sample, stopped_side
 from tb_gradflow.analyse.edits.straight_through import through_difference
 from tb_gradflow.analyse.evidence.stops import takes_back_its_value
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
@@ -265,7 +265,8 @@ def message_and_fix(group: Group) -> Text:
 
 def _same(group: Group) -> Text:
     call, names = call_of(group), fields(group)
-    other = call.arguments[1] if call is not None and call.is_operator and len(call.arguments) == 2 else "..."
+    sides = call.arguments if call is not None and call.is_operator else ()
+    other = sides[old_side(*sides)] if len(sides) == 2 else "..."
     why = "both sides of {op} are computed from the same values with the same weights, and their gradients cancel."
     held = f"`{namespace(group)}.stop_gradient({other})`"
     return Text(
