@@ -42,7 +42,7 @@ def with_a_computed_name() -> Any:
     model = keras.Sequential([keras.Input((4,))])
     for number in range(2):
         model.add(layers.Dense(3, activation="relu", bias_initializer=DEAD, name=f"dead_block_{number}"))
-    model.add(layers.Dense(1))
+    model.add(layers.Dense(1, name="after_dead_blocks"))  # tells this file from the others of the process
     return model
 
 
@@ -107,7 +107,7 @@ def test_of_an_op_of_a_layer_that_keras_calls_the_line_that_creates_it(build: An
 
 
 def test_of_an_op_of_a_loss_that_keras_calls_the_line_that_compiles_the_model() -> None:
-    model = keras.Sequential([layers.Dense(3), layers.Dense(1)])
+    model = keras.Sequential([layers.Dense(3), layers.Dense(1, name="of_a_cosine")])
 
     finding = told_of(model, keras.losses.CosineSimilarity())
 
