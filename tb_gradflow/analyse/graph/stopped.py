@@ -1,4 +1,4 @@
-"""Each `tf.stop_gradient` of a step, and which of them keep a value alone."""
+"""The ops of `tf.stop_gradient`, and which of them keep a value alone."""
 
 from __future__ import annotations
 
